@@ -1,0 +1,158 @@
+"""What only the whole network can tell: rules across stages, and which fields matter.
+
+`MATTERS` is read twice: the canonical form resets a field that cannot matter to its default, and
+a space does not ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from vitnas.config import rules
+from vitnas.config.files import RuleError
+
+if TYPE_CHECKING:
+    from vitnas.config.model import ModelConfig
+
+
+class StageView(Protocol):
+    """What has to be known of a stage to say which of its fields matter."""
+
+    @property
+    def token_mixer(self) -> str: ...
+    @property
+    def groups(self) -> Sequence[int]: ...
+
+
+_StageRule = Callable[[StageView], bool]
+
+STAGE_MATTERS: dict[str, _StageRule] = {
+    "num_heads": lambda stage: stage.token_mixer in rules.ATTENTION,
+    "head_dim": lambda stage: stage.token_mixer in rules.ATTENTION,
+    "qk_scale": lambda stage: stage.token_mixer in rules.ATTENTION,
+    "key_init": lambda stage: stage.token_mixer in ("ska", "cska"),
+    "expansion": lambda stage: stage.token_mixer == "dwconv",
+    "kernel_size": lambda stage: stage.token_mixer in ("dwconv", "pool"),
+    "tokens_dim": lambda stage: stage.token_mixer == "mlp",
+    "nll_ratio": lambda stage: len(stage.groups) > 1,
+}
+
+
+def attention_fits(stages: Sequence[StageView]) -> bool:
+    """Whether there is anything that broad attention can collect."""
+    return any(stage.token_mixer in rules.BROAD_SOURCES for stage in stages)
+
+
+def check_network(config: ModelConfig) -> None:
+    """Raise `RuleError` for the first rule across fields that `config` breaks."""
+    _check_resolution(config)
+    _check_class_token(config)
+    for index, stage in enumerate(config.stages):
+        problem = rules.groups_fit(stage.token_mixer, config.num_tokens(index), stage.groups)
+        if problem:
+            _raise_groups(config, index, problem)
+    _check_reattention(config)
+    _check_broad(config)
+
+
+def _check_resolution(config: ModelConfig) -> None:
+    total = config.stem.stride << (len(config.stages) - 1)
+    for side in config.image_hw:
+        if side % total:
+            nearest = max(total, round(side / total) * total)
+            rule = (
+                f"must be a multiple of {total}: a stem of stride {config.stem.stride} and "
+                f"{len(config.stages)} stages that halve"
+            )
+            raise RuleError(rule, "img_size", config.img_size, nearest)
+
+
+def _check_class_token(config: ModelConfig) -> None:
+    if config.global_pool == "token" and not config.class_token:
+        raise RuleError("needs class_token: true", "global_pool", "token", "avg")
+    if not config.class_token:
+        return
+    if len(config.stages) > 1:
+        rule = "a class token cannot pass a downsampling layer: one stage only, or pool the tokens"
+        raise RuleError(rule, "class_token", True, "false")
+    mixer = config.stages[0].token_mixer
+    if mixer in rules.NEEDS_GRID:
+        raise RuleError(f"{mixer} reads a grid of tokens: no class token", "class_token", True, "false")
+
+
+def _raise_groups(config: ModelConfig, index: int, problem: str) -> None:
+    stage = config.stages[index]
+    height, width = config.grids[index]
+    tokens = config.num_tokens(index)
+    nearest = None
+    if stage.token_mixer in rules.POSITION_BOUND:
+        nearest = [1] * stage.passes
+    else:
+        problem += f" ({height}x{width} grid at img_size {config.img_size})"
+        nearest = [rules.nearest_divisor(tokens, number) for number in stage.groups]
+    raise RuleError(problem, f"stages[{index}].groups", list(stage.groups), nearest)
+
+
+def _check_reattention(config: ModelConfig) -> None:
+    wanted = config.reattention_blocks
+    if not wanted:
+        return
+    if not any(stage.token_mixer == "mhsa" for stage in config.stages):
+        rule = "re-attention mixes the maps of mhsa, and no stage has mhsa"
+        raise RuleError(rule, "reattention_blocks", wanted, 0)
+    limit = rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in config.stages])
+    if wanted > limit:
+        rule = f"only the last {limit} mhsa blocks of this network have g = 1 in every pass"
+        raise RuleError(rule, "reattention_blocks", wanted, limit)
+
+
+def _check_broad(config: ModelConfig) -> None:
+    if not config.broad.gamma:
+        return
+    sources = config.broad_sources
+    if not sources:
+        rule = "broad attention collects from mhsa and ska, and no stage has either"
+        raise RuleError(rule, "broad.gamma", config.broad.gamma, 0)
+    heads, width = config.stages[sources[-1]].heads, config.stages[-1].embed_dim
+    if width % heads:
+        rule = f"the {heads} heads of stage {sources[-1]} do not divide the last width {width}"
+        raise RuleError(rule, "broad.gamma", config.broad.gamma, 0)
+
+
+def canonical(config: ModelConfig) -> ModelConfig:
+    """See `ModelConfig.canonical`."""
+    changes: dict[str, Any] = {
+        "name": "network",
+        "img_size": config.image_hw[0] if len(set(config.image_hw)) == 1 else config.image_hw,
+        "stages": tuple(_canonical_stage(config, index) for index in range(len(config.stages))),
+        "residual": "plain",
+        "global_pool": config.pool,
+        "drop_path_rate": config.drop_path_rate,
+    }
+    if config.stem.kind != "deepvit":
+        changes["stem"] = config.stem.model_copy(update={"width": 64})
+    if len(config.stages) == 1:
+        changes["downsample"] = "conv"
+    if all(number == 1 for stage in config.stages for number in stage.groups):
+        changes["permute"] = "always"
+    if not config.reattention_blocks:
+        changes["reattention"] = type(config.reattention)()
+    if not config.broad.gamma:
+        changes["broad"] = type(config.broad)()
+    return config.model_copy(update=changes)
+
+
+def _canonical_stage(config: ModelConfig, index: int) -> Any:
+    stage = config.stages[index]
+    fields = type(stage).model_fields
+    changes: dict[str, Any] = {
+        name: fields[name].default for name, rule in STAGE_MATTERS.items() if not rule(stage)
+    }
+    changes |= {"residual": config.residual_of(stage), "head_dim": None}
+    changes["num_heads"] = stage.heads or None
+    if stage.token_mixer in ("dwconv", "pool"):
+        changes["kernel_size"] = stage.kernel
+    if stage.token_mixer == "mlp":
+        changes["tokens_dim"] = stage.hidden_tokens
+    return stage.model_copy(update=changes)

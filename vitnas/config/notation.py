@@ -1,0 +1,63 @@
+"""SReT's bracket notation for group schedules, and a network in one readable line.
+
+`[8,2][4,1][1,1]` (SReT, Appendix C): one pair of brackets a stage, one number a pass, so the
+number of numbers is the number of passes. Text and tuples convert into each other exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vitnas.config.model import ModelConfig, StageConfig
+
+Schedule = tuple[tuple[int, ...], ...]
+
+_SCHEDULE = re.compile(r"(\[\s*[1-9]\d*(\s*,\s*[1-9]\d*)*\s*\]\s*)+")
+_BRACKET = re.compile(r"\[([^\]]*)\]")
+
+
+def parse_schedule(text: str) -> Schedule:
+    """`"[8,2][4,1][1,1]"` -> `((8, 2), (4, 1), (1, 1))`.
+
+    Raises:
+        ValueError: `text` is not a sequence of brackets of positive integers.
+    """
+    if not _SCHEDULE.fullmatch(text.strip()):
+        raise ValueError("a group schedule is written like [8,2][4,1][1,1]: positive integers only")
+    return tuple(
+        tuple(int(number) for number in bracket.split(",")) for bracket in _BRACKET.findall(text)
+    )
+
+
+def format_schedule(schedule: Iterable[Iterable[int]]) -> str:
+    """`((8, 2), (4, 1), (1, 1))` -> `"[8,2][4,1][1,1]"`."""
+    return "".join("[" + ",".join(map(str, groups)) + "]" for groups in schedule)
+
+
+def one_line(config: ModelConfig) -> str:
+    """A network as one line of a table.
+
+    `2x dwconv 32 > 3x mhsa 64 h2 [8,2] nll 1 | re 2 | gamma 0.6`: stages from left to right as
+    depth, token mixer, width, heads, group schedule (when there is more than one pass or group)
+    and NLL ratio, then what holds for the whole network.
+    """
+    parts = [" > ".join(_one_stage(stage) for stage in config.stages)]
+    if config.reattention_blocks:
+        parts.append(f"re {config.reattention_blocks}")
+    if config.broad.gamma:
+        parts.append(f"gamma {config.broad.gamma:g}")
+    return " | ".join(parts)
+
+
+def _one_stage(stage: StageConfig) -> str:
+    text = f"{stage.depth}x {stage.token_mixer} {stage.embed_dim}"
+    if stage.heads:
+        text += f" h{stage.heads}"
+    if stage.groups != (1,):
+        text += " " + format_schedule([stage.groups])
+    if stage.has_nll:
+        text += f" nll {stage.nll_ratio:g}"
+    return text

@@ -1,0 +1,1 @@
+"""The search engine: Optuna proposes, the controller decides, a back end runs the trainings."""

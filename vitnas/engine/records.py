@@ -1,0 +1,112 @@
+"""What a run has found, as plain values: the nouns that the engine writes and the report reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+
+class Outcome(str, Enum):
+    """How a candidate ended. The first five cost a training and count as trials."""
+
+    COMPLETE = "complete"  # trained to the last epoch
+    STOPPED = "stopped"  # stopped early by the pruner; its accuracy is censored
+    FAILED = "failed"  # an error in the code or a worker lost too often
+    DIVERGED = "diverged"  # loss not finite: an outcome of the architecture
+    OOM = "oom"  # device memory exhausted: an outcome of the architecture
+    REFUSED = "refused"  # outside the limits or against a rule; never trained
+    DUPLICATE = "duplicate"  # the same network as an earlier trial; answered from the study
+    RUNNING = "running"  # in training, or interrupted and to be trained again
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether a training was started and has ended."""
+        return self not in (Outcome.REFUSED, Outcome.DUPLICATE, Outcome.RUNNING)
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One candidate of a run.
+
+    Attributes:
+        number: Optuna's trial number, unique in the run.
+        outcome: how it ended.
+        config: the tree of its model file (see `ModelConfig.to_tree`).
+        key: twelve hex digits, equal for two spellings of one network.
+        flops: multiply-adds of one image, fvcore's count.
+        num_params: trainable parameters.
+        curve: top-1 in percent on the scoring split after each epoch.
+        test_top1: top-1 in percent on the test split; front members only.
+        seconds: wall time of the training.
+        seed: what the training was seeded with.
+        params: what the sampler drew, by address.
+        error: one line, for failed and refused candidates.
+        duplicate_of: number of the earlier trial with the same network.
+        device: where it was trained, e.g. `cpu` or `NVIDIA H100`.
+    """
+
+    number: int
+    outcome: Outcome
+    config: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+    flops: int = 0
+    num_params: int = 0
+    curve: tuple[float, ...] = ()
+    test_top1: float | None = None
+    seconds: float | None = None
+    seed: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    duplicate_of: int | None = None
+    device: str = ""
+
+    @property
+    def top1(self) -> float | None:
+        """Top-1 in percent after the last epoch that was trained."""
+        return self.curve[-1] if self.curve else None
+
+    @property
+    def epochs(self) -> int:
+        """Epochs trained."""
+        return len(self.curve)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A results folder, read.
+
+    Attributes:
+        path: the folder.
+        name: the space's name.
+        trials: every candidate, by number; refused and duplicate ones included.
+        space: the space file's tree.
+        environment: versions, hardware, seed, command and git revision of every session.
+        num_trials: how many trials the run was asked for.
+    """
+
+    path: Path
+    name: str
+    trials: tuple[TrialRecord, ...]
+    space: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    num_trials: int
+
+    @property
+    def complete(self) -> tuple[TrialRecord, ...]:
+        """Trials trained to the end, in order of their number."""
+        return tuple(trial for trial in self.trials if trial.outcome is Outcome.COMPLETE)
+
+    @property
+    def front(self) -> tuple[TrialRecord, ...]:
+        """The non-dominated complete trials (top-1 up, FLOPs down), cheapest first."""
+        from vitnas.pareto import front
+
+        trials = self.complete
+        chosen = front([(-(trial.top1 or 0.0), float(trial.flops)) for trial in trials])
+        return tuple(sorted((trials[index] for index in chosen), key=lambda t: (t.flops, t.number)))
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(trial.outcome is outcome for trial in self.trials)

@@ -1,0 +1,116 @@
+"""What can go wrong because of what a user wrote, and how it is said: one line, exit code 2.
+
+Every error carries the file, the address inside it, the value found, the rule it breaks and,
+where one exists, the nearest value that would be accepted. Anything that is not a `VitnasError`
+is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+_LONGEST_VALUE = 60
+
+
+class VitnasError(Exception):
+    """A mistake that the user can mend. `str()` is always one line."""
+
+    exit_code = 2
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
+
+
+class ConfigError(VitnasError):
+    """A model or space file says something that cannot be.
+
+    Attributes:
+        rule: what has to hold.
+        address: where in the file, e.g. `model.stages[2].groups`; empty for the whole file.
+        value: what stands there.
+        nearest: a value that would be accepted, or None.
+        file: the file, or None when the configuration did not come from one.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        address: str = "",
+        value: Any = None,
+        nearest: Any = None,
+        file: str | Path | None = None,
+    ) -> None:
+        self.rule, self.address, self.value, self.nearest = rule, address, value, nearest
+        self.file = None if file is None else str(file)
+        super().__init__(rule)
+
+    def __str__(self) -> str:
+        where = self.address
+        if where and self.value is not None:
+            where += f" = {shorten(self.value)}"
+        parts = [part for part in (self.file, where, self.rule) if part]
+        line = ": ".join(parts)
+        if self.nearest is not None:
+            line += f" (nearest: {self.nearest})"
+        return " ".join(line.split())
+
+    def at(self, *, file: str | Path | None = None, prefix: str = "") -> ConfigError:
+        """The same error, seen from further out: in `file`, below the address `prefix`."""
+        address = join_address(prefix, self.address)
+        return ConfigError(
+            self.rule,
+            address=address,
+            value=self.value,
+            nearest=self.nearest,
+            file=self.file if file is None else file,
+        )
+
+
+class DataError(VitnasError):
+    """The images are missing, unreadable or not what the configuration says."""
+
+
+class RunError(VitnasError):
+    """A results folder cannot be used: another space, not writable, damaged, in use."""
+
+
+class DeviceError(VitnasError):
+    """A device was asked for that this machine does not have."""
+
+
+def shorten(value: Any) -> str:
+    """`value` as it would stand in YAML flow style, cut to a readable length."""
+    if isinstance(value, str):
+        text = f"'{value}'"
+    elif isinstance(value, (list, tuple)):
+        text = "[" + ", ".join(shorten(item) for item in value) + "]"
+    elif isinstance(value, dict):
+        text = "{" + ", ".join(f"{key}: {shorten(item)}" for key, item in value.items()) + "}"
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    else:
+        text = str(value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+def join_address(*parts: str | int) -> str:
+    """`join_address("model", "stages", 2, "groups")` -> `model.stages[2].groups`."""
+    address = ""
+    for part in parts:
+        if part == "":
+            continue
+        if isinstance(part, int):
+            address += f"[{part}]"
+        else:
+            address += part if not address or part.startswith("[") else f".{part}"
+    return address
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to `name`, or None when nothing is close."""
+    close = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return close[0] if close else None
