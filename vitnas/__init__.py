@@ -1,0 +1,54 @@
+"""vitnas: search and design hybrid vision transformers for accuracy against exactly counted FLOPs.
+
+The public names are loaded when they are first used, so that `import vitnas` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitnas.api import export, load_run, load_space, search
+    from vitnas.config.model import ModelConfig, load_config, save_config
+    from vitnas.cost.counter import measure_cost
+    from vitnas.export import load
+    from vitnas.nn.model import build_model
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ModelConfig": "vitnas.config.model",
+    "build_model": "vitnas.nn.model",
+    "export": "vitnas.api",
+    "load": "vitnas.export",
+    "load_config": "vitnas.config.model",
+    "load_run": "vitnas.api",
+    "load_space": "vitnas.api",
+    "measure_cost": "vitnas.cost.counter",
+    "save_config": "vitnas.config.model",
+    "search": "vitnas.api",
+}
+
+__all__ = [
+    "ModelConfig",
+    "build_model",
+    "export",
+    "load",
+    "load_config",
+    "load_run",
+    "load_space",
+    "measure_cost",
+    "save_config",
+    "search",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'vitnas' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,6 +23,10 @@ class StageView(Protocol):
     def token_mixer(self) -> str: ...
     @property
     def groups(self) -> Sequence[int]: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def embed_dim(self) -> int: ...
 
 
 _StageRule = Callable[[StageView], bool]
@@ -39,9 +43,18 @@ STAGE_MATTERS: dict[str, _StageRule] = {
 }
 
 
-def attention_fits(stages: Sequence[StageView]) -> bool:
-    """Whether there is anything that broad attention can collect."""
-    return any(stage.token_mixer in rules.BROAD_SOURCES for stage in stages)
+def broad_fits(stages: Sequence[StageView]) -> str | None:
+    """Why broad attention is impossible over these stages, or None."""
+    sources = [stage for stage in stages if stage.token_mixer in rules.BROAD_SOURCES]
+    if not sources:
+        return "broad attention collects from mhsa and ska, and no stage has either"
+    heads, width = sources[-1].heads, stages[-1].embed_dim
+    if heads and width % heads:
+        return (
+            f"the {heads} heads of the last {sources[-1].token_mixer} stage do not divide "
+            f"the last width {width}"
+        )
+    return None
 
 
 def check_network(config: ModelConfig) -> None:
@@ -78,7 +91,9 @@ def _check_class_token(config: ModelConfig) -> None:
         raise RuleError(rule, "class_token", True, "false")
     mixer = config.stages[0].token_mixer
     if mixer in rules.NEEDS_GRID:
-        raise RuleError(f"{mixer} reads a grid of tokens: no class token", "class_token", True, "false")
+        raise RuleError(
+            f"{mixer} reads a grid of tokens: no class token", "class_token", True, "false"
+        )
 
 
 def _raise_groups(config: ModelConfig, index: int, problem: str) -> None:
@@ -110,14 +125,9 @@ def _check_reattention(config: ModelConfig) -> None:
 def _check_broad(config: ModelConfig) -> None:
     if not config.broad.gamma:
         return
-    sources = config.broad_sources
-    if not sources:
-        rule = "broad attention collects from mhsa and ska, and no stage has either"
-        raise RuleError(rule, "broad.gamma", config.broad.gamma, 0)
-    heads, width = config.stages[sources[-1]].heads, config.stages[-1].embed_dim
-    if width % heads:
-        rule = f"the {heads} heads of stage {sources[-1]} do not divide the last width {width}"
-        raise RuleError(rule, "broad.gamma", config.broad.gamma, 0)
+    problem = broad_fits(config.stages)
+    if problem:
+        raise RuleError(problem, "broad.gamma", config.broad.gamma, 0)
 
 
 def canonical(config: ModelConfig) -> ModelConfig:

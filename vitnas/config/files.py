@@ -109,7 +109,11 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 def dump_yaml(tree: Mapping[str, Any]) -> str:
     """YAML text: our key order, one stage a line, nothing Python-specific."""
     return yaml.dump(
-        dict(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None,
+        dict(tree),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
         width=120,
     )
 
@@ -181,7 +185,7 @@ def _fields_at(model: type[BaseModel], location: list[str | int]) -> list[str]:
             continue
         field = getattr(current, "model_fields", {}).get(part)
         current = _model_inside(field.annotation) if field else None
-    return list(getattr(current, "model_fields", {}))
+    return [*getattr(current, "model_fields", {}), *getattr(current, "shorthand_keys", ())]
 
 
 def _model_inside(annotation: Any) -> Any:

@@ -11,7 +11,7 @@ import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -146,10 +146,21 @@ class StageConfig(Frozen):
                 nearest = rules.nearest_divisor(width, dim or 32)
                 raise RuleError(f"must divide embed_dim {width}", "head_dim", dim or 32, nearest)
             if heads and dim and heads * dim != width:
-                rule = f"num_heads {heads} x head_dim {dim} is not embed_dim {width}; give one of both"
+                rule = (
+                    f"num_heads {heads} x head_dim {dim} is not embed_dim {width}; give one of both"
+                )
                 raise RuleError(rule, "head_dim", dim, width // heads)
         if self.kernel % 2 == 0:
             raise RuleError("must be odd", "kernel_size", self.kernel, self.kernel + 1)
+        return self
+
+    @model_validator(mode="after")
+    def _hidden_widths_exist(self) -> StageConfig:
+        for name in ("mlp_ratio", "nll_ratio", "expansion"):
+            ratio: float = getattr(self, name)
+            if 0 < ratio * self.embed_dim < 1:
+                rule = f"leaves no hidden channel at embed_dim {self.embed_dim}"
+                raise RuleError(rule, name, ratio, 1.0)
         return self
 
 
@@ -186,6 +197,8 @@ class HeadConfig(Frozen):
 
 class ModelConfig(Frozen):
     """A whole network. `groups` may be written once as `"[8,2][4,1][1,1]"` or in each stage."""
+
+    shorthand_keys: ClassVar[tuple[str, ...]] = ("groups",)
 
     name: str = "network"
     img_size: ImageSize = 224
@@ -267,7 +280,7 @@ class ModelConfig(Frozen):
 
     @property
     def pool(self) -> str:
-        """How tokens become one vector: `global_pool`, by default the class token if there is one."""
+        """How tokens become one vector: `global_pool`, else the class token if there is one."""
         return self.global_pool or ("token" if self.class_token else "avg")
 
     def num_tokens(self, stage: int) -> int:
@@ -299,7 +312,7 @@ class ModelConfig(Frozen):
         )
 
     def to_tree(self) -> dict[str, Any]:
-        """The plain tree of a model file: only what differs from the defaults, groups in brackets."""
+        """A model file's plain tree: what differs from the defaults, groups in brackets."""
         tree = self.model_dump(mode="json", exclude_defaults=True)
         tree = {"name": self.name, "img_size": self.model_dump(mode="json")["img_size"], **tree}
         for stage in tree["stages"]:

@@ -37,6 +37,28 @@ def format_schedule(schedule: Iterable[Iterable[int]]) -> str:
     return "".join("[" + ",".join(map(str, groups)) + "]" for groups in schedule)
 
 
+def human(number: float) -> str:
+    """`1234567` -> `1.23 M`: three significant digits with k, M, G or T."""
+    for factor, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= 0.9995 * factor:
+            scaled = number / factor
+            digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
+            return f"{scaled:.{digits}f} {letter}"
+    return f"{number:g}"
+
+
+def parse_human(text: str) -> float:
+    """`"1.5G"`, `"2 M"`, `"300k"`, `"5e6"` -> a number.
+
+    Raises:
+        ValueError: `text` is none of these.
+    """
+    factors = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+    stripped = text.strip().lower()
+    factor = factors.get(stripped[-1:], 1.0)
+    return float(stripped[:-1] if factor != 1.0 else stripped) * factor
+
+
 def one_line(config: ModelConfig) -> str:
     """A network as one line of a table.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,15 @@ class Run:
         trials = self.complete
         chosen = front([(-(trial.top1 or 0.0), float(trial.flops)) for trial in trials])
         return tuple(sorted((trials[index] for index in chosen), key=lambda t: (t.flops, t.number)))
+
+    @property
+    def knee(self) -> TrialRecord | None:
+        """The front member farthest from the chord of the front's ends (top-1, log FLOPs)."""
+        from vitnas.pareto import knee
+
+        members = self.front
+        points = [(-(trial.top1 or 0.0), log(max(trial.flops, 1))) for trial in members]
+        return members[knee(points)] if members else None
 
     def count(self, outcome: Outcome) -> int:
         return sum(trial.outcome is outcome for trial in self.trials)

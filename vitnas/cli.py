@@ -1,0 +1,259 @@
+"""The command line: parses, calls `vitnas.api`, prints. No logic of its own.
+
+Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 something the user can mend (one line
+on stderr), 130 interrupted and resumable.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vitnas.errors import VitnasError
+
+if TYPE_CHECKING:
+    from vitnas.cost.survey import Survey
+    from vitnas.engine.records import Run
+
+app = typer.Typer(
+    name="vitnas",
+    help="Search and design hybrid vision transformers: accuracy against exactly counted FLOPs.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except VitnasError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted; the same command goes on where it stopped")
+        code = 130
+    except Exception as error:
+        # typer's usage errors; their class moved between typer's versions
+        message = getattr(error, "format_message", None)
+        if message is None:
+            if type(error).__name__ != "Abort":
+                raise
+            code = 130
+        else:
+            _complain(message())
+            code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from vitnas import __version__
+
+        print(f"vitnas {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def search(
+    space: Annotated[
+        str, typer.Argument(help="A space file, or a shipped one by name.")
+    ] = "digits",
+    out: Annotated[
+        Path | None, typer.Option(help="Results folder; default results/<name of the space>.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trainings the run shall have.")] = 24,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Trainings at a time; default one a core or GPU.")
+    ] = None,
+    gpus_per_trial: Annotated[
+        float | None, typer.Option(min=0.0, help="GPUs for each training, e.g. 0.25.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
+    backend: Annotated[
+        str, typer.Option(help="tune (Ray Tune) or serial (this process).")
+    ] = "tune",
+    ray_address: Annotated[
+        str | None, typer.Option(help="A running Ray cluster, e.g. auto or 10.0.0.1:6379.")
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random.")] = "tpe",
+    prune: Annotated[
+        bool, typer.Option("--prune/--no-prune", help="Stop trials off their rung's front early.")
+    ] = True,
+) -> None:
+    """Search SPACE until --trials trainings have ended; goes on with a stopped run."""
+    _one_of("--backend", backend, ("tune", "serial"))
+    _one_of("--sampler", sampler, ("tpe", "nsga2", "random"))
+    from vitnas import api
+    from vitnas.engine.display import Display
+
+    found = api.load_space(space)
+    with Display(trials, found.config.proxy.epochs) as display:
+        run = api.search(
+            found,
+            out,
+            listener=display.listen,
+            trials=trials,
+            workers=workers,
+            gpus_per_trial=gpus_per_trial,
+            seed=seed,
+            backend=backend,
+            ray_address=ray_address,
+            sampler=sampler,
+            prune=prune,
+        )
+    _print_front(run)
+    ended = sum(trial.outcome.is_trial for trial in run.trials)
+    if ended < trials:
+        interrupted = any(trial.outcome.value == "running" for trial in run.trials)
+        why = "interrupted" if interrupted else "the space has shown nothing new for long"
+        _complain(f"{ended} of {trials} trials: {why}")
+        if interrupted:
+            raise typer.Exit(130)
+
+
+@app.command("space")
+def show_space(
+    space: Annotated[
+        str, typer.Argument(help="A space file, or a shipped one by name.")
+    ] = "digits",
+    samples: Annotated[int, typer.Option(min=0, help="Networks to show.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print how many networks SPACE holds, what they cost, a few of them, and problems."""
+    from vitnas.config.space import load_space
+    from vitnas.cost.survey import survey
+
+    found = load_space(space)
+    result = survey(found, num_samples=samples)
+    if as_json:
+        print(json.dumps(_survey_json(found.name, result), indent=2))
+    else:
+        _print_survey(found.name, found.config.description, len(found.axes), result)
+
+
+@app.command()
+def describe(
+    config: Annotated[Path, typer.Argument(help="A model file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print FLOPs and parameters of a model by stage and block kind, and what passes share."""
+    from vitnas.config.model import load_config
+    from vitnas.cost.description import describe_json, describe_text
+
+    loaded = load_config(config)
+    print(json.dumps(describe_json(loaded), indent=2) if as_json else describe_text(loaded))
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="A results folder.")],
+) -> None:
+    """Rebuild tables, plots and report of RUN from its study; needs neither torch nor Ray."""
+    from vitnas.api import load_run
+    from vitnas.report import write_report
+
+    loaded = load_run(run)
+    write_report(loaded)
+    _print_front(loaded)
+
+
+@app.command("export")
+def export_command(
+    run: Annotated[Path, typer.Argument(help="A results folder.")],
+    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    trial: Annotated[int | None, typer.Option(help="This trial.")] = None,
+    under: Annotated[
+        str | None, typer.Option(help="The best of the front under these FLOPs, e.g. 2M.")
+    ] = None,
+    knee: Annotated[bool, typer.Option("--knee", help="The knee of the front.")] = False,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Train anew for so many epochs.")
+    ] = None,
+) -> None:
+    """Write a network of RUN as config.yaml, model.safetensors and README.md."""
+    from vitnas import api
+
+    loaded = api.load_run(run)
+    folder = api.export(loaded, to, trial=trial, under=under, knee=knee, epochs=epochs)
+    print(f"{folder}: load it with vitnas.load('{folder}')")
+
+
+@app.command()
+def schema(
+    kind: Annotated[str, typer.Argument(help="model or space")] = "space",
+) -> None:
+    """Print the JSON schema of model or space files, for editors."""
+    _one_of("KIND", kind, ("model", "space"))
+    from vitnas.config.schema import model_schema, space_schema
+
+    print(json.dumps(model_schema() if kind == "model" else space_schema(), indent=2))
+
+
+def _complain(line: str) -> None:
+    print(f"vitnas: {line}", file=sys.stderr)
+
+
+def _one_of(what: str, value: str, known: Sequence[str]) -> None:
+    from vitnas.errors import ConfigError, nearest_name
+
+    if value not in known:
+        rule = f"must be {' or '.join(known)}"
+        raise ConfigError(rule, address=what, value=value, nearest=nearest_name(value, known))
+
+
+def _print_front(run: Run) -> None:
+    from vitnas.report import front_text
+
+    print(front_text(run))
+
+
+def _survey_json(name: str, result: Survey) -> dict[str, Any]:
+    from vitnas.config.notation import one_line
+
+    return {
+        "name": name,
+        "num_networks": result.num_networks,
+        "relative_error": result.error,
+        "flops": list(result.flops),
+        "num_params": list(result.num_params),
+        "share_within_limits": result.within,
+        "num_seen": result.num_seen,
+        "samples": [one_line(config) for config in result.samples],
+        "problems": list(result.problems),
+    }
+
+
+def _print_survey(name: str, description: str, num_axes: int, result: Survey) -> None:
+    from vitnas.config.notation import human, one_line
+    from vitnas.cost.closed_form import closed_form
+
+    exact = not result.error and result.num_networks <= result.num_seen
+    count = f"{result.num_networks:,.0f}" if exact else f"about {result.num_networks:.2g}"
+    spread = "" if exact else f" (+-{100 * result.error:.0f} %, estimated)"
+    seen = "all of them" if exact else f"{result.num_seen:,} random draws"
+    print(f"{name}: {description}" if description else name)
+    print(f"  networks    {count}{spread}, {num_axes} axes")
+    print(f"  FLOPs       {human(result.flops[0])} to {human(result.flops[1])}, seen in {seen}")
+    print(f"  parameters  {human(result.num_params[0])} to {human(result.num_params[1])}")
+    print(f"  in limits   {100 * result.within:.0f} %")
+    if result.samples:
+        print("  samples")
+        for config in result.samples:
+            print(f"    {human(closed_form(config).flops):>7} FLOPs  {one_line(config)}")
+    for problem in result.problems:
+        print(f"  problem     {problem}")
+
+
+if __name__ == "__main__":
+    main()

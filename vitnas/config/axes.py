@@ -1,0 +1,231 @@
+"""The searched values of a space file: `{choice: ...}`, `{int: [lo, hi]}`, `{float: [lo, hi]}`.
+
+`parse_tree` turns every such mapping into an `Axis` and leaves the rest as it is. A choice may
+offer whole mappings or lists, and these may hold axes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vitnas.errors import ConfigError, join_address, nearest_name
+
+Path = tuple[str | int, ...]
+
+_EXTRA_KEYS = {"choice": {"name"}, "int": {"step", "log", "name"}, "float": {"step", "log", "name"}}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One searched value.
+
+    Attributes:
+        path: where its value goes in the model's tree.
+        name: Optuna's parameter name: the address, or the `name` given in the file, which ties
+            all axes of that name to one draw.
+    """
+
+    path: Path
+    name: str
+
+    @property
+    def field(self) -> str:
+        """The last name in the path, e.g. `groups` of `stages[2].groups`."""
+        return next((part for part in reversed(self.path) if isinstance(part, str)), "")
+
+    @property
+    def stage(self) -> int | None:
+        """The stage that the axis belongs to, or None for the network's own."""
+        if len(self.path) > 1 and self.path[0] == "stages" and isinstance(self.path[1], int):
+            return self.path[1]
+        return None
+
+
+@dataclass(frozen=True)
+class Choice(Axis):
+    """`{choice: [...]}`; `labels` are what Optuna stores, one an option, all different."""
+
+    options: tuple[Any, ...]
+    labels: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class IntRange(Axis):
+    """`{int: [low, high]}`, both ends included; `step` and `log` as in Optuna."""
+
+    low: int
+    high: int
+    step: int = 1
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class FloatRange(Axis):
+    """`{float: [low, high]}`, both ends included; `step` and `log` as in Optuna."""
+
+    low: float
+    high: float
+    step: float | None = None
+    log: bool = False
+
+
+def parse_tree(value: Any, path: Path = (), scope: str = "") -> Any:
+    """A copy of `value` with an `Axis` in place of every searched value.
+
+    Args:
+        value: the parsed YAML below `model:`.
+        path: where `value` will stand in the model's tree.
+        scope: prefix of parameter names inside an option of a choice.
+
+    Raises:
+        ConfigError: an axis without entries, an empty range, an unknown key beside it.
+    """
+    if isinstance(value, Mapping):
+        kind = next((key for key in _EXTRA_KEYS if key in value), None)
+        if kind is not None:
+            return _parse_axis(kind, value, path, scope)
+        _refuse_misspelt_axis(value, path)
+        return {key: parse_tree(item, (*path, key), scope) for key, item in value.items()}
+    if isinstance(value, list):
+        return [parse_tree(item, (*path, index), scope) for index, item in enumerate(value)]
+    return value
+
+
+def axes_in(tree: Any) -> Iterator[Axis]:
+    """The axes of a parsed tree in the file's order; not those inside options."""
+    if isinstance(tree, Axis):
+        yield tree
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            yield from axes_in(item)
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from axes_in(item)
+
+
+def all_axes(tree: Any) -> Iterator[Axis]:
+    """The axes of a parsed tree in the file's order, those inside options included."""
+    for axis in axes_in(tree):
+        yield axis
+        if isinstance(axis, Choice):
+            for option in axis.options:
+                yield from all_axes(option)
+
+
+def probes(template: Any) -> Iterator[dict[str, Any]]:
+    """Trees that between them show every option and both ends of every range once."""
+    yield _first_values(template, None, None)
+    for axis in all_axes(template):
+        if isinstance(axis, Choice):
+            for option in axis.options:
+                yield _first_values(template, axis, option)
+        elif isinstance(axis, (IntRange, FloatRange)):
+            for end in (axis.low, axis.high):
+                yield _first_values(template, axis, end)
+
+
+def _first_values(tree: Any, chosen: Axis | None, value: Any) -> Any:
+    """`tree` with `value` for the axis `chosen` and the first value for every other."""
+    if isinstance(tree, Choice):
+        if tree is chosen:
+            return _first_values(value, None, None)
+        holding = [o for o in tree.options if chosen is not None and chosen in all_axes(o)]
+        return _first_values(holding[0] if holding else tree.options[0], chosen, value)
+    if isinstance(tree, (IntRange, FloatRange)):
+        return value if tree is chosen else tree.low
+    if isinstance(tree, dict):
+        return {key: _first_values(item, chosen, value) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_first_values(item, chosen, value) for item in tree]
+    return tree
+
+
+def _refuse_misspelt_axis(value: Mapping[Any, Any], path: Path) -> None:
+    """`{choise: [...]}` is a misspelt axis, not a model field of that name."""
+    if len(value) == 1:
+        key = str(next(iter(value)))
+        nearest = nearest_name(key, _EXTRA_KEYS) if key not in _EXTRA_KEYS else None
+        if nearest and sorted(key.lower()) and abs(len(key) - len(nearest)) <= 2:
+            raise ConfigError("unknown key", address=join_address(*path, key), nearest=nearest)
+
+
+def _parse_axis(kind: str, value: Mapping[str, Any], path: Path, scope: str) -> Axis:
+    address = join_address(*path)
+    for key in value:
+        if key != kind and key not in _EXTRA_KEYS[kind]:
+            nearest = nearest_name(str(key), _EXTRA_KEYS[kind])
+            raise ConfigError(
+                f"beside {kind} there may be {', '.join(sorted(_EXTRA_KEYS[kind]))}",
+                address=join_address(*path, str(key)),
+                value=value[key],
+                nearest=nearest,
+            )
+    given = value.get("name")
+    if given is not None and not (isinstance(given, str) and given):
+        raise ConfigError("must be text", address=f"{address}.name", value=given)
+    name = str(given or f"{scope}{address}")
+    if kind == "choice":
+        return _parse_choice(value["choice"], path, name)
+    return _parse_range(kind, value, path, name)
+
+
+def _parse_choice(entries: Any, path: Path, name: str) -> Choice:
+    address = join_address(*path, "choice")
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(
+            "a choice needs a list with one entry or more", address=address, value=entries
+        )
+    labels = tuple(_label(entry) for entry in entries)
+    for index, label in enumerate(labels):
+        if any(label == other and type(label) is type(other) for other in labels[:index]):
+            raise ConfigError("stands twice", address=f"{address}[{index}]", value=entries[index])
+    options = tuple(
+        parse_tree(entry, path, scope=f"{name}#{index}/") for index, entry in enumerate(entries)
+    )
+    return Choice(path, name, options, labels)
+
+
+def _label(entry: Any) -> Any:
+    """What Optuna stores for an option: scalars as they are, anything else as JSON text."""
+    if entry is None or isinstance(entry, (str, int, float, bool)):
+        return entry
+    return json.dumps(entry, sort_keys=True)
+
+
+def _parse_range(kind: str, value: Mapping[str, Any], path: Path, name: str) -> Axis:
+    ends = value[kind]
+    address = join_address(*path, kind)
+    numbers = (int,) if kind == "int" else (int, float)
+    if (
+        not isinstance(ends, list)
+        or len(ends) != 2
+        or not all(_is_number(e, numbers) for e in ends)
+    ):
+        rule = f"a range is two {'whole ' if kind == 'int' else ''}numbers [low, high]"
+        raise ConfigError(rule, address=address, value=ends)
+    low, high = ends
+    if low > high:
+        raise ConfigError(
+            "an empty range: low is above high", address=address, value=ends, nearest=[high, low]
+        )
+    step, log = value.get("step"), value.get("log", False)
+    if not isinstance(log, bool):
+        raise ConfigError("must be true or false", address=join_address(*path, "log"), value=log)
+    if step is not None and (not _is_number(step, numbers) or step <= 0):
+        raise ConfigError("must be above 0", address=join_address(*path, "step"), value=step)
+    if log and (step is not None or low <= 0):
+        rule = "a log range starts above 0 and has no step"
+        raise ConfigError(rule, address=join_address(*path, "log"), value=log)
+    if kind == "int":
+        size = step or 1
+        return IntRange(path, name, low, low + (high - low) // size * size, size, log)
+    return FloatRange(
+        path, name, float(low), float(high), None if step is None else float(step), log
+    )
+
+
+def _is_number(value: Any, numbers: tuple[type, ...]) -> bool:
+    return isinstance(value, numbers) and not isinstance(value, bool)

@@ -1,0 +1,213 @@
+"""Drawing one network from a parsed space: in what order, what is asked, what is on offer.
+
+The order makes conditions known when they are needed: structure, mixers, groups, what depends on
+them, then what belongs to the whole network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from vitnas.config import rules
+from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
+from vitnas.config.checks import STAGE_MATTERS, broad_fits
+from vitnas.config.notation import parse_schedule
+from vitnas.errors import VitnasError
+
+
+class Trial(Protocol):
+    """The part of `optuna.trial.Trial` that a draw needs."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any: ...
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int: ...
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float: ...
+
+
+class Refused(VitnasError):
+    """A draw that is not a network: it breaks a rule that no single axis can see."""
+
+
+def draw_tree(template: Any, trial: Trial) -> dict[str, Any]:
+    """A model's tree with a value drawn from `trial` for every axis that matters.
+
+    Raises:
+        Refused: no option of an axis fits what has been drawn before.
+    """
+    draft = _Draft(template)
+    drawn: dict[str, Any] = {}
+    while draft.pending:
+        axis = draft.pending.pop(0)
+        if not _asked(axis, draft):
+            draft.leave_out(axis)
+            continue
+        if axis.name not in drawn:
+            drawn[axis.name] = _draw(axis, draft, trial)
+        draft.settle(axis, drawn[axis.name])
+    return draft.tree
+
+
+class _Stage:
+    """A stage of a draft, as far as it is known."""
+
+    def __init__(self, tree: Mapping[str, Any], groups: Sequence[int]) -> None:
+        self.token_mixer = tree.get("token_mixer", "")
+        self.depth = tree.get("depth", 1)
+        self.embed_dim = tree.get("embed_dim", 0)
+        self.heads = tree.get("num_heads") or self.embed_dim // (tree.get("head_dim") or 32)
+        self.groups = groups
+
+
+class _Draft:
+    """A model tree in which axes are settled one by one."""
+
+    def __init__(self, template: Any) -> None:
+        self.tree: dict[str, Any] = {}
+        self.pending: list[Axis] = []
+        self.tree = self._copy(template)
+        self.pending.sort(key=_turn)
+
+    def settle(self, axis: Axis, value: Any) -> None:
+        """Put `value` in the axis's place; axes inside it wait for their turn."""
+        holder = self._holder(axis)
+        before = len(self.pending)
+        holder[axis.path[-1]] = self._copy(value)
+        if len(self.pending) > before:
+            self.pending.sort(key=_turn)
+
+    def leave_out(self, axis: Axis) -> None:
+        """Let the field have its default."""
+        del self._holder(axis)[axis.path[-1]]
+
+    def stages(self) -> list[_Stage]:
+        """The stages so far; unsettled fields read as their defaults."""
+        trees = [stage if isinstance(stage, dict) else {} for stage in self.tree.get("stages", [])]
+        schedule = self.tree.get("groups")
+        brackets = parse_schedule(schedule) if isinstance(schedule, str) else ()
+        views = []
+        for index, tree in enumerate(trees):
+            known = {key: item for key, item in tree.items() if not isinstance(item, Axis)}
+            groups = brackets[index] if index < len(brackets) else known.get("groups", (1,))
+            if isinstance(groups, str):
+                groups = parse_schedule(groups)[0]
+            views.append(_Stage(known, groups))
+        return views
+
+    def num_tokens(self, stage: int) -> int:
+        """Tokens N of a stage; 0 when the image size or stem does not allow for it."""
+        size = self.tree.get("img_size", 224)
+        height, width = (size, size) if isinstance(size, int) else size
+        stride = self.tree.get("stem", {}).get("stride", 16) << stage
+        return int(height // stride) * int(width // stride) + bool(self.tree.get("class_token"))
+
+    def _holder(self, axis: Axis) -> Any:
+        holder: Any = self.tree
+        for part in axis.path[:-1]:
+            holder = holder[part]
+        return holder
+
+    def _copy(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._copy(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._copy(item) for item in value]
+        if isinstance(value, Axis):
+            self.pending.append(value)
+        return value
+
+
+_TURNS = {"groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
+_FIRST = {"token_mixer", "depth", "embed_dim"}
+
+
+def _turn(axis: Axis) -> int:
+    """When an axis is drawn: structure, mixers, groups, what depends on them, the whole network."""
+    if axis.path[0] in ("reattention", "broad") and axis.field != "gamma":
+        return 5
+    if axis.field in _TURNS:
+        return _TURNS[axis.field]
+    if axis.stage is None or len(axis.path) == 2:
+        return 0
+    return 1 if axis.field in _FIRST else 3
+
+
+def _asked(axis: Axis, draft: _Draft) -> bool:
+    """Whether the value can make a difference to this draft's network."""
+    stages = draft.stages()
+    if axis.stage is not None and axis.field in STAGE_MATTERS and len(axis.path) == 3:
+        return STAGE_MATTERS[axis.field](stages[axis.stage])
+    if axis.path == ("reattention_blocks",):
+        return _reattention_limit(stages) > 0
+    if axis.path == ("permute",):
+        return any(number > 1 for stage in stages for number in stage.groups)
+    if axis.path == ("broad", "gamma"):
+        return broad_fits(stages) is None
+    if axis.path[0] == "reattention":
+        return bool(draft.tree.get("reattention_blocks"))
+    if axis.path[0] == "broad":
+        return bool(draft.tree["broad"].get("gamma"))
+    return True
+
+
+def _draw(axis: Axis, draft: _Draft, trial: Trial) -> Any:
+    if isinstance(axis, Choice):
+        return _draw_choice(axis, draft, trial)
+    if isinstance(axis, IntRange):
+        high = axis.high
+        if axis.path == ("reattention_blocks",):
+            limit = _reattention_limit(draft.stages())
+            high = axis.low + (min(high, limit) - axis.low) // axis.step * axis.step
+            if high < axis.low:
+                raise Refused(f"{axis.name}: at most {limit} blocks can have re-attention")
+        if axis.low == high:
+            return axis.low
+        return trial.suggest_int(axis.name, axis.low, high, step=axis.step, log=axis.log)
+    assert isinstance(axis, FloatRange)
+    return trial.suggest_float(axis.name, axis.low, axis.high, step=axis.step, log=axis.log)
+
+
+def _draw_choice(axis: Choice, draft: _Draft, trial: Trial) -> Any:
+    """Draw among the options that fit.
+
+    Optuna wants one set of categories a name, so a narrowed choice is a parameter of its own:
+    `groups@0,1` is `groups` with options 0 and 1 on offer. One option left is not asked.
+    """
+    fitting = [i for i, option in enumerate(axis.options) if _fits(axis, option, draft)]
+    if not fitting:
+        raise Refused(f"{axis.name}: none of its {len(axis.options)} options fits this network")
+    if len(fitting) == 1:
+        return axis.options[fitting[0]]
+    name = axis.name
+    if len(fitting) < len(axis.options):
+        name += "@" + ",".join(map(str, fitting))
+    labels = [axis.labels[index] for index in fitting]
+    drawn = trial.suggest_categorical(name, labels)
+    return axis.options[fitting[labels.index(drawn)]]
+
+
+def _fits(axis: Choice, option: Any, draft: _Draft) -> bool:
+    if axis.path == ("groups",):
+        brackets = parse_schedule(option)
+        return all(
+            rules.groups_fit(stage.token_mixer, draft.num_tokens(index), groups) is None
+            for index, (stage, groups) in enumerate(zip(draft.stages(), brackets, strict=True))
+        )
+    if axis.path == ("reattention_blocks",):
+        return bool(option <= _reattention_limit(draft.stages()))
+    if axis.stage is None or len(axis.path) != 3:
+        return True
+    stage = draft.stages()[axis.stage]
+    if axis.field in ("num_heads", "head_dim"):
+        return bool(stage.embed_dim % option == 0)
+    if axis.field == "groups":
+        groups = parse_schedule(option)[0] if isinstance(option, str) else option
+        return rules.groups_fit(stage.token_mixer, draft.num_tokens(axis.stage), groups) is None
+    return True
+
+
+def _reattention_limit(stages: Sequence[_Stage]) -> int:
+    return rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in stages])

@@ -1,0 +1,197 @@
+"""A search space: a model file with choices in it, and how a network is drawn from it.
+
+What is fixed and what is searched is `axes`, how a draw goes is `drawing`; this is the file as a
+whole. The grammar is on one page in `space/README.md`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from vitnas.config.axes import Axis, Choice, all_axes, parse_tree, probes
+from vitnas.config.drawing import Refused, Trial, draw_tree
+from vitnas.config.files import RuleError, as_config_error, dump_yaml, read_yaml, validate
+from vitnas.config.model import Frozen, ModelConfig
+from vitnas.config.notation import parse_schedule
+from vitnas.config.training import DataConfig, ProxyConfig, check_data_fits
+from vitnas.errors import ConfigError, join_address
+
+
+class Bounds(Frozen):
+    """Least and greatest allowed value, both included."""
+
+    min: Annotated[float, Field(ge=0.0)] | None = None
+    max: Annotated[float, Field(gt=0.0)] | None = None
+
+
+class Limits(Frozen):
+    """What a candidate must meet before anything is built: FLOPs (multiply-adds) and parameters."""
+
+    flops: Bounds = Bounds()
+    num_params: Bounds = Bounds()
+
+
+class Objectives(Frozen):
+    """What is scored. The search engine of this version knows exactly this pair."""
+
+    top1: Literal["maximize"] = "maximize"
+    flops: Literal["minimize"] = "minimize"
+
+
+class SpaceConfig(Frozen):
+    """A space file. `model` is a model file in which any value may be an axis."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    description: str = ""
+    data: DataConfig = DataConfig()
+    proxy: ProxyConfig = ProxyConfig()
+    objectives: Objectives = Objectives()
+    limits: Limits = Limits()
+    model: dict[str, Any]
+
+
+class SearchSpace:
+    """Networks that a space file describes.
+
+    Args:
+        config: the validated file.
+        file: where it came from, for error messages.
+
+    Raises:
+        ConfigError: an axis is malformed, a value has the wrong type, or no draw is a network.
+    """
+
+    def __init__(self, config: SpaceConfig, file: str | Path | None = None) -> None:
+        self.config = config
+        self.file = file
+        try:
+            self.template = parse_tree(config.model)
+            _check_schedules(self.template)
+        except ConfigError as error:
+            raise error.at(file=file, prefix="model") from None
+        self._check_fields()
+        self._check_draws()
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """All axes in the file's order, those inside options included."""
+        return tuple(all_axes(self.template))
+
+    def suggest(self, trial: Trial) -> ModelConfig:
+        """Draw a network.
+
+        Args:
+            trial: an Optuna trial, or anything with its three `suggest_` methods. All randomness
+                is the trial's.
+
+        Raises:
+            Refused: the draw breaks a rule; drawing again may not.
+        """
+        try:
+            return ModelConfig.model_validate(draw_tree(self.template, trial))
+        except ValidationError as error:
+            raise Refused(str(as_config_error(error, ModelConfig))) from None
+
+    @property
+    def text(self) -> str:
+        """The file's own text, comments included; written out when there is no file."""
+        if self.file is not None and Path(self.file).is_file():
+            return Path(self.file).read_text(encoding="utf-8")
+        return dump_yaml(self.config.model_dump(mode="json", exclude_defaults=True))
+
+    def to_tree(self) -> dict[str, Any]:
+        """The whole file with every default written out: equal for equal spaces."""
+        return self.config.model_dump(mode="json")
+
+    def _check_fields(self) -> None:
+        """Every option alone must have known keys and right types; rules come with the draws."""
+        for tree in probes(self.template):
+            try:
+                ModelConfig.model_validate(tree)
+            except ValidationError as error:
+                if not isinstance(error.errors()[0].get("ctx", {}).get("error"), RuleError):
+                    found = as_config_error(error, ModelConfig)
+                    raise found.at(file=self.file, prefix="model") from None
+
+    def _check_draws(self, attempts: int = 300) -> None:
+        """At least one draw must be a network; and it must fit the data."""
+        from vitnas.config.draws import RandomTrial
+
+        problem: ConfigError | None = None
+        for seed in range(attempts):
+            try:
+                config = ModelConfig.model_validate(draw_tree(self.template, RandomTrial(seed)))
+            except ValidationError as error:
+                problem = problem or as_config_error(error, ModelConfig)
+            except Refused as error:
+                problem = problem or ConfigError(str(error))
+            else:
+                return self._check_data(config)
+        assert problem is not None
+        raise problem.at(file=self.file, prefix="model")
+
+    def _check_data(self, config: ModelConfig) -> None:
+        try:
+            check_data_fits(self.config.data, config)
+        except ConfigError as error:
+            raise error.at(file=self.file) from None
+
+
+def load_space(path: str | Path) -> SearchSpace:
+    """Read a space file; a bare name such as `digits` means a shipped one.
+
+    Raises:
+        ConfigError: with file, address, value and rule.
+    """
+    found = find_space(path)
+    config = validate(SpaceConfig, read_yaml(found), file=found)
+    return SearchSpace(config, file=found)
+
+
+def shipped_spaces() -> dict[str, Path]:
+    """The spaces that come with vitnas, by name."""
+    package = Path(__file__).resolve().parents[1]
+    installed, checkout = package / "spaces", package.parent / "space"
+    folder = installed if installed.is_dir() else checkout
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def find_space(path: str | Path) -> Path:
+    """The file that `path` names: itself, or the shipped space of that name."""
+    if Path(path).suffix or Path(path).exists():
+        return Path(path)
+    shipped = shipped_spaces()
+    if str(path) not in shipped:
+        raise ConfigError(
+            f"no such file, and no shipped space of that name: {', '.join(shipped)}", file=path
+        )
+    return shipped[str(path)]
+
+
+def _check_schedules(template: Any) -> None:
+    """Every schedule on offer must be readable and have one bracket for each stage."""
+    offered = template.get("groups")
+    if offered is None:
+        return
+    options = offered.options if isinstance(offered, Choice) else (offered,)
+    stages = template.get("stages")
+    for index, option in enumerate(options):
+        parts = ("groups", "choice", index) if isinstance(offered, Choice) else ("groups",)
+        address = join_address(*parts)
+        try:
+            brackets = parse_schedule(option) if isinstance(option, str) else None
+        except ValueError as error:
+            raise ConfigError(str(error), address=address, value=option) from None
+        if brackets is None:
+            rule = 'must be text like "[8,2][4,1][1,1]"'
+            raise ConfigError(rule, address=address, value=option)
+        if isinstance(stages, list) and len(brackets) != len(stages):
+            rule = f"{len(brackets)} brackets for {len(stages)} stages"
+            raise ConfigError(rule, address=address, value=option)

@@ -1,0 +1,184 @@
+"""What a candidate is trained on and how, without torch: the `data` and `proxy` parts of a file.
+
+What is known of a data set without reading it stands here too, so that a network with 1000
+classes for ten digits is refused before anything slow is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from vitnas.config.files import RuleError
+from vitnas.config.model import Frozen, ModelConfig
+from vitnas.errors import ConfigError
+
+DataName = Literal["digits", "fashion_mnist", "cifar10", "cifar100", "imagefolder"]
+Augment = Literal["auto", "none", "shift", "shift_flip", "crop_flip"]
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What holds for a data set wherever it lies.
+
+    Attributes:
+        num_classes: number of classes, or None where only the folder tells.
+        in_chans: channels of an image.
+        img_size: side of the images as they were published, in pixels, or None.
+        root: the folder that is read when none is given, or None.
+        augment: what `augment: auto` stands for.
+        source: how to get the data, ready to stand in an error message.
+    """
+
+    num_classes: int | None
+    in_chans: int
+    img_size: int | None
+    root: str | None
+    augment: Augment
+    source: str
+
+
+DATA_FACTS: dict[DataName, DataFacts] = {
+    "digits": DataFacts(10, 1, 8, None, "shift", "comes with scikit-learn"),
+    "fashion_mnist": DataFacts(
+        10,
+        1,
+        28,
+        "/usr/share/datasets/fashion-mnist",
+        "shift_flip",
+        "apt install dataset-fashion-mnist, or put the four idx-ubyte files there",
+    ),
+    "cifar10": DataFacts(
+        10,
+        3,
+        32,
+        "data/cifar-10-batches-bin",
+        "shift_flip",
+        "unpack cifar-10-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
+    "cifar100": DataFacts(
+        100,
+        3,
+        32,
+        "data/cifar-100-binary",
+        "shift_flip",
+        "unpack cifar-100-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
+    "imagefolder": DataFacts(
+        None, 3, None, None, "crop_flip", "lay the images out as train/<class>/<image>"
+    ),
+}
+
+
+class DataConfig(Frozen):
+    """The images, and which of them score a candidate.
+
+    Attributes:
+        name: `digits` (scikit-learn's 1,797 images of 8 x 8), `fashion_mnist` (idx files),
+            `cifar10`, `cifar100` (the binary version) or `imagefolder` (train/<class>/<image>).
+            Images of another size than the network's `img_size` are resized once, when read.
+        root: the folder that holds the files, relative to where the command runs; without it the
+            place in `DATA_FACTS`. `imagefolder` needs one, `digits` has none.
+        val_fraction: share of the training images that is held out to score candidates, cut from
+            each class alike. Never taken from the test images.
+        split_seed: which images are held out, and which `ProxyConfig.train_fraction` keeps. The
+            test images do not depend on it.
+    """
+
+    name: DataName = "digits"
+    root: Annotated[str, Field(min_length=1)] | None = None
+    val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.2
+    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    @model_validator(mode="after")
+    def _root_fits(self) -> DataConfig:
+        if self.name == "imagefolder" and self.root is None:
+            raise RuleError("is required for imagefolder: the folder that holds train/", "root")
+        if self.name == "digits" and self.root is not None:
+            raise RuleError("digits come with scikit-learn and have no folder", "root", self.root)
+        return self
+
+    @property
+    def facts(self) -> DataFacts:
+        return DATA_FACTS[self.name]
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that is read; None for `digits`."""
+        root = self.root or self.facts.root
+        return None if root is None else Path(root).expanduser()
+
+    def count_classes(self) -> int | None:
+        """Number of classes; None when that takes a folder that is not there."""
+        if self.facts.num_classes is not None or self.folder is None:
+            return self.facts.num_classes
+        return len(class_names(self.folder / "train")) or None
+
+
+class ProxyConfig(Frozen):
+    """The short training that scores a candidate: AdamW, linear warm-up, cosine to zero.
+
+    The defaults suit `digits`; larger images want larger batches (see the files in `space/`).
+
+    Attributes:
+        epochs: passes over the training images.
+        batch_size: most images in one step. The images of an epoch are dealt into batches that
+            differ by one image at most, so no batch is left with a few.
+        lr: peak learning rate.
+        weight_decay: AdamW's, on matrices and kernels only.
+        warmup_epochs: epochs, or parts of one, over which the rate rises from zero; shortened to
+            half of the training where it would be longer.
+        label_smoothing: probability taken from the true class.
+        grad_clip: largest global norm of the gradient; 0 turns clipping off.
+        augment: `shift` moves by up to an eighth of the side and fills with zeros, `shift_flip`
+            mirrors too, `crop_flip` is a random resized crop and mirrors; `auto` takes what suits
+            the data, which is never a mirror where left and right matter.
+        train_fraction: share of the training images that is used, the same ones in every trial.
+        eval_batch_size: images scored at a time; does not change the result beyond rounding.
+    """
+
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 12
+    batch_size: Annotated[int, Field(ge=2, le=65_536)] = 64
+    lr: Annotated[float, Field(gt=0.0, le=1.0)] = 3e-3
+    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
+    warmup_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = 1.0
+    label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    grad_clip: Annotated[float, Field(ge=0.0, le=1e6)] = 1.0
+    augment: Augment = "auto"
+    train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = 512
+
+    def augment_for(self, data: DataName) -> Augment:
+        """What `augment` means on these images; never `auto`."""
+        return DATA_FACTS[data].augment if self.augment == "auto" else self.augment
+
+
+def class_names(folder: Path) -> tuple[str, ...]:
+    """Names of the class folders in `folder`, sorted; empty when it cannot be listed."""
+    try:
+        found = [entry.name for entry in folder.iterdir() if entry.is_dir()]
+    except OSError:
+        return ()
+    return tuple(sorted(name for name in found if not name.startswith(".")))
+
+
+def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:
+    """Refuse a network whose classes or channels are not those of the data.
+
+    Any `img_size` fits, because images are resized. Takes no torch and reads no image; of an
+    `imagefolder` it lists the class folders, and says nothing when they are not there.
+
+    Raises:
+        ConfigError: addressed inside the model (`num_classes`, `in_chans`); use
+            `.at(prefix="model")` for a file that holds the model under a key.
+    """
+    known = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
+    for field, expected in known.items():
+        found = getattr(model_config, field)
+        if expected is not None and found != expected:
+            what = "classes" if field == "num_classes" else "channels"
+            rule = f"{data.name} has {expected} {what}"
+            raise ConfigError(rule, address=field, value=found, nearest=expected)

@@ -1,0 +1,100 @@
+"""What `vitnas describe` prints: where a network's FLOPs and parameters are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.notation import human, one_line
+from vitnas.cost.closed_form import Cost, Row, closed_form
+
+_COLUMNS = ("stage", "kind", "FLOPs", "share", "params", "share", "shared params", "reused FLOPs")
+
+
+def describe_json(config: ModelConfig) -> dict[str, Any]:
+    """Totals and one entry per stage and kind; FLOPs are multiply-adds of one image."""
+    cost = closed_form(config)
+    return {
+        "name": config.name,
+        "network": one_line(config),
+        "key": config.key,
+        "img_size": list(config.image_hw),
+        "flops": cost.flops,
+        "num_params": cost.num_params,
+        "shared_params": cost.shared_params,
+        "reused_flops": cost.reused_flops,
+        "rows": [row._asdict() for row in _merged(cost.rows)],
+    }
+
+
+def describe_text(config: ModelConfig) -> str:
+    """The same as a table for reading."""
+    cost = closed_form(config)
+    height, width = config.image_hw
+    lines = [
+        f"{config.name}: {one_line(config)}",
+        f"{height}x{width}x{config.in_chans} to {config.num_classes} classes, "
+        f"{human(cost.flops)} FLOPs (multiply-adds, norms included), "
+        f"{human(cost.num_params)} parameters",
+        "",
+        *_table(_cells(cost)),
+    ]
+    if cost.shared_params:
+        lines += ["", _sharing(cost)]
+    return "\n".join(lines)
+
+
+def _sharing(cost: Cost) -> str:
+    return (
+        f"Passes share {human(cost.shared_params)} parameters "
+        f"({cost.shared_params / cost.num_params:.0%}); weights that an earlier pass has used do "
+        f"{human(cost.reused_flops)} of the FLOPs ({cost.reused_flops / cost.flops:.0%})."
+    )
+
+
+def _merged(rows: Iterable[Row]) -> list[Row]:
+    """Rows of one stage and kind as one, in order of their first appearance."""
+    found: dict[tuple[int | None, str], Row] = {}
+    for row in rows:
+        before = found.get((row.stage, row.kind))
+        if before is not None:
+            row = row._replace(
+                flops=before.flops + row.flops,
+                params=before.params + row.params,
+                shared_params=before.shared_params + row.shared_params,
+                reused_flops=before.reused_flops + row.reused_flops,
+            )
+        found[row.stage, row.kind] = row
+    return list(found.values())
+
+
+def _cells(cost: Cost) -> list[tuple[str, ...]]:
+    cells = [
+        (
+            "" if row.stage is None else str(row.stage),
+            row.kind,
+            human(row.flops),
+            f"{row.flops / cost.flops:.1%}",
+            human(row.params),
+            f"{row.params / cost.num_params:.1%}",
+            human(row.shared_params) if row.shared_params else "",
+            human(row.reused_flops) if row.reused_flops else "",
+        )
+        for row in _merged(cost.rows)
+    ]
+    total = ("", "total", human(cost.flops), "", human(cost.num_params), "")
+    return [*cells, (*total, human(cost.shared_params), human(cost.reused_flops))]
+
+
+def _table(cells: list[tuple[str, ...]]) -> list[str]:
+    """Columns wide enough for their cells; the first two left, the numbers right."""
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
+
+    def line(row: tuple[str, ...]) -> str:
+        left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        return "  ".join([*left, *right]).rstrip()
+
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return [line(_COLUMNS), rule, *map(line, cells[:-1]), rule, line(cells[-1])]

@@ -1,0 +1,27 @@
+"""A space's limits, checked against exactly known costs before anything is built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vitnas.config.notation import human
+
+if TYPE_CHECKING:
+    from vitnas.config.space import Limits
+    from vitnas.cost.closed_form import Cost
+
+
+def over_limits(cost: Cost, limits: Limits) -> str | None:
+    """Why a network of this cost is outside the limits, in one line, or None.
+
+    Args:
+        cost: FLOPs (multiply-adds of one image) and trainable parameters.
+        limits: both ends included.
+    """
+    for name in ("flops", "num_params"):
+        value, bounds = getattr(cost, name), getattr(limits, name)
+        if bounds.max is not None and value > bounds.max:
+            return f"{name} {human(value)} is above the limit {human(bounds.max)}"
+        if bounds.min is not None and value < bounds.min:
+            return f"{name} {human(value)} is below the limit {human(bounds.min)}"
+    return None

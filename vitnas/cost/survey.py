@@ -1,0 +1,168 @@
+"""What a space holds, without training anything: how many networks, of what cost, what is odd."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vitnas.config.axes import Choice
+from vitnas.config.drawing import Refused
+from vitnas.config.draws import RandomTrial, every_draw
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.limits import over_limits
+from vitnas.errors import ConfigError
+
+_LISTED = 3_000
+_PROBES = 400
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What `vitnas space` prints.
+
+    Attributes:
+        num_networks: different networks before limits; exact, or an estimate.
+        error: standard error of the estimate as a share of it; 0 when counted exactly.
+        flops, num_params: least and greatest seen within the limits.
+        within: share of the draws that meet the limits.
+        num_seen: draws that the ranges and shares come from.
+        samples: a few networks within the limits, spread over the range of FLOPs.
+        problems: one line each.
+    """
+
+    num_networks: float
+    error: float
+    flops: tuple[int, int]
+    num_params: tuple[int, int]
+    within: float
+    num_seen: int
+    samples: tuple[ModelConfig, ...]
+    problems: tuple[str, ...]
+
+
+def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Survey:
+    """Count and price the networks of a space; every one when there are few.
+
+    Args:
+        space: the space.
+        draws: random networks to price when there are too many to list; fixed seeds.
+        num_samples: how many to show.
+
+    Raises:
+        ConfigError: no network seen meets the limits.
+    """
+    count, error = estimate_size(space)
+    refused: Counter[str] = Counter()
+    if count <= _LISTED:
+        networks = {config.key: config for config in every_draw(space)}
+        count, error, seen = len(networks), 0.0, len(networks)
+        configs = list(networks.values())
+    else:
+        configs = list(_random_networks(space, draws, refused))
+        seen = draws
+    priced = [(closed_form(config), config) for config in configs]
+    limits = space.config.limits
+    meeting = [(cost, config) for cost, config in priced if over_limits(cost, limits) is None]
+    if not meeting:
+        raise nothing_within(space, configs)
+    meeting.sort(key=lambda pair: pair[0].flops)
+    params = sorted(cost.num_params for cost, _ in meeting)
+    spread = [round(i * (len(meeting) - 1) / max(1, num_samples - 1)) for i in range(num_samples)]
+    return Survey(
+        num_networks=count,
+        error=error,
+        flops=(meeting[0][0].flops, meeting[-1][0].flops),
+        num_params=(params[0], params[-1]),
+        within=len(meeting) / max(1, len(priced)),
+        num_seen=seen,
+        samples=tuple(meeting[index][1] for index in sorted(set(spread))),
+        problems=tuple(_problems(space, configs, refused, seen, len(meeting))),
+    )
+
+
+def check_limits(space: SearchSpace, attempts: int = 500) -> None:
+    """Raise unless a network within the limits is found; stops at the first.
+
+    Raises:
+        ConfigError: none among `attempts` random networks; names the nearest cost seen.
+    """
+    configs = []
+    for config in _random_networks(space, attempts, Counter()):
+        if over_limits(closed_form(config), space.config.limits) is None:
+            return
+        configs.append(config)
+    raise nothing_within(space, configs)
+
+
+def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigError:
+    """The error for limits that no network meets, with the nearest cost there is."""
+    costs = [closed_form(config) for config in configs]
+    for name in ("flops", "num_params"):
+        bounds = getattr(space.config.limits, name)
+        values = sorted(getattr(cost, name) for cost in costs)
+        for end, reached in (("max", values[0]), ("min", values[-1])):
+            limit = getattr(bounds, end)
+            if limit is None or (reached <= limit if end == "max" else reached >= limit):
+                continue
+            return ConfigError(
+                f"no network of {len(configs)} drawn meets it",
+                address=f"limits.{name}.{end}",
+                value=f"{limit:.1e}",
+                nearest=f"{reached:.3e}",
+                file=space.file,
+            )
+    rule = f"no network of {len(configs)} drawn meets all of them at once"
+    return ConfigError(rule, address="limits", file=space.file)
+
+
+def estimate_size(space: SearchSpace, probes: int = _PROBES) -> tuple[float, float]:
+    """Number of different draws and its relative standard error (Knuth's estimate; fixed seeds)."""
+    branches = []
+    for seed in range(probes):
+        trial = RandomTrial(seed)
+        try:
+            space.suggest(trial)
+            branches.append(trial.branches)
+        except Refused:
+            branches.append(0.0)
+    mean = math.fsum(branches) / probes
+    if not math.isfinite(mean) or not mean:
+        return mean, 0.0
+    variance = math.fsum((value - mean) ** 2 for value in branches) / (probes - 1)
+    return mean, math.sqrt(variance / probes) / mean
+
+
+def _random_networks(
+    space: SearchSpace, draws: int, refused: Counter[str]
+) -> Iterator[ModelConfig]:
+    for seed in range(draws):
+        try:
+            yield space.suggest(RandomTrial(seed))
+        except Refused as refusal:
+            refused[str(refusal)] += 1
+
+
+def _problems(
+    space: SearchSpace,
+    configs: list[ModelConfig],
+    refused: Counter[str],
+    seen: int,
+    num_within: int,
+) -> Iterator[str]:
+    if refused:
+        reason, times = refused.most_common(1)[0]
+        share = 100 * sum(refused.values()) / seen
+        yield f"{share:.0f} % of draws break a rule, most often ({times}x): {reason}"
+    if num_within < 0.2 * len(configs):
+        share = 100 * num_within / len(configs)
+        yield f"only {share:.1f} % of the networks meet the limits"
+    drawn = Counter(stage.token_mixer for config in configs for stage in config.stages)
+    for axis in space.axes:
+        if isinstance(axis, Choice) and axis.field == "token_mixer":
+            for option in axis.options:
+                if isinstance(option, str) and not drawn[option]:
+                    yield f"model.{axis.name}: '{option}' never came up"

@@ -1,0 +1,132 @@
+"""The one progress display: a live panel on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, TextIO
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.notation import human, one_line
+from vitnas.engine.records import Outcome, TrialRecord
+from vitnas.pareto import front
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+_ROWS = 12
+
+
+class Display:
+    """Shows a search; give its `listen` to the controller and use it as a context.
+
+    Args:
+        num_trials: trainings the run shall have.
+        epochs: of a full training.
+        stream: where to write; a live panel when it is a terminal.
+    """
+
+    def __init__(self, num_trials: int, epochs: int, stream: TextIO | None = None) -> None:
+        self.num_trials, self.epochs = num_trials, epochs
+        self.stream = stream or sys.stdout
+        self.trials: dict[int, TrialRecord] = {}
+        self._ended_here: deque[float] = deque()
+        self._epochs_here = 0
+        self._started = time.monotonic()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Display:
+        if self.stream.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(file=self.stream), refresh_per_second=4)
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            self._live.update(self._table())
+            self._live.stop()
+
+    def listen(self, event: str, trial: TrialRecord) -> None:
+        """Take a change from the controller."""
+        self.trials[trial.number] = trial
+        if event == "epoch":
+            self._epochs_here += 1
+        if event == "end" and trial.outcome.is_trial:
+            self._ended_here.append(time.monotonic())
+        if self._live is not None:
+            self._live.update(self._table())
+        elif event == "end" and trial.outcome.is_trial:
+            print(self._line(trial), file=self.stream, flush=True)
+
+    @property
+    def num_ended(self) -> int:
+        return sum(trial.outcome.is_trial for trial in self.trials.values())
+
+    def _front(self) -> list[TrialRecord]:
+        complete = [t for t in self.trials.values() if t.outcome is Outcome.COMPLETE]
+        chosen = front([(-(t.top1 or 0.0), float(t.flops)) for t in complete])
+        return sorted((complete[index] for index in chosen), key=lambda trial: trial.flops)
+
+    def _rates(self) -> str:
+        elapsed = time.monotonic() - self._started
+        text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
+        if self._ended_here:
+            left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)
+            text += f", {clock(left)} left"
+        return text
+
+    def _line(self, trial: TrialRecord) -> str:
+        """One ended trial as plain text."""
+        done = f"[{self.num_ended:>{len(str(self.num_trials))}}/{self.num_trials}]"
+        top1 = "" if trial.top1 is None else f"{trial.top1:6.2f} %"
+        how = trial.outcome.value
+        if trial.outcome is Outcome.STOPPED:
+            how += f" at {trial.epochs}/{self.epochs}"
+        cost = f"{human(trial.flops):>7} FLOPs"
+        note = trial.error or _network(trial)
+        return (
+            f"{done} trial {trial.number:<4} {how:<16} {top1:>8} {cost}  {note}  "
+            f"(front {len(self._front())}, {self._rates()})"
+        )
+
+    def _table(self) -> Table:
+        from rich.table import Table
+
+        running = [t for t in self.trials.values() if t.outcome is Outcome.RUNNING and t.key]
+        table = Table(
+            title=f"{self.num_ended}/{self.num_trials} trials, {len(running)} running, "
+            f"{self._rates()}",
+            title_justify="left",
+        )
+        for name in ("trial", "top-1 %", "FLOPs", "params"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("network on the front", overflow="ellipsis", no_wrap=True)
+        members = self._front()
+        for trial in members[-_ROWS:]:
+            table.add_row(
+                str(trial.number),
+                f"{trial.top1:.2f}",
+                human(trial.flops),
+                human(trial.num_params),
+                _network(trial),
+            )
+        if len(members) > _ROWS:
+            table.caption = f"{len(members) - _ROWS} cheaper ones not shown"
+        return table
+
+
+def clock(seconds: float) -> str:
+    """`75` -> `1:15`; with hours, `1:02:03`."""
+    whole = max(0, round(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def _network(trial: TrialRecord) -> str:
+    return one_line(validate(ModelConfig, dict(trial.config))) if trial.config else ""
