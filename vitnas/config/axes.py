@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from vitnas.errors import ConfigError, join_address, nearest_name
 
 Path = tuple[str | int, ...]
 
-_EXTRA_KEYS = {"choice": {"name"}, "int": {"step", "log", "name"}, "float": {"step", "log", "name"}}
+_RANGE_KEYS = frozenset({"step", "log", "name"})
+_EXTRA_KEYS = {"choice": frozenset({"name", "labels"}), "int": _RANGE_KEYS, "float": _RANGE_KEYS}
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,9 @@ def _refuse_misspelt_axis(value: Mapping[Any, Any], path: Path) -> None:
     """`{choise: [...]}` is a misspelt axis, not a model field of that name."""
     if len(value) == 1:
         key = str(next(iter(value)))
-        nearest = nearest_name(key, _EXTRA_KEYS) if key not in _EXTRA_KEYS else None
-        if nearest and sorted(key.lower()) and abs(len(key) - len(nearest)) <= 2:
-            raise ConfigError("unknown key", address=join_address(*path, key), nearest=nearest)
+        nearest = get_close_matches(key, _EXTRA_KEYS, n=1, cutoff=0.75)
+        if nearest:
+            raise ConfigError("unknown key", address=join_address(*path, key), nearest=nearest[0])
 
 
 def _parse_axis(kind: str, value: Mapping[str, Any], path: Path, scope: str) -> Axis:
@@ -168,17 +170,17 @@ def _parse_axis(kind: str, value: Mapping[str, Any], path: Path, scope: str) -> 
         raise ConfigError("must be text", address=f"{address}.name", value=given)
     name = str(given or f"{scope}{address}")
     if kind == "choice":
-        return _parse_choice(value["choice"], path, name)
+        return _parse_choice(value["choice"], value.get("labels"), path, name)
     return _parse_range(kind, value, path, name)
 
 
-def _parse_choice(entries: Any, path: Path, name: str) -> Choice:
+def _parse_choice(entries: Any, given: Any, path: Path, name: str) -> Choice:
     address = join_address(*path, "choice")
     if not isinstance(entries, list) or not entries:
         raise ConfigError(
             "a choice needs a list with one entry or more", address=address, value=entries
         )
-    labels = tuple(_label(entry) for entry in entries)
+    labels = _labels(given, entries, path)
     for index, label in enumerate(labels):
         if any(label == other and type(label) is type(other) for other in labels[:index]):
             raise ConfigError("stands twice", address=f"{address}[{index}]", value=entries[index])
@@ -186,6 +188,17 @@ def _parse_choice(entries: Any, path: Path, name: str) -> Choice:
         parse_tree(entry, path, scope=f"{name}#{index}/") for index, entry in enumerate(entries)
     )
     return Choice(path, name, options, labels)
+
+
+def _labels(given: Any, entries: list[Any], path: Path) -> tuple[Any, ...]:
+    """The names that the file gives to the options, or what the options are."""
+    if given is None:
+        return tuple(_label(entry) for entry in entries)
+    is_text = isinstance(given, list) and all(isinstance(label, str) for label in given)
+    if not is_text or len(given) != len(entries):
+        rule = f"labels are {len(entries)} texts, one for each option"
+        raise ConfigError(rule, address=join_address(*path, "labels"), value=given)
+    return tuple(given)
 
 
 def _label(entry: Any) -> Any:

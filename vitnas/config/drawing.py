@@ -85,7 +85,10 @@ class _Draft:
 
     def stages(self) -> list[_Stage]:
         """The stages so far; unsettled fields read as their defaults."""
-        trees = [stage if isinstance(stage, dict) else {} for stage in self.tree.get("stages", [])]
+        stages = self.tree.get("stages")
+        if not isinstance(stages, list):
+            return []
+        trees = [stage if isinstance(stage, dict) else {} for stage in stages]
         schedule = self.tree.get("groups")
         brackets = parse_schedule(schedule) if isinstance(schedule, str) else ()
         views = []

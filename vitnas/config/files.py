@@ -68,8 +68,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:
     """Like `read_yaml`, from text that is already in hand."""
-    loader = _Loader(text)
+    loader: _Loader | None = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is not None and _expanded_size(node, {}) > MAX_NODES:
             raise ConfigError(f"its aliases expand to more than {MAX_NODES:,} values", file=file)
@@ -82,7 +83,8 @@ def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ConfigError(f"not YAML: {error}", file=file) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     if not isinstance(tree, dict):
         raise ConfigError("must be a mapping of names to values", value=tree, file=file)
     return tree

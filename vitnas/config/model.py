@@ -146,9 +146,7 @@ class StageConfig(Frozen):
                 nearest = rules.nearest_divisor(width, dim or 32)
                 raise RuleError(f"must divide embed_dim {width}", "head_dim", dim or 32, nearest)
             if heads and dim and heads * dim != width:
-                rule = (
-                    f"num_heads {heads} x head_dim {dim} is not embed_dim {width}; give one of both"
-                )
+                rule = f"{heads} heads of {dim} are not embed_dim {width}; give one of both"
                 raise RuleError(rule, "head_dim", dim, width // heads)
         if self.kernel % 2 == 0:
             raise RuleError("must be odd", "kernel_size", self.kernel, self.kernel + 1)

@@ -78,7 +78,11 @@ def _axes() -> dict[str, Any]:
     return {
         "axis": {
             "anyOf": [
-                axis("choice", {"type": "array", "minItems": 1}),
+                axis(
+                    "choice",
+                    {"type": "array", "minItems": 1},
+                    labels={"type": "array", "items": {"type": "string"}},
+                ),
                 axis("int", ends("integer"), step={"type": "integer", "minimum": 1}, log=log),
                 axis("float", ends("number"), step={"type": "number"}, log=log),
             ]

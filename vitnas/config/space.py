@@ -141,7 +141,7 @@ class SearchSpace:
         try:
             check_data_fits(self.config.data, config)
         except ConfigError as error:
-            raise error.at(file=self.file) from None
+            raise error.at(file=self.file, prefix="model") from None
 
 
 def load_space(path: str | Path) -> SearchSpace:

@@ -121,9 +121,15 @@ def _settle(options: SearchOptions) -> SearchOptions:
     if options.backend == "serial":
         workers = 1
     elif workers is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        workers = max(1, int(there / gpus)) if gpus and there else int(cores or 1)
+        workers = max(1, int(there / gpus)) if gpus and there else _cores()
     return replace(options, gpus_per_trial=gpus, workers=workers)
+
+
+def _cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _load_images(space: SearchSpace) -> Images:
@@ -135,12 +141,15 @@ def _load_images(space: SearchSpace) -> Images:
 def _worker(space: SearchSpace, options: SearchOptions, images: Images) -> Worker:
     from vitnas.engine.worker import Worker
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # One thread a training on the CPU: a result must not depend on how many run beside it.
+    threads = 1
+    if options.gpus_per_trial:
+        threads = max(1, _cores() // (options.workers or 1))
     return Worker(
         proxy=space.config.proxy,
         images=images,
         device="cuda" if options.gpus_per_trial else "cpu",
-        threads=max(1, int(cores or 1) // (options.workers or 1)),
+        threads=threads,
         gpu_share=min(1.0, options.gpus_per_trial or 1.0),
     )
 

@@ -43,7 +43,7 @@ class _JobSearcher(Searcher):  # type: ignore[misc]
     """Asks the controller for the next job, never further ahead than there are workers."""
 
     def __init__(self, steering: Steering, workers: int) -> None:
-        super().__init__(metric="top1", mode="max")
+        super().__init__()
         self._controller = steering.controller
         self._workers = workers
 

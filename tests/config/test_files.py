@@ -1,0 +1,71 @@
+"""Files are read with safe loaders, and what is wrong with them is said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vitnas.config.files import MAX_BYTES, parse_yaml, read_yaml, write_text
+from vitnas.errors import ConfigError
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{new}: &{new} [{','.join(['*' + old] * 9)}]\n"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: !!python/object/apply:os.system ['true']", "line 1: not safe YAML"),
+        ("a: !!python/name:os.system", "line 1: not safe YAML"),
+        (BOMB, "aliases expand to more than"),
+        ("a: &a [*a]", "aliases expand to more than"),
+        ("a: 1\na: 2", "line 2: not safe YAML: the key 'a' stands twice"),
+        ("a: [1, 2", "not safe YAML"),
+        ("- 1\n- 2", "must be a mapping"),
+        ("", "must be a mapping"),
+        ("a: 2026-13-45", "not YAML"),
+        ("a: \x00", "not YAML"),
+    ],
+)
+def test_bad_text_is_refused_in_one_line(text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, file="f.yaml")
+    assert str(caught.value).startswith("f.yaml: ")
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_anchors_are_fine() -> None:
+    assert parse_yaml("a: &x {b: 1}\nc: *x") == {"a": {"b": 1}, "c": {"b": 1}}
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        read_yaml(tmp_path / "missing.yaml")
+    with pytest.raises(ConfigError, match="is a directory"):
+        read_yaml(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        read_yaml(tmp_path / "binary")
+    (tmp_path / "large").write_bytes(b" " * (MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        read_yaml(tmp_path / "large")
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.txt"
+    write_text(target, "old")
+
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write_text(target, "new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

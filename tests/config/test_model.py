@@ -1,0 +1,176 @@
+"""What a model file may say, what it means, and the one line that a wrong one gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.strategies import model_configs
+from vitnas.config.files import dump_yaml, parse_yaml, validate
+from vitnas.config.model import ModelConfig, load_config, save_config
+from vitnas.errors import ConfigError
+
+MHSA: dict[str, Any] = {"token_mixer": "mhsa", "embed_dim": 64}
+CONV: dict[str, Any] = {"token_mixer": "dwconv", "embed_dim": 64}
+
+
+def build(*stages: dict[str, Any], **fields: Any) -> ModelConfig:
+    tree = {"img_size": 32, "stem": {"kind": "conv", "stride": 2}, "stages": list(stages)}
+    return validate(ModelConfig, tree | fields, file="model.yaml")
+
+
+def complaint(*stages: dict[str, Any], **fields: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        build(*stages, **fields)
+    assert caught.value.exit_code == 2
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith("model.yaml: ")
+    return line.removeprefix("model.yaml: ")
+
+
+@given(model_configs())
+def test_a_written_file_reads_back_as_the_same_network(config: ModelConfig) -> None:
+    again = validate(ModelConfig, parse_yaml(dump_yaml(config.to_tree())))
+    assert again == config
+    assert again.key == config.key
+
+
+@given(model_configs())
+def test_the_canonical_form_is_its_own_canonical_form(config: ModelConfig) -> None:
+    canonical = config.canonical()
+    assert canonical.canonical() == canonical
+    assert canonical.key == config.key
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    config = build(MHSA, {**MHSA, "groups": [4, 1]})
+    save_config(config, tmp_path / "a.yaml")
+    assert load_config(tmp_path / "a.yaml") == config
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+
+
+def test_two_spellings_of_one_network_share_their_key() -> None:
+    base = build(MHSA, CONV)
+    same = [
+        build({**MHSA, "num_heads": 2}, CONV, name="other"),
+        build({**MHSA, "head_dim": 32}, {**CONV, "head_dim": 7}),
+        build({**MHSA, "nll_ratio": 1.0}, {**CONV, "kernel_size": 7}),
+        build({**MHSA, "expansion": 3.0}, CONV, groups="[1][1]"),
+        build(MHSA, CONV, img_size=[32, 32], permute="never", broad={"pool": "layers"}),
+        build(MHSA, CONV, reattention={"norm": "none"}, global_pool="avg"),
+        build({**MHSA, "residual": "plain"}, CONV, stem={"kind": "conv", "stride": 2, "width": 9}),
+    ]
+    assert {config.key for config in same} == {base.key}
+
+
+def test_what_matters_changes_the_key() -> None:
+    base = build(MHSA, CONV)
+    other = [
+        build({**MHSA, "num_heads": 4}, CONV),
+        build(MHSA, {**CONV, "kernel_size": 5}),
+        build(MHSA, CONV, residual="lrc"),
+        build(MHSA, CONV, groups="[1,1][1]"),
+        build(MHSA, CONV, reattention_blocks=1),
+        build(MHSA, CONV, broad={"gamma": 0.5}),
+    ]
+    assert len({config.key for config in [base, *other]}) == len(other) + 1
+
+
+def test_groups_may_stand_in_the_network_or_in_the_stages() -> None:
+    once = build(MHSA, CONV, groups="[8,2][1,1]")
+    each = build({**MHSA, "groups": [8, 2]}, {**CONV, "groups": "[1,1]"})
+    assert once == each
+    assert once.stages[0].passes == 2
+
+
+def test_reattention_goes_to_the_last_mhsa_blocks() -> None:
+    config = build({**MHSA, "depth": 3}, CONV, {**MHSA, "depth": 2}, reattention_blocks=4)
+    assert config.reattention_plan == (2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"img_sise": 32}, "img_sise = 32: unknown key (nearest: img_size)"),
+        ({"group": "[1]"}, "group = '[1]': unknown key (nearest: groups)"),
+        ({"num_classes": "many"}, "num_classes = 'many': should be a valid integer"),
+        ({"num_classes": True}, "num_classes = true: should be a valid integer"),
+        ({"drop_path_rate": "5e-2"}, "drop_path_rate = '5e-2': YAML reads this as text"),
+        ({"drop_path_rate": 1.5}, "drop_path_rate = 1.5: should be less than 1"),
+        (
+            {"residual": "lcr"},
+            "residual = 'lcr': should be 'plain', 'lrc' or 'scale' (nearest: lrc)",
+        ),
+        ({"groups": "[1][1]"}, "groups = '[1][1]': 2 brackets for 1 stages (nearest: [1])"),
+        ({"groups": "8,2"}, "groups = '8,2': a group schedule is written like"),
+        ({"groups": [[8, 2]]}, 'groups = [[8, 2]]: must be text like "[8,2][4,1][1,1]"'),
+        (
+            {"groups": "[7]"},
+            "stages[0].groups = [7]: 256 tokens cannot be split into 7 equal groups",
+        ),
+        ({"img_size": 33}, "img_size = 33: must be a multiple of 2"),
+        ({"img_size": [32]}, "img_size"),
+        (
+            {"stem": {"kind": "conv", "stride": 3}},
+            "stem.stride = 3: must be a power of two (nearest: 2)",
+        ),
+        ({"reattention_blocks": 2}, "reattention_blocks = 2: only the last 1 mhsa blocks"),
+        ({"global_pool": "token"}, "global_pool = 'token': needs class_token: true (nearest: avg)"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(fields: dict[str, Any], expected: str) -> None:
+    assert complaint(MHSA, **fields).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ({"token_mixer": "msha"}, "stages[1].token_mixer = 'msha'"),
+        ({"num_heads": 5}, "stages[1].num_heads = 5: must divide embed_dim 64 (nearest: 4)"),
+        ({"head_dim": 48}, "stages[1].head_dim = 48: must divide embed_dim 64 (nearest: 32)"),
+        ({"num_heads": 2, "head_dim": 16}, "stages[1].head_dim = 16: 2 heads of 16 are not"),
+        ({"head_dim": 32, "embed_dim": 40}, "stages[1].head_dim = 32: must divide embed_dim 40"),
+        ({"kernel_size": 4, "token_mixer": "dwconv"}, "stages[1].kernel_size = 4: must be odd"),
+        ({"depth": 0}, "stages[1].depth = 0: should be greater than or equal to 1"),
+        ({"groups": [3, 1]}, "stages[1].groups = [3, 1]: 64 tokens cannot be split into 3"),
+        ({"groups": []}, "stages[1].groups = []"),
+        (
+            {"token_mixer": "ska", "groups": [2, 1]},
+            "stages[1].groups = [2, 1]: ska is bound to token",
+        ),
+        ({"token_mixer": "cska", "groups": [2]}, "stages[1].groups = [2]: cska is bound to token"),
+    ],
+)
+def test_what_is_wrong_in_a_stage_has_its_address(stage: dict[str, Any], expected: str) -> None:
+    assert complaint(MHSA, {**MHSA, **stage}).startswith(expected)
+
+
+def test_attention_is_needed_where_something_builds_on_it() -> None:
+    assert complaint(CONV, reattention_blocks=1).endswith("no stage has mhsa (nearest: 0)")
+    assert "collects from mhsa and ska" in complaint(CONV, broad={"gamma": 0.5})
+    cska = {"token_mixer": "cska", "embed_dim": 64}
+    assert "collects from mhsa and ska" in complaint(cska, broad={"gamma": 0.5})
+    assert build(CONV, broad={"gamma": 0.0}).broad_sources == ()
+
+
+def test_reattention_needs_whole_maps() -> None:
+    assert "g = 1 in every pass" in complaint(MHSA, groups="[4,1]", reattention_blocks=1)
+
+
+def test_a_class_token_stays_in_one_stage_of_tokens() -> None:
+    assert "one stage only" in complaint(MHSA, MHSA, class_token=True)
+    assert "reads a grid" in complaint(CONV, class_token=True)
+    config = build(MHSA, class_token=True)
+    assert config.pool == "token"
+    assert config.num_tokens(0) == 16 * 16 + 1
+
+
+def test_stages_are_one_to_five() -> None:
+    assert build(*[MHSA] * 5).grids[-1] == (1, 1)
+    assert "img_size = 32" in complaint(*[MHSA] * 5, stem={"kind": "conv", "stride": 4})
+    assert complaint(*[MHSA] * 6).startswith("stages")
+    assert complaint().startswith("stages = []")

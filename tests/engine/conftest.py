@@ -1,0 +1,73 @@
+"""A small space and a store for tests of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vitnas.config.files import validate
+from vitnas.config.space import SearchSpace, SpaceConfig
+from vitnas.engine.controller import Controller, Decision, Job
+from vitnas.engine.study import RunStore
+
+TREE: dict[str, Any] = {
+    "name": "tiny",
+    "data": {"name": "digits"},
+    "proxy": {"epochs": 3, "batch_size": 64, "train_fraction": 0.3},
+    "model": {
+        "img_size": 8,
+        "in_chans": 1,
+        "num_classes": 10,
+        "stem": {"kind": "conv", "stride": 2},
+        "groups": {"choice": ["[1]", "[1,1]", "[2,1]"]},
+        "stages": [
+            {
+                "token_mixer": {"choice": ["dwconv", "ska", "mhsa"]},
+                "depth": {"int": [1, 3]},
+                "embed_dim": {"choice": [16, 32, 48]},
+                "head_dim": 16,
+                "kernel_size": 3,
+                "mlp_ratio": {"choice": [1.0, 2.0]},
+            }
+        ],
+    },
+}
+
+
+def make_space(**changes: Any) -> SearchSpace:
+    return SearchSpace(validate(SpaceConfig, TREE | changes))
+
+
+@pytest.fixture
+def space() -> SearchSpace:
+    return make_space()
+
+
+@pytest.fixture
+def controller_of(tmp_path: Path) -> Callable[..., Controller]:
+    """Opens a controller on one folder; calling it again is a new session of the same run."""
+
+    def make(space: SearchSpace | None = None, **options: Any) -> Controller:
+        space = space or make_space()
+        defaults: dict[str, Any] = {"num_trials": 8, "epochs": 3, "seed": 0, "sampler": "random"}
+        store = RunStore(tmp_path, {"space": space.to_tree(), "seed": 0})
+        return Controller(store, space, **(defaults | options))
+
+    return make
+
+
+def accuracy(job: Job, epoch: int) -> float:
+    """A stand-in for a training: higher for more FLOPs and epochs, different for each network."""
+    stage = job.config.stages[0]
+    return 40.0 + stage.embed_dim / 2 + stage.depth + 5 * epoch + int(job.config.key, 16) % 100 / 50
+
+
+def train(controller: Controller, job: Job) -> None:
+    """Run a job to its end as a back end does."""
+    for epoch in range(1, controller.epochs + 1):
+        if controller.report(job.number, epoch, accuracy(job, epoch)) is Decision.STOP:
+            break
+    controller.finish(job.number, seconds=1.0, device="cpu")

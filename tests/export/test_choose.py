@@ -1,0 +1,98 @@
+"""Which network is meant, and what is said when none is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.report.runs import run_of, trial
+from vitnas.engine.records import Outcome, Run
+from vitnas.errors import VitnasError
+from vitnas.export import choose_trial, parse_flops
+
+
+@pytest.fixture
+def run() -> Run:
+    return run_of(
+        Path("results/small"),
+        trial(0, 50.0, 1_000_000),
+        trial(1, 40.0, 1_500_000),
+        trial(2, 70.0, 2_000_000),
+        trial(3, 60.0, 900_000, outcome=Outcome.STOPPED),
+        trial(4, None, outcome=Outcome.DUPLICATE, duplicate_of=2),
+        trial(9, 75.0, 9_000_000),
+    )
+
+
+@pytest.mark.parametrize(
+    ("selector", "number"),
+    [
+        ({"trial": 1}, 1),
+        ({"trial": 0}, 0),
+        ({"under": "1M"}, 0),
+        ({"under": "1.9M"}, 0),
+        ({"under": "2M"}, 2),
+        ({"under": "1g"}, 9),
+        ({"knee": True}, 2),
+    ],
+)
+def test_one_selector_finds_one_trial(run: Run, selector: dict, number: int) -> None:
+    assert choose_trial(run, **selector).number == number
+
+
+@pytest.mark.parametrize(
+    "selector", [{}, {"trial": 0, "knee": True}, {"trial": 0, "under": "1M"}, {"knee": False}]
+)
+def test_exactly_one_selector_is_wanted(run: Run, selector: dict) -> None:
+    with pytest.raises(VitnasError, match="one of"):
+        choose_trial(run, **selector)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ({"trial": 8}, "there is no trial 8 (nearest complete trial: 9)"),
+        ({"trial": -4}, "there is no trial -4 (nearest complete trial: 0)"),
+        ({"trial": 3}, "trial 3 is stopped, not complete (nearest complete trial: 2)"),
+        ({"trial": 4}, "trial 4 is the same network as trial 2: take 2"),
+        ({"under": "999k"}, "the cheapest is trial 0 with 1,000,000"),
+        ({"under": "many"}, "--under 'many': FLOPs are written like 300k, 2M or 1.5G"),
+    ],
+)
+def test_errors_name_what_would_do(run: Run, selector: dict, message: str) -> None:
+    with pytest.raises(VitnasError) as caught:
+        choose_trial(run, **selector)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("selector", [{"trial": 0}, {"under": "1M"}, {"knee": True}])
+def test_a_run_without_complete_trials_says_so(selector: dict) -> None:
+    stopped = run_of(Path("results/new"), trial(0, outcome=Outcome.STOPPED))
+    with pytest.raises(VitnasError, match="no trial is complete yet"):
+        choose_trial(stopped, **selector)
+
+
+@pytest.mark.parametrize(
+    ("text", "flops"),
+    [("300k", 3e5), ("2M", 2e6), ("1.5G", 1.5e9), (" .5 g ", 5e8), ("1200", 1200.0), ("2e6", 2e6)],
+)
+def test_flops_are_read(text: str, flops: float) -> None:
+    assert parse_flops(text) == pytest.approx(flops)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "0M", "-2M", "2 MB", "2MM", "1,5G", "nan", "inf", "1e999"]
+)
+def test_what_is_no_number_of_flops_is_refused(text: str) -> None:
+    with pytest.raises(VitnasError, match="FLOPs are written like"):
+        parse_flops(text)
+
+
+def test_choosing_needs_no_torch() -> None:
+    code = "import sys, vitnas.export; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

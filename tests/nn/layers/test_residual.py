@@ -1,0 +1,32 @@
+"""Residual connections."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vitnas.nn.layers.residual import build_residual
+
+
+@pytest.mark.parametrize(("kind", "params"), [("plain", 0), ("lrc", 2), ("scale", 8)])
+def test_starts_as_the_plain_sum(kind: str, params: int) -> None:
+    residual = build_residual(kind, 8)
+    identity, branch = torch.randn(2, 5, 8), torch.randn(2, 5, 8)
+    assert torch.equal(residual(identity, branch), identity + branch)
+    assert sum(parameter.numel() for parameter in residual.parameters()) == params
+
+
+def test_lrc_scales_branch_and_identity() -> None:
+    residual = build_residual("lrc", 8)
+    with torch.no_grad():
+        residual.branch.fill_(2.0)
+        residual.identity.fill_(3.0)
+    assert residual(torch.tensor(10.0), torch.tensor(1.0)).item() == 32.0
+
+
+def test_scale_is_per_channel_and_on_the_identity() -> None:
+    residual = build_residual("scale", 2)
+    with torch.no_grad():
+        residual.scale.copy_(torch.tensor([2.0, 3.0]))
+    out = residual(torch.tensor([[[10.0, 10.0]]]), torch.tensor([[[1.0, 1.0]]]))
+    assert out.flatten().tolist() == [21.0, 31.0]

@@ -1,0 +1,82 @@
+"""Stems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.nn.layers.stem import Stem
+
+
+def config_of(kind: str, stride: int, **fields: Any) -> ModelConfig:
+    stem = {"kind": kind, "stride": stride, "width": 10}
+    stages = [{"token_mixer": "pool", "embed_dim": 12}]
+    return validate(ModelConfig, {"img_size": (48, 96), "stem": stem, "stages": stages, **fields})
+
+
+CASES = [
+    ("patch", 1),
+    ("patch", 3),
+    ("patch", 16),
+    ("conv", 1),
+    ("conv", 2),
+    ("conv", 8),
+    ("metaformer", 2),
+    ("metaformer", 3),
+    ("metaformer", 4),
+    ("deepvit", 2),
+    ("deepvit", 16),
+]
+
+
+@pytest.mark.parametrize(("kind", "stride"), CASES)
+def test_gives_one_token_per_stride(kind: str, stride: int) -> None:
+    config = config_of(kind, stride, in_chans=2)
+    tokens = Stem(config)(torch.randn(2, 2, 48, 96))
+    assert config.grids[0] == (48 // stride, 96 // stride)
+    assert tokens.shape == (2, 48 // stride * (96 // stride), 12)
+
+
+def convolutions(kind: str, stride: int) -> list[tuple[Any, ...]]:
+    layers = [m for m in Stem(config_of(kind, stride)).conv if isinstance(m, nn.Conv2d)]
+    return [
+        (
+            m.in_channels,
+            m.out_channels,
+            m.kernel_size[0],
+            m.stride[0],
+            m.padding[0],
+            bool(m.bias is not None),
+        )
+        for m in layers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stride", "expected"),
+    [
+        ("patch", 16, [(3, 12, 16, 16, 0, True)]),
+        ("conv", 8, [(3, 6, 3, 2, 1, True), (6, 12, 3, 2, 1, True), (12, 12, 3, 2, 1, True)]),
+        ("conv", 2, [(3, 12, 3, 2, 1, True)]),
+        ("conv", 1, [(3, 12, 3, 1, 1, True)]),
+        ("metaformer", 4, [(3, 12, 7, 4, 2, True)]),
+        (
+            "deepvit",
+            16,
+            [(3, 10, 7, 2, 3, False), (10, 10, 3, 1, 1, False), (10, 12, 8, 8, 0, True)],
+        ),
+    ],
+)
+def test_layers_are_the_papers(kind: str, stride: int, expected: list[Any]) -> None:
+    assert convolutions(kind, stride) == expected
+
+
+def test_metaformer_norm_follows_the_networks() -> None:
+    for norm, names in (("layernorm", {"weight", "bias"}), ("layernorm_nobias", {"weight"})):
+        stem = Stem(config_of("metaformer", 4, norm=norm))
+        assert {name for name, _ in stem.norm.named_parameters()} == names

@@ -1,0 +1,85 @@
+"""Convolutional static-key attention."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.contracts import GRID, MixerContract, place_of, tokens_for
+from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
+
+
+class TestContract(MixerContract):
+    token_mixer = "cska"
+    variants: ClassVar = {
+        "default": {},
+        "class token": {"class_token": True},
+        "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
+        "randn": {"key_init": "randn"},
+    }
+
+
+def build(**fields: Any) -> tuple[TokenMixer, Place]:
+    torch.manual_seed(0)
+    place = place_of("cska", **{"key_init": "randn", **fields})
+    mixer = build_mixer(place).eval()
+    torch.nn.init.normal_(mixer.key.bias)
+    return mixer, place
+
+
+@pytest.mark.parametrize("class_token", [False, True])
+@pytest.mark.parametrize("qk_scale", [True, False])
+def test_is_a_static_key_of_length_9d_on_the_unfolded_query(
+    class_token: bool, qk_scale: bool
+) -> None:
+    """The identity of Section 4.2: the grouped convolution is a product with a fixed key."""
+    mixer, place = build(class_token=class_token, qk_scale=qk_scale)
+    x, tokens = tokens_for(place), place.num_tokens
+    query, value = mixer.qv(x).chunk(2, dim=-1)
+    picture = query[:, class_token:].mT.reshape(3, 16, *GRID)
+    unfolded = F.unfold(picture, 3, padding=1).reshape(3, 4, 4 * 9, 24)  # per head 9d numbers
+    key = mixer.key.weight.reshape(4, tokens, 4 * 9)
+    logits = unfolded.mT @ key.mT + mixer.key.bias.reshape(4, 1, tokens)
+    if class_token:
+        first = query[:, :1].reshape(3, 1, 4, 4).transpose(1, 2) @ mixer.class_key.mT
+        logits = torch.cat([first, logits], dim=2)
+    attention = (logits / (2 if qk_scale else 1)).softmax(-1)
+    heads = attention @ value.reshape(3, tokens, 4, 4).transpose(1, 2)
+    expected = mixer.proj(heads.transpose(1, 2).reshape(3, tokens, 16))
+    torch.testing.assert_close(mixer(x, place.grid), expected)
+
+
+def test_row_n_of_the_map_depends_on_the_neighbours_of_n_alone() -> None:
+    mixer, place = build()
+    x = tokens_for(place, batch=1)
+    moved = x.clone()
+    moved[:, 0] += 1.0  # row 0, column 0 of the grid
+    query, other = (mixer.qv(tokens).chunk(2, dim=-1)[0] for tokens in (x, moved))
+    changed = (mixer._logits(query, GRID) - mixer._logits(other, GRID)).abs().sum((0, 1, 3)) > 1e-6
+    assert changed.nonzero().flatten().tolist() == [0, 1, 6, 7]
+
+
+def test_class_token_has_a_key_of_its_own() -> None:
+    mixer, _ = build(class_token=True)
+    assert mixer.class_key.shape == (4, 25, 4)
+    assert mixer.key.weight.shape == (4 * 25, 4, 3, 3)
+    assert build()[0].class_key is None
+
+
+@pytest.mark.parametrize(("init", "std"), [("trunc_normal", 0.02), ("randn", 1.0)])
+def test_initial_key(init: str, std: float) -> None:
+    torch.manual_seed(0)
+    mixer = build_mixer(place_of("cska", embed_dim=64, class_token=True, key_init=init))
+    assert mixer.key.weight.std().item() == pytest.approx(std, rel=0.05)
+    assert mixer.class_key.std().item() == pytest.approx(std, rel=0.1)
+
+
+def test_gives_nothing_to_broad_attention() -> None:
+    """It has no key to give."""
+    mixer, place = build()
+    taps = list[Tap]()
+    mixer(tokens_for(place), place.grid, 0, taps)
+    assert taps == []

@@ -1,0 +1,364 @@
+"""The whole network."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor, nn
+
+from tests.strategies import model_configs, random_config
+from vitnas.config import rules
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.errors import VitnasError
+from vitnas.nn import HybridTransformer, InputSizeError, build_model
+from vitnas.nn.model import drop_path_rates
+
+
+def images_for(config: ModelConfig, batch: int = 2, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, config.in_chans, *config.image_hw, generator=generator)
+
+
+def built(config: ModelConfig) -> HybridTransformer:
+    torch.manual_seed(0)
+    return build_model(config)
+
+
+@settings(max_examples=25, deadline=None)
+@given(model_configs())
+def test_every_configuration_builds_and_learns(config: ModelConfig) -> None:
+    """Scores of the right shape; eval is deterministic, images do not see each other."""
+    model, images = built(config), images_for(config, batch=4)
+    scores = model(images)
+    assert scores.shape == (4, config.num_classes)
+    assert scores.isfinite().all()
+    scores.square().sum().backward()
+    unreached = {name for name, p in model.named_parameters() if p.grad is None}
+    assert not unreached
+    model.eval()
+    before = torch.get_rng_state()
+    together = model(images)
+    assert torch.equal(model(images), together)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.testing.assert_close(model(images[1:2]), together[1:2], rtol=1e-3, atol=1e-4)
+
+
+@settings(max_examples=10, deadline=None)
+@given(model_configs())
+def test_saved_weights_give_the_same_network(config: ModelConfig) -> None:
+    torch.manual_seed(1)
+    model, other = built(config).eval(), build_model(config).eval()
+    other.load_state_dict(model.state_dict())
+    images = images_for(config)
+    assert torch.equal(model(images), other(images))
+
+
+def test_forward_is_features_then_head() -> None:
+    for seed in range(8):
+        config = random_config(seed)
+        model, images = built(config).eval(), images_for(config)
+        features = model.forward_features(images)
+        last = len(config.stages) - 1
+        assert features.shape == (2, config.num_tokens(last), model.num_features)
+        assert model.forward_head(features, pre_logits=True).shape == (2, model.num_features)
+        assert torch.equal(model.forward_head(features), model(images))
+
+
+def test_attributes() -> None:
+    config = random_config(3)
+    model = built(config)
+    assert model.config is config
+    assert model.num_classes == config.num_classes
+    assert model.num_features == config.stages[-1].embed_dim
+
+
+# Against timm: the same weights give the same scores
+
+
+def vit(**fields: Any) -> ModelConfig:
+    stage = {"token_mixer": "mhsa", "depth": 2, "embed_dim": 24, "num_heads": 3}
+    tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
+    return validate(ModelConfig, {**tree, "class_token": True, **fields})
+
+
+def rename(state: dict[str, Tensor], table: list[tuple[str, str]]) -> dict[str, Tensor]:
+    renamed = {}
+    for name, value in state.items():
+        for old, new in table:
+            name = name.replace(old, new)
+        renamed[name] = value
+    return renamed
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+    return model.eval()
+
+
+def test_is_timms_vision_transformer() -> None:
+    from timm.models.vision_transformer import VisionTransformer
+
+    theirs = VisionTransformer(32, 8, num_classes=7, embed_dim=24, depth=2, num_heads=3)
+    randomised(theirs)
+    table = [
+        ("cls_token", "class_token"),
+        ("patch_embed.proj", "stem.conv.0"),
+        ("blocks.", "stages.0.blocks."),
+        ("attn", "mixer"),
+        ("head.", "head.classifier."),
+    ]
+    ours = built(vit()).eval()
+    ours.load_state_dict(rename(theirs.state_dict(), table))
+    images = images_for(ours.config)
+    torch.testing.assert_close(ours(images), theirs(images))
+
+
+def caformer() -> ModelConfig:
+    stages = [
+        {"token_mixer": mixer, "embed_dim": dim, "residual": residual}
+        for mixer, dim, residual in zip(
+            ["dwconv", "dwconv", "mhsa", "mhsa"],
+            (32, 48, 64, 96),
+            ("plain", "plain", "scale", "scale"),
+            strict=True,
+        )
+    ]
+    tree = {
+        "img_size": 64,
+        "num_classes": 7,
+        "stem": {"kind": "metaformer", "stride": 4},
+        "downsample": "metaformer",
+        "norm": "layernorm_nobias",
+        "mlp_act": "star_relu",
+        "mlp_bias": False,
+        "qkv_bias": False,
+        "proj_bias": False,
+        "pos_embed": "none",
+        "head": {"kind": "mlp"},
+        "stages": stages,
+    }
+    return validate(ModelConfig, tree)
+
+
+def test_is_timms_caformer() -> None:
+    from timm.models.metaformer import (
+        Attention,
+        LayerNorm2dNoBias,
+        LayerNormNoBias,
+        MetaFormer,
+        SepConv,
+    )
+
+    theirs = MetaFormer(
+        num_classes=7,
+        depths=[1, 1, 1, 1],
+        dims=[32, 48, 64, 96],
+        token_mixers=[SepConv, SepConv, Attention, Attention],
+        norm_layers=[LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2,
+    )
+    randomised(theirs)
+    table = [
+        ("stem.conv", "stem.conv.0"),
+        ("token_mixer", "mixer"),
+        ("pwconv1", "expand"),
+        ("act1", "act"),
+        ("dwconv", "depthwise"),
+        ("pwconv2", "reduce"),
+        ("res_scale", "residual"),
+        ("head.fc.fc1", "head.classifier.0"),
+        ("head.fc.norm", "head.classifier.2"),
+        ("head.fc.fc2", "head.classifier.3"),
+    ]
+    ours = built(caformer()).eval()
+    wanted = {name: value.shape for name, value in ours.state_dict().items()}
+    state = rename(theirs.state_dict(), table)
+    assert set(state) == set(wanted)
+    ours.load_state_dict({name: value.reshape(wanted[name]) for name, value in state.items()})
+    images = images_for(ours.config)
+    torch.testing.assert_close(ours(images), theirs(images), rtol=1e-3, atol=1e-3)
+
+
+# Input size
+
+
+@pytest.mark.parametrize("size", [(32, 40), (64, 64), (40, 32)])
+def test_another_image_size_is_an_error_naming_both(size: tuple[int, int]) -> None:
+    model = built(vit())
+    with pytest.raises(InputSizeError, match=rf"32x32 .* given {size[0]}x{size[1]}") as caught:
+        model(torch.randn(1, 3, *size))
+    assert isinstance(caught.value, VitnasError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_other_channels_are_an_error_naming_both() -> None:
+    with pytest.raises(InputSizeError, match=r"3 channels .* given 1"):
+        built(vit())(torch.randn(1, 1, 32, 32))
+
+
+# Position table, class token, drop-path, weight decay, initial weights
+
+
+def test_position_table_is_added_once_after_the_stem() -> None:
+    config = vit(class_token=False)
+    model, images = built(config).eval(), images_for(config)
+    assert model.pos_embed.shape == (1, 16, 24)
+    x = model.stem(images) + model.pos_embed
+    for stage in model.stages:
+        x = stage(x)
+    assert torch.equal(model.forward_features(images), x)
+    assert built(vit(pos_embed="none")).pos_embed is None
+
+
+def test_class_token_comes_first_and_has_a_position() -> None:
+    model = built(vit())
+    assert model.class_token.shape == (1, 1, 24)
+    assert model.pos_embed.shape == (1, 17, 24)
+
+
+def test_pooling_a_network_with_a_class_token_by_average_leaves_it_out() -> None:
+    config = vit(global_pool="avg")
+    model, images = built(config).eval(), images_for(config)
+    features = model.forward_features(images)
+    pooled = model.head.norm(features[:, 1:].mean(dim=1))
+    torch.testing.assert_close(model(images), model.head.classifier(pooled))
+
+
+def test_drop_path_rises_linearly_over_all_blocks() -> None:
+    stages = [{"token_mixer": "pool", "depth": depth, "embed_dim": 8} for depth in (2, 3)]
+    tree = {"img_size": 32, "stages": stages, "drop_path_rate": 0.4}
+    rates = drop_path_rates(validate(ModelConfig, tree))
+    assert rates[0] == pytest.approx([0.0, 0.1])
+    assert rates[1] == pytest.approx([0.2, 0.3, 0.4])
+    assert drop_path_rates(vit(drop_path_rate=0.0)) == [[0.0, 0.0]]
+
+
+def test_no_weight_decay_names_existing_parameters() -> None:
+    """Tables, class token and LRC's scalars; not the static keys, which are weights."""
+    stage = {"token_mixer": "ska", "embed_dim": 32, "groups": [1, 1], "nll_ratio": 1.0}
+    tree = {"img_size": 32, "class_token": True, "residual": "lrc", "stages": [stage]}
+    model = built(validate(ModelConfig, tree))
+    names = dict(model.named_parameters())
+    exempt = model.no_weight_decay()
+    assert exempt <= set(names)
+    assert {"pos_embed", "class_token"} <= exempt
+    scalars = {name for name in exempt if name.endswith((".branch", ".identity"))}
+    assert len(scalars) == 2 * (2 + 2)
+    assert all(names[name].numel() == 1 for name in scalars)
+    assert not any("static_key" in name for name in exempt)
+
+
+def test_initial_weights() -> None:
+    stage = {"token_mixer": "mhsa", "embed_dim": 256, "residual": "lrc"}
+    tree = {"img_size": 64, "stem": {"stride": 4}, "class_token": True, "stages": [stage]}
+    model = built(validate(ModelConfig, tree))
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            assert module.weight.std().item() == pytest.approx(0.02, rel=0.05)
+            assert not module.bias.any()
+    assert model.pos_embed.std().item() == pytest.approx(0.02, rel=0.05)
+    assert model.class_token.std().item() == pytest.approx(0.02, rel=0.2)
+
+
+# Where it runs
+
+VARIED = [5, 4, 29, 37, 3, 7, 8, 28, 39, 42, 45]
+"""Seeds that between them have every token mixer, groups, broad attention and a class token."""
+
+
+def test_the_seeds_below_are_varied() -> None:
+    configs = [random_config(seed) for seed in VARIED]
+    assert {s.token_mixer for c in configs for s in c.stages} == set(rules.TOKEN_MIXERS)
+    assert any(g > 1 for c in configs for s in c.stages for g in s.groups)
+    assert {len(c.stages) > 1 for c in configs if c.broad.gamma} == {True, False}
+    assert any(c.class_token for c in configs)
+    assert any(c.reattention_blocks for c in configs)
+
+
+@pytest.mark.parametrize("seed", VARIED)
+def test_traces(seed: int) -> None:
+    config = random_config(seed)
+    model, images = built(config).eval(), images_for(config)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch.jit.TracerWarning)
+        traced = torch.jit.trace(model, images, check_trace=False)
+    other = images_for(config, batch=3, seed=1)
+    torch.testing.assert_close(traced(other), model(other))
+
+
+@pytest.mark.parametrize("seed", VARIED)
+def test_exports(seed: int) -> None:
+    config = random_config(seed)
+    model, images = built(config).eval(), images_for(config)
+    batch = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(model, (images,), dynamic_shapes=({0: batch},))
+    other = images_for(config, batch=5, seed=1)
+    torch.testing.assert_close(program.module()(other), model(other))
+    assert "randperm" not in str(program.graph)
+
+
+@pytest.mark.parametrize("seed", VARIED)
+def test_runs_in_bfloat16_autocast(seed: int) -> None:
+    config = random_config(seed)
+    model, images = built(config), images_for(config, batch=4)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(images).float().square().mean()
+    loss.backward()
+    assert loss.isfinite()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+
+
+@pytest.mark.parametrize("seed", VARIED)
+def test_runs_with_channels_last(seed: int) -> None:
+    config = random_config(seed)
+    model, images = built(config).eval(), images_for(config)
+    expected = model(images)
+    last = torch.channels_last
+    found = model.to(memory_format=last)(images.contiguous(memory_format=last))
+    torch.testing.assert_close(found, expected)
+
+
+def test_builds_without_memory() -> None:
+    for seed in VARIED:
+        config = random_config(seed)
+        with torch.device("meta"):
+            model = build_model(config)
+            assert model(torch.empty(2, config.in_chans, *config.image_hw)).shape == (
+                2,
+                config.num_classes,
+            )
+        assert all(parameter.is_meta for parameter in model.parameters())
+
+
+def test_randperm_is_never_called_outside_training(monkeypatch) -> None:
+    config = vit(class_token=False, permute="always", groups="[4]")
+    model, images = built(config), images_for(config)
+    calls = []
+    original = torch.randperm
+    monkeypatch.setattr(torch, "randperm", lambda *a, **k: calls.append(a) or original(*a, **k))
+    model.eval()(images)
+    assert not calls
+    model.train()(images)
+    assert len(calls) == 2
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("seed", VARIED)
+def test_cuda_gives_the_scores_of_the_cpu(seed: int) -> None:
+    config = random_config(seed)
+    model, images = built(config).eval(), images_for(config)
+    expected = model(images)
+    found = model.cuda()(images.cuda()).cpu()
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    with torch.autocast("cuda", torch.bfloat16):
+        model.train()(images_for(config, 4).cuda()).float().square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())

@@ -1,0 +1,44 @@
+"""What a run says of itself, and runs that say little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.report.runs import run_of, trial
+from vitnas.report.facts import facts, hardware_text, number_of, session_rows
+
+PATH = Path("results/small")
+
+
+def test_facts_are_readable() -> None:
+    found = dict(facts(run_of(PATH, trial(0, device="NVIDIA H100"))))
+    assert found["Data"].startswith("cifar10, train images 45,000, val images 5,000")
+    assert found["Proxy training"] == "epochs 12, batch size 512, lr 0.001"
+    assert found["Limits"] == "flops max 300,000,000, params max 8,000,000"
+    assert found["Trained on"] == "NVIDIA H100"
+    assert found["Seed"] == "3"
+
+
+def test_sessions_are_readable() -> None:
+    (session,) = session_rows(run_of(PATH))
+    assert session["started"] == "2025-03-04 09:12:33+00:00"
+    assert session["hardware"] == "NVIDIA H100, AMD EPYC 9354, 16 cores, 128 GB"
+    assert session["workers"] == "4 × tune"
+    assert session["revision"] == "40a507c81f2e"
+    assert session["versions"].startswith("python 3.11.7, vitnas 0.1.0")
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    bare = run_of(PATH, environment={"sessions": [{}]}, space={})
+    assert [label for label, _ in facts(bare)] == ["Run", "Space", "Trials asked for"]
+    assert set(session_rows(bare)[0].values()) == {"–"}
+    assert hardware_text({"device": "cpu", "cpu": "Ryzen", "cores": None}) == "Ryzen"
+
+
+def test_only_positive_whole_numbers_count() -> None:
+    data = {"num_val_images": 0, "num_classes": True, "num_test_images": 7}
+    run = run_of(PATH, environment={"data": data})
+    assert number_of(run, "data", "num_val_images") is None
+    assert number_of(run, "data", "num_classes") is None
+    assert number_of(run, "data", "num_test_images") == 7
+    assert number_of(run, "proxy", "epochs") is None

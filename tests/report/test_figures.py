@@ -1,0 +1,101 @@
+"""What the plots show and leave out; the picture is a picture."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.report.runs import invented_run, run_of, trial
+from vitnas.engine.records import Outcome
+from vitnas.report.figures import (
+    MOST_CURVES,
+    MOST_POINTS,
+    curves_figure,
+    front_figure,
+    thin,
+    volume_figure,
+)
+from vitnas.report.marks import flops_range, flops_ticks, top1_range
+from vitnas.report.plots import front_png, shown_top1
+
+PATH = Path("results/small")
+
+
+def test_every_drawable_trial_is_drawn_once() -> None:
+    run = invented_run(PATH, 150)
+    figure = front_figure(run)
+    assert figure is not None
+    marks = [t for t in figure.data if t["mode"] == "markers" and "knee" not in t["name"]]
+    drawn = run.count(Outcome.COMPLETE) + run.count(Outcome.STOPPED)
+    assert sum(len(trace["x"]) for trace in marks) == drawn
+    hollow = marks[0]
+    assert hollow["name"] == "stopped early"
+    assert all(symbol.endswith("-open") for symbol in hollow["marker"]["symbol"])
+    assert sum(name["name"].startswith("knee") for name in figure.data) == 1
+
+
+def test_the_step_line_is_the_front() -> None:
+    run = run_of(PATH, trial(0, 50.0), trial(1, 60.0, 4_000_000), trial(2, 40.0, 2_000_000))
+    figure = front_figure(run)
+    assert figure is not None
+    (line,) = (trace for trace in figure.data if trace["name"] == "Pareto front")
+    assert line["line"]["shape"] == "hv"
+    assert line["x"][:2] == [1_000_000, 4_000_000]
+    assert line["y"] == [50.0, 60.0, 60.0]
+
+
+def test_large_runs_are_thinned_and_say_so() -> None:
+    trials = [trial(n, 50.0 + (n % 7) / 10, 1_000_000 + n) for n in range(2 * MOST_POINTS)]
+    run = run_of(PATH, *trials)
+    front, curves = front_figure(run), curves_figure(run)
+    assert front is not None
+    assert curves is not None
+    assert sum(len(t["x"]) for t in front.data if t["mode"] == "markers") <= MOST_POINTS + 8
+    assert "left out of the drawing" in front.note
+    assert sum(t["x"].count(1) for t in curves.data) <= MOST_CURVES + len(run.front)
+    assert "curves are left out" in curves.note
+    assert thin([], 3) == []
+    assert thin(range(7), 3) == [0, 3, 6]
+
+
+def test_figures_are_json_without_nan() -> None:
+    broken = trial(5, curve=(float("nan"), 30.0, 40.0), flops=3_000_000)
+    run = run_of(PATH, trial(0, 50.0), trial(1, float("nan")), trial(2, 60.0, 0), broken)
+    for figure in (front_figure(run), curves_figure(run), volume_figure(run)):
+        assert figure is not None
+        json.dumps(figure.data, allow_nan=False)
+
+
+def test_nothing_to_draw_is_none() -> None:
+    run = run_of(PATH, trial(0, None, outcome=Outcome.FAILED))
+    assert front_figure(run) is curves_figure(run) is volume_figure(run) is None
+
+
+def test_poor_trials_fall_below_the_axis_and_are_counted() -> None:
+    good = [trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)]
+    run = run_of(PATH, *good, trial(7, 20.0, outcome=Outcome.STOPPED))
+    limits, below = shown_top1(run)
+    assert limits is not None
+    assert 70 < limits[0] < 80 < 82 < limits[1]
+    assert below == 1
+    assert top1_range([], []) is None
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e6, 1e6), (3e6, 8e6), (2e5, 3e9), (1e6, 1.01e6)])
+def test_axes_have_ticks_inside(low: float, high: float) -> None:
+    ends = flops_range(low, high)
+    positions, labels = flops_ticks(*ends)
+    assert ends[0] < low <= high < ends[1]
+    assert 2 <= len(positions) == len(labels) <= 9
+    assert all(ends[0] <= position <= ends[1] for position in positions)
+
+
+@pytest.mark.parametrize("number", [0, 1, 40])
+def test_the_picture_is_a_picture(number: int) -> None:
+    image = Image.open(io.BytesIO(front_png(invented_run(PATH, number))))
+    assert image.size == (1360, 880)
+    assert len(image.convert("RGB").resize((80, 60)).getcolors(4800)) > 2

@@ -1,0 +1,127 @@
+"""Random networks that the configuration accepts, small enough to build by the hundred."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from vitnas.config import rules
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+
+WIDTHS = (8, 12, 16, 24)
+
+
+def random_config(seed: int) -> ModelConfig:
+    """A valid network; the same one for the same seed. Every field of the language is exercised."""
+    rng = random.Random(seed)
+    flat = rng.random() < 0.3
+    tree = _flat_network(rng) if flat else _hierarchy(rng)
+    tree |= {
+        "name": f"random_{seed}",
+        "in_chans": rng.choice([1, 3]),
+        "num_classes": rng.choice([2, 10]),
+        "permute": rng.choice(["always", "second", "never"]),
+        "residual": rng.choice(["plain", "lrc", "scale"]),
+        "norm": rng.choice(["layernorm", "layernorm_nobias"]),
+        "mlp_act": rng.choice(["gelu", "star_relu"]),
+        "mlp_bias": rng.random() < 0.5,
+        "qkv_bias": rng.random() < 0.5,
+        "proj_bias": rng.random() < 0.5,
+        "pos_embed": rng.choice(["learned", "none"]),
+        "head": {"kind": rng.choice(["linear", "mlp"])},
+        "drop_path_rate": rng.choice([0.0, 0.1]),
+    }
+    _add_reattention(rng, tree)
+    _add_broad(rng, tree)
+    return validate(ModelConfig, tree)
+
+
+def model_configs() -> st.SearchStrategy[ModelConfig]:
+    """Hypothesis strategy over `random_config`; shrinks towards small seeds, not small networks."""
+    return st.integers(0, 1 << 20).map(random_config)
+
+
+def _flat_network(rng: random.Random) -> dict[str, Any]:
+    """One stage, often with a class token: the shape of ViT, DeepViT and BViT."""
+    class_token = rng.random() < 0.6
+    banned = rules.NEEDS_GRID if class_token else frozenset()
+    mixers = [name for name in rules.TOKEN_MIXERS if name not in banned]
+    stride = rng.choice([4, 8])
+    grid = (rng.choice([2, 3, 4]), rng.choice([2, 4]))
+    tokens = grid[0] * grid[1] + class_token
+    tree: dict[str, Any] = {
+        "img_size": (grid[0] * stride, grid[1] * stride),
+        "stem": {"kind": rng.choice(["patch", "conv", "metaformer", "deepvit"]), "stride": stride},
+        "class_token": class_token,
+        "stages": [_stage(rng, rng.choice(mixers), tokens)],
+    }
+    if class_token:
+        tree["global_pool"] = rng.choice(["token", "avg"])
+    return tree
+
+
+def _hierarchy(rng: random.Random) -> dict[str, Any]:
+    count, stride = rng.choice([2, 3]), rng.choice([1, 2, 4])
+    kinds = ["patch", "conv"] if stride == 1 else ["patch", "conv", "metaformer", "deepvit"]
+    last = (rng.choice([1, 2]), rng.choice([1, 2]))
+    scale = stride << (count - 1)
+    return {
+        "img_size": (last[0] * scale, last[1] * scale),
+        "stem": {"kind": rng.choice(kinds), "stride": stride, "width": rng.choice([4, 6])},
+        "downsample": rng.choice(["conv", "metaformer", "patch"]),
+        "stages": [
+            _stage(rng, rng.choice(rules.TOKEN_MIXERS), last[0] * last[1] << 2 * (count - 1 - i))
+            for i in range(count)
+        ],
+    }
+
+
+def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
+    width, passes = rng.choice(WIDTHS), rng.choice([1, 1, 2, 3])
+    groups = [1] * passes
+    if mixer not in rules.POSITION_BOUND:
+        groups = [rng.choice(rules.divisors(tokens)) for _ in range(passes)]
+    stage: dict[str, Any] = {
+        "token_mixer": mixer,
+        "depth": rng.choice([1, 2]),
+        "embed_dim": width,
+        "groups": groups,
+        "mlp_ratio": rng.choice([0.0, 1.0, 2.5]),
+        "nll_ratio": rng.choice([0.0, 0.7, 1.0]),
+        "residual": rng.choice([None, "plain", "lrc", "scale"]),
+    }
+    if mixer in rules.ATTENTION:
+        stage |= {"num_heads": rng.choice([1, 2, 4]), "qk_scale": rng.random() < 0.7}
+    if mixer in ("ska", "cska"):
+        stage["key_init"] = rng.choice(["trunc_normal", "randn"])
+    if mixer == "dwconv":
+        stage |= {"expansion": rng.choice([1.0, 2.0, 2.6]), "kernel_size": rng.choice([3, 7])}
+    if mixer == "mlp":
+        stage["tokens_dim"] = rng.choice([None, 5])
+    return stage
+
+
+def _add_reattention(rng: random.Random, tree: dict[str, Any]) -> None:
+    stages = [(s["token_mixer"], s["depth"], s["groups"]) for s in tree["stages"]]
+    limit = rules.reattention_limit(stages)
+    tree["reattention_blocks"] = rng.randint(0, limit)
+    tree["reattention"] = {
+        "norm": rng.choice(["batch", "layer", "none"]),
+        "bias": rng.random() < 0.5,
+    }
+
+
+def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:
+    sources = [s for s in tree["stages"] if s["token_mixer"] in rules.BROAD_SOURCES]
+    if not sources or tree["stages"][-1]["embed_dim"] % sources[-1]["num_heads"]:
+        return
+    tree["broad"] = {
+        "gamma": rng.choice([0.0, 0.4, 1.0]),
+        "pool": rng.choice(["official", "layers"]),
+        "scale": rng.choice(["head_dim", "embed_dim"]),
+        "with_v": rng.random() < 0.7,
+        "with_qk": rng.random() < 0.7,
+    }

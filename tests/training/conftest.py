@@ -1,0 +1,100 @@
+"""Small data sets written to disk in the formats that the readers know."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import DataConfig
+from vitnas.training.data import Images, load_data
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = bytes((0, 0, 8, array.ndim)) + np.array(array.shape, dtype=">u4").tobytes()
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wb") as file:
+        file.write(header + array.astype(np.uint8).tobytes())
+
+
+@pytest.fixture
+def fashion_root(tmp_path: Path) -> Path:
+    """40 training and 20 test images in idx files, the images packed, the labels plain."""
+    rng = np.random.default_rng(0)
+    for part, number in (("train", 40), ("t10k", 20)):
+        images = rng.integers(0, 256, (number, 28, 28))
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", images)
+        write_idx(tmp_path / f"{part}-labels-idx1-ubyte", np.arange(number) % 10)
+    return tmp_path
+
+
+def write_records(path: Path, number: int, label_bytes: int, classes: int) -> np.ndarray:
+    rng = np.random.default_rng(number)
+    records = rng.integers(0, 256, (number, label_bytes + 3072), dtype=np.uint8)
+    records[:, label_bytes - 1] = np.arange(number) % classes
+    path.write_bytes(records.tobytes())
+    return records
+
+
+@pytest.fixture
+def cifar10_root(tmp_path: Path) -> Path:
+    for batch in range(1, 6):
+        write_records(tmp_path / f"data_batch_{batch}.bin", 20, 1, 10)
+    write_records(tmp_path / "test_batch.bin", 30, 1, 10)
+    return tmp_path
+
+
+@pytest.fixture
+def cifar100_root(tmp_path: Path) -> Path:
+    write_records(tmp_path / "train.bin", 200, 2, 100)
+    write_records(tmp_path / "test.bin", 100, 2, 100)
+    return tmp_path
+
+
+@pytest.fixture
+def folder_root(tmp_path: Path) -> Path:
+    """Three classes of a colour each; 5 training and 2 validation images, of unequal sizes."""
+    colours = {"blue": (0, 0, 255), "green": (0, 255, 0), "red": (255, 0, 0)}
+    for part, number in (("train", 5), ("val", 2)):
+        for name, colour in colours.items():
+            folder = tmp_path / part / name
+            folder.mkdir(parents=True)
+            for index in range(number):
+                Image.new("RGB", (20 + index, 30), colour).save(folder / f"{index}.png")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def digits() -> Images:
+    torch.set_num_threads(1)
+    return load_data(DataConfig(), 8)
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> ModelConfig:
+    """Two stages for digits: a convolution, then attention in two passes, with drop path."""
+    return ModelConfig.model_validate(
+        {
+            "img_size": 8,
+            "in_chans": 1,
+            "num_classes": 10,
+            "stem": {"kind": "patch", "stride": 2},
+            "drop_path_rate": 0.1,
+            "stages": [
+                {"token_mixer": "dwconv", "embed_dim": 16, "kernel_size": 3, "mlp_ratio": 2.0},
+                {
+                    "token_mixer": "mhsa",
+                    "embed_dim": 32,
+                    "head_dim": 16,
+                    "groups": "[2,1]",
+                    "nll_ratio": 1.0,
+                    "mlp_ratio": 2.0,
+                },
+            ],
+        }
+    )

@@ -1,0 +1,98 @@
+"""Augmentation: what it may change, what it must keep, and that it is random by its generator."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vitnas.training.augment import augment_batch, random_crop, random_flip, random_shift
+
+KINDS = ["none", "shift", "shift_flip", "crop_flip"]
+
+
+def _generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _batch(number: int = 16, side: int = 8, channels: int = 3) -> torch.Tensor:
+    size = (number, channels, side, side)
+    return torch.randint(1, 256, size, generator=_generator(9), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(st.integers(1, 5), st.sampled_from([1, 3]), st.integers(2, 12), st.integers(2, 12))
+@settings(max_examples=20, deadline=None)
+def test_shape_and_type_are_kept(
+    kind: str, number: int, channels: int, height: int, width: int
+) -> None:
+    x = torch.full((number, channels, height, width), 7, dtype=torch.uint8)
+    result = augment_batch(kind, x, _generator())
+    assert result.shape == x.shape
+    assert result.dtype == torch.uint8
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_randomness_is_the_generators_alone(kind: str) -> None:
+    x = _batch()
+    before = torch.get_rng_state()
+    one, same, other = (augment_batch(kind, x, _generator(seed)) for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(x, _batch())
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_images_of_a_batch_are_changed_apart(kind: str) -> None:
+    x = _batch(1).expand(32, -1, -1, -1)
+    changed = augment_batch(kind, x, _generator())
+    assert len({image.numpy().tobytes() for image in changed}) > 4
+
+
+def test_a_flip_gives_the_image_or_its_mirror_each_about_half_the_time() -> None:
+    x = _batch(400, 4)
+    flipped = random_flip(x, _generator())
+    kept = (flipped == x).flatten(1).all(1)
+    mirrored = (flipped == x.flip(-1)).flatten(1).all(1)
+    assert (kept ^ mirrored).all()
+    assert 150 < int(kept.sum()) < 250
+
+
+def test_a_shift_is_one_of_the_nine_shifts_of_a_digit_and_fills_with_zeros() -> None:
+    x = _batch(500, 8, 1)
+    shifted = random_shift(x, _generator())
+    padded = torch.nn.functional.pad(x, (1, 1, 1, 1))
+    possible = torch.stack(
+        [padded[:, :, dy : dy + 8, dx : dx + 8] for dy in range(3) for dx in range(3)]
+    )
+    hits = (possible == shifted).flatten(2).all(2)
+    assert (hits.sum(0) == 1).all()
+    assert (hits.sum(1) > 20).all()
+
+
+@pytest.mark.parametrize(("side", "reach"), [(4, 1), (8, 1), (28, 3), (32, 4)])
+def test_a_shift_reaches_an_eighth_of_the_side(side: int, reach: int) -> None:
+    x = torch.full((200, 1, side, side), 255, dtype=torch.uint8)
+    empty = (random_shift(x, _generator()) == 0).all(3).squeeze(1).sum(1)
+    assert int(empty.max()) == reach
+
+
+def test_a_crop_keeps_a_constant_image_and_the_range_of_any_other() -> None:
+    flat = torch.full((8, 3, 9, 9), 200, dtype=torch.uint8)
+    assert torch.equal(random_crop(flat, _generator()), flat)
+    x = torch.randint(50, 100, (64, 3, 16, 16), generator=_generator(), dtype=torch.uint8)
+    cropped = random_crop(x, _generator())
+    assert cropped.min() >= 50
+    assert cropped.max() < 100
+
+
+def test_a_crop_magnifies_but_does_not_leave_the_image() -> None:
+    ramp = torch.arange(0, 64, dtype=torch.uint8).expand(100, 1, 64, 64)
+    spread = random_crop(ramp, _generator()).float().amax((1, 2, 3)) - random_crop(
+        ramp, _generator()
+    ).float().amin((1, 2, 3))
+    assert spread.max() <= 63
+    assert spread.min() > 20
+    assert spread.mean() < 60

@@ -1,0 +1,65 @@
+"""Devices by name, and randomness that leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vitnas.errors import DeviceError
+from vitnas.training.device import derive_seed, own_randomness, resolve_device
+
+
+def test_auto_is_a_device_that_is_there() -> None:
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert resolve_device(torch.device("cpu")) == torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "", "mps", "meta"])
+def test_what_is_no_device_of_ours_is_refused(name: str) -> None:
+    with pytest.raises(DeviceError, match="take auto, cpu, cuda or cuda:1"):
+        resolve_device(name)
+
+
+def test_cuda_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DeviceError, match="no CUDA device") as caught:
+        resolve_device("cuda:1")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_second_cuda_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert resolve_device("cuda") == torch.device("cuda")
+    with pytest.raises(DeviceError, match="1 CUDA device"):
+        resolve_device("cuda:1")
+
+
+@given(st.integers(), st.text(max_size=5))
+def test_seeds_are_in_range_and_repeatable(seed: int, part: str) -> None:
+    derived = derive_seed(seed, part)
+    assert 0 <= derived < 2**63
+    assert derived == derive_seed(seed, part)
+    assert derived != derive_seed(seed, part, 1)
+
+
+def test_own_randomness_is_repeatable_and_leaves_the_state() -> None:
+    before = torch.get_rng_state()
+    draws = []
+    for _ in range(2):
+        with own_randomness(7, torch.device("cpu")):
+            draws.append(torch.rand(4))
+        torch.rand(3)  # what happens in between does not matter
+    assert torch.equal(*draws)
+    torch.set_rng_state(before)
+
+    def fails() -> None:
+        with own_randomness(7, torch.device("cpu")):
+            torch.rand(1)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert torch.equal(before, torch.get_rng_state())

@@ -1,0 +1,58 @@
+"""What is decayed, and the rate of every step."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from vitnas.config.training import ProxyConfig
+from vitnas.training.optim import learning_rate, make_optimizer
+
+
+class _Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.again = self.first
+        self.norm = nn.LayerNorm(4)
+        self.position = nn.Parameter(self.first.weight.detach().clone())
+        self.still = nn.Parameter(self.first.weight.detach().clone(), requires_grad=False)
+
+    def no_weight_decay(self) -> set[str]:
+        return {"position"}
+
+
+def test_only_matrices_that_are_not_exempt_are_decayed() -> None:
+    network = _Network()
+    decayed, kept = make_optimizer(network, 0.1, 0.05).param_groups
+    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.05, 0.0)
+    assert [id(p) for p in decayed["params"]] == [id(network.first.weight)]
+    expected = [network.position, network.first.bias, network.norm.weight, network.norm.bias]
+    assert {id(p) for p in kept["params"]} == {id(p) for p in expected}
+
+
+def test_a_network_without_exemptions_or_vectors_is_fine() -> None:
+    (group,) = make_optimizer(nn.Linear(2, 2, bias=False), 0.1, 0.05).param_groups
+    assert group["weight_decay"] == 0.05
+
+
+@given(st.integers(1, 20), st.integers(1, 30), st.floats(0, 40))
+def test_the_rate_rises_to_its_peak_and_falls(epochs: int, steps: int, warmup: float) -> None:
+    proxy = ProxyConfig(epochs=epochs, warmup_epochs=warmup, lr=0.5)
+    rates = [learning_rate(proxy, step, steps) for step in range(epochs * steps)]
+    top = rates.index(max(rates))
+    assert all(0 < rate <= 0.5 for rate in rates)
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert max(rates) == 0.5
+    assert top <= max(0, len(rates) // 2)
+
+
+def test_the_warm_up_is_as_long_as_it_says() -> None:
+    proxy = ProxyConfig(epochs=10, warmup_epochs=2, lr=0.3)
+    rates = [learning_rate(proxy, step, 10) for step in range(100)]
+    assert rates.index(max(rates)) == 20
+    assert rates[0] == pytest.approx(0.3 / 21)
+    assert rates[-1] < 0.001

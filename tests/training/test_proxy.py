@@ -1,0 +1,189 @@
+"""The short training: learns, repeats itself to the bit, leaves no trace, stops when it must."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.errors import ConfigError, DeviceError
+from vitnas.training.data import Images, Split, load_data
+from vitnas.training.proxy import (
+    Diverged,
+    EpochResult,
+    ProxyTraining,
+    count_batches,
+    evaluate,
+)
+
+SHORT = ProxyConfig(epochs=2, train_fraction=0.2, augment="shift")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def _curve(
+    config: ModelConfig, images: Images, seed: int = 0, proxy: ProxyConfig = SHORT
+) -> list[tuple[float, float]]:
+    return [(result.top1, result.loss) for result in ProxyTraining(config, proxy, images, seed)]
+
+
+def test_three_epochs_of_digits_are_above_eighty_percent(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    training = ProxyTraining(tiny_config, ProxyConfig(epochs=3), digits, seed=0)
+    results = list(training)
+    assert [result.epoch for result in results] == [1, 2, 3]
+    assert results[-1].top1 > 80
+    assert results[-1].loss < results[0].loss
+    assert all(result.seconds > 0 for result in results)
+    assert evaluate(training.model, digits.test()) > 80
+
+
+def test_the_same_seed_gives_the_same_curve_to_the_bit_whatever_ran_before(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    first = _curve(tiny_config, digits, seed=1)
+    torch.manual_seed(99)
+    other = _curve(tiny_config, digits, seed=2)
+    assert _curve(tiny_config, digits, seed=1) == first
+    assert other != first
+
+
+def test_two_trainings_in_turns_do_not_disturb_each_other(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    alone = _curve(tiny_config, digits, seed=1)
+    pair = [ProxyTraining(tiny_config, SHORT, digits, seed) for seed in (1, 2)]
+    turns = list(zip(*pair, strict=True))
+    assert [(one.top1, one.loss) for one, _ in turns] == alone
+
+
+def test_global_randomness_is_left_alone(tiny_config: ModelConfig, digits: Images) -> None:
+    torch.manual_seed(3)
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    for _ in ProxyTraining(tiny_config, SHORT, digits, seed=0):
+        assert torch.equal(torch.get_rng_state(), states[0])
+    assert random.getstate() == states[1]
+    assert np.random.get_state()[1].tolist() == states[2]
+
+
+def test_it_can_be_stopped_after_any_epoch(tiny_config: ModelConfig, digits: Images) -> None:
+    training = ProxyTraining(tiny_config, SHORT, digits, seed=0)
+    result = next(iter(training))
+    assert isinstance(result, EpochResult)
+    score = evaluate(training.model, digits.val, SHORT.eval_batch_size)
+    assert score == result.top1
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_ends_the_training_at_once(
+    tiny_config: ModelConfig, digits: Images, scale: float
+) -> None:
+    training = ProxyTraining(tiny_config, SHORT, digits, seed=0)
+    with torch.no_grad():
+        next(training.model.parameters()).mul_(scale)
+    steps = []
+    training.model.register_forward_hook(lambda *_: steps.append(1))
+    with pytest.raises(Diverged, match="loss in epoch 1"):
+        list(training)
+    assert len(steps) == 1
+
+
+def test_logits_that_are_not_finite_are_no_accuracy(digits: Images) -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    nn.init.constant_(model[1].bias, float("nan"))
+    with pytest.raises(Diverged, match="logits"):
+        evaluate(model, digits.val)
+
+
+def test_no_memory_is_passed_on(
+    tiny_config: ModelConfig, digits: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = ProxyTraining(tiny_config, SHORT, digits, seed=0)
+
+    def exhausted(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(training.model, "forward", exhausted)
+    with pytest.raises(torch.OutOfMemoryError):
+        next(iter(training))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64, 1000])
+def test_accuracy_is_a_share_of_the_images_in_percent(batch_size: int) -> None:
+    x = torch.zeros(10, 1, 1, 2, dtype=torch.uint8)
+    x[:7, 0, 0, 1] = 255
+    ones = torch.ones(10, dtype=torch.int64)
+    split = Split(x, ones, torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(2, 2))
+    nn.init.eye_(model[1].weight)
+    nn.init.zeros_(model[1].bias)
+    assert evaluate(model, split, batch_size) == 70.0
+    assert not model.training
+
+
+@given(st.integers(2, 5000), st.integers(2, 600))
+def test_no_batch_is_left_with_one_image(number: int, batch_size: int) -> None:
+    sizes = [
+        len(part) for part in torch.arange(number).tensor_split(count_batches(number, batch_size))
+    ]
+    assert sum(sizes) == number
+    assert min(sizes) >= 2
+    assert max(sizes) - min(sizes) <= 1
+    assert max(sizes) <= max(batch_size, 3)
+
+
+def test_a_few_images_and_batch_norm_get_along(tiny_config: ModelConfig, folder_root: Path) -> None:
+    images = load_data(DataConfig(name="imagefolder", root=str(folder_root)), 8)
+    tree = tiny_config.model_dump() | {"num_classes": 3, "in_chans": 3}
+    tree["stem"] = {"kind": "conv", "stride": 2}
+    proxy = ProxyConfig(epochs=1, batch_size=2)
+    (result,) = ProxyTraining(ModelConfig.model_validate(tree), proxy, images, seed=0)
+    assert math.isfinite(result.loss)
+
+
+def test_a_network_for_other_images_is_refused(tiny_config: ModelConfig, digits: Images) -> None:
+    other = ModelConfig.model_validate(tiny_config.model_dump() | {"num_classes": 1000})
+    with pytest.raises(ConfigError, match="num_classes = 1000"):
+        ProxyTraining(other, SHORT, digits, seed=0)
+
+
+def test_a_device_that_is_not_there_is_refused(
+    tiny_config: ModelConfig, digits: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DeviceError):
+        ProxyTraining(tiny_config, SHORT, digits, seed=0, device="cuda")
+
+
+def test_the_test_images_are_never_touched(tiny_config: ModelConfig, digits: Images) -> None:
+    blind = replace(digits, _test=None)
+    assert _curve(tiny_config, blind) == _curve(tiny_config, digits)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_digits_are_learnt_on_cuda(tiny_config: ModelConfig, digits: Images) -> None:
+    state = torch.cuda.get_rng_state()
+    training = ProxyTraining(tiny_config, ProxyConfig(epochs=5), digits, 0, "cuda")
+    *_, last = training
+    assert last.top1 > 80
+    assert next(training.model.parameters()).is_cuda
+    assert torch.equal(torch.cuda.get_rng_state(), state)

@@ -1,0 +1,85 @@
+"""Weights on disk: each tensor once, what was shared stays shared, nothing but data is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load
+from torch import nn
+
+from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError, DataError
+from vitnas.nn.model import build_model
+from vitnas.training.weights import load_weights, weights_bytes
+
+
+class _Shared(nn.Module):
+    """One layer under two names, and a batch norm with buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.again = self.first
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("scratch", torch.zeros(3), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.norm(self.again(self.first(x)))
+        return result
+
+
+def _used() -> _Shared:
+    network = _Shared()
+    network(torch.randn(16, 4))
+    return network.eval()
+
+
+def test_shared_layers_are_stored_once_with_the_buffers() -> None:
+    stored = load(weights_bytes(_used()))
+    assert "first.weight" in stored
+    assert not [name for name in stored if name.startswith("again") or name == "scratch"]
+    assert {"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"} <= set(stored)
+
+
+def test_loading_gives_the_same_outputs_and_unties_nothing(tmp_path: Path) -> None:
+    one, other = _used(), _Shared().eval()
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(weights_bytes(one))
+    load_weights(other, path)
+    x = torch.randn(5, 4)
+    assert torch.equal(one(x), other(x))
+    assert other.again.weight is other.first.weight
+    assert weights_bytes(one) == weights_bytes(other)
+
+
+def test_a_recursive_hybrid_survives_the_way(tiny_config: ModelConfig) -> None:
+    one, other = build_model(tiny_config).eval(), build_model(tiny_config).eval()
+    load_weights(other, weights_bytes(one))
+    x = torch.randn(3, 1, 8, 8)
+    assert torch.equal(one(x), other(x))
+
+
+def test_weights_of_another_network_are_refused_and_change_nothing() -> None:
+    network = nn.Linear(4, 4)
+    before = network.weight.clone()
+    for other, problem in [
+        (nn.Linear(4, 4, bias=False), "have no 'bias'"),
+        (nn.Sequential(nn.Linear(4, 4)), "'0.bias'"),
+        (nn.Linear(5, 4), r"'weight' is \[4, 5\] and should be \[4, 4\]"),
+    ]:
+        with pytest.raises(ConfigError, match=problem):
+            load_weights(network, weights_bytes(other))
+    assert torch.equal(network.weight, before)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"\x80\x04K\x01.", b"\xff" * 64])
+def test_what_is_not_safetensors_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a safetensors file") as caught:
+        load_weights(nn.Linear(1, 1), path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(DataError, match="no such file"):
+        load_weights(nn.Linear(1, 1), tmp_path / "gone")

@@ -1,0 +1,315 @@
+"""FLOPs and parameters of a network from its configuration alone: no torch, microseconds.
+
+`flops` is what fvcore counts for one image in eval: one multiply-add is one, a LayerNorm 5 and a
+BatchNorm 2 an element, element-wise operations, means and softmax nothing. A block that is passed
+through several times counts once per pass, its parameters once. `vitnas.cost.counter` counts the
+built network, and the tests hold the two equal for every kind of configuration.
+
+Letters: N tokens, C channels, h heads, g groups, L passes, T tokens of a static key (= N).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vitnas.config.model import ModelConfig, StageConfig
+
+LAYER_NORM, BATCH_NORM = 5, 2
+"""FLOPs per element, as fvcore counts them."""
+
+
+class Row(NamedTuple):
+    """What one kind of part costs in one stage, all its blocks and passes together.
+
+    Attributes:
+        stage: index of the stage; None for what stands before, between or after all stages.
+        kind: stem, pos_embed, class_token, downsample, a token mixer's name, reattention, mlp, nll,
+            norm, residual, broad or head. All norms are in `norm`, also those of stem and head.
+        flops: for one image.
+        params: numbers to learn; running statistics are none.
+        passes: L of the stage's blocks.
+        shared_params: those of `params` that more than one pass uses.
+        reused_flops: those of `flops` that are done in the second pass or later by weights that an
+            earlier pass has used.
+    """
+
+    stage: int | None
+    kind: str
+    flops: int
+    params: int
+    passes: int = 1
+    shared_params: int = 0
+    reused_flops: int = 0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """FLOPs and parameters of a network, part by part."""
+
+    rows: tuple[Row, ...]
+    flops: int
+    num_params: int
+
+    @property
+    def norm_flops(self) -> int:
+        """FLOPs of normalisation layers, which other counters leave out."""
+        return sum(row.flops for row in self.rows if row.kind == "norm")
+
+    @property
+    def shared_params(self) -> int:
+        """Parameters that more than one pass uses."""
+        return sum(row.shared_params for row in self.rows)
+
+    @property
+    def reused_flops(self) -> int:
+        """FLOPs done in second and later passes by weights that an earlier pass has used."""
+        return sum(row.reused_flops for row in self.rows)
+
+
+def closed_form(config: ModelConfig) -> Cost:
+    """The cost of `config` by formulas, in time proportional to its stages."""
+    rows = _rows(config)
+    return Cost(tuple(rows), sum([row[2] for row in rows]), sum([row[3] for row in rows]))
+
+
+def _rows(config: ModelConfig) -> list[Row]:
+    rows = _stem(config)
+    for index, stage in enumerate(config.stages):
+        if index:
+            rows += _downsample(config, index)
+        rows += _stage(config, stage, index)
+    if config.broad.gamma:
+        rows.append(_broad(config))
+    rows += _head(config)
+    return rows
+
+
+# Before the stages
+
+
+def _stem(config: ModelConfig) -> list[Row]:
+    dim, stem = config.stages[0].embed_dim, config.stem
+    height, width = config.image_hw
+    flops = params = elements = channels = 0  # of convolutions; under and of batch norms
+    for kernel, stride, before, after, bias, normed in _STEMS[stem.kind](config):
+        height, width = height // stride, width // stride
+        weights = kernel * kernel * before * after
+        flops += weights * height * width
+        params += weights + bias * after
+        elements += normed * after * height * width
+        channels += normed * after
+    norm = BATCH_NORM * elements, 2 * channels
+    if stem.kind == "metaformer":
+        norm = LAYER_NORM * dim * height * width, dim * _norm_width(config)
+    rows = [Row(None, "stem", flops, params)]
+    if any(norm):
+        rows.append(Row(None, "norm", *norm))
+    if config.class_token:
+        rows.append(Row(None, "class_token", 0, dim))
+    if config.pos_embed == "learned":
+        rows.append(Row(None, "pos_embed", 0, config.num_tokens(0) * dim))
+    return rows
+
+
+_Conv = tuple[int, int, int, int, bool, bool]
+"""kernel, stride, channels before and after, has a bias, has a batch norm."""
+
+
+def _patch_stem(config: ModelConfig) -> Iterator[_Conv]:
+    stride = config.stem.stride
+    yield stride, stride, config.in_chans, config.stages[0].embed_dim, True, False
+
+
+def _conv_stem(config: ModelConfig) -> Iterator[_Conv]:
+    stride, dim, before = config.stem.stride, config.stages[0].embed_dim, config.in_chans
+    count = max(1, stride.bit_length() - 1)
+    for index in range(count):
+        after = max(1, dim // 2) if index == 0 and count > 1 else dim
+        yield 3, min(stride, 2), before, after, True, True
+        before = after
+
+
+def _metaformer_stem(config: ModelConfig) -> Iterator[_Conv]:
+    stride = config.stem.stride
+    yield 2 * stride - 1, stride, config.in_chans, config.stages[0].embed_dim, True, False
+
+
+def _deepvit_stem(config: ModelConfig) -> Iterator[_Conv]:
+    width, patch = config.stem.width, config.stem.stride // 2
+    yield 7, 2, config.in_chans, width, False, True
+    yield 3, 1, width, width, False, True
+    yield patch, patch, width, config.stages[0].embed_dim, True, False
+
+
+_STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
+    "patch": _patch_stem,
+    "conv": _conv_stem,
+    "metaformer": _metaformer_stem,
+    "deepvit": _deepvit_stem,
+}
+
+
+def _downsample(config: ModelConfig, index: int) -> list[Row]:
+    before, after = config.stages[index - 1].embed_dim, config.stages[index].embed_dim
+    height, width = config.grids[index]
+    weights = 4 if config.downsample == "patch" else 9
+    weights *= before * after
+    if config.downsample == "conv":
+        weights //= math.gcd(before, after)
+    rows = [Row(index, "downsample", weights * height * width, weights + after)]
+    if config.downsample == "metaformer":
+        flops = LAYER_NORM * 4 * height * width * before
+        rows.append(Row(index, "norm", flops, before * _norm_width(config)))
+    return rows
+
+
+# Inside a stage
+
+
+def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
+    dim, depth, tokens = stage.embed_dim, stage.depth, config.num_tokens(index)
+    passes, branches = len(stage.groups), 1
+    params, fixed, sliced = _MIXERS[stage.token_mixer](config, stage, tokens)
+    first = fixed + sliced // stage.groups[0]
+    every = fixed * passes + sum([sliced // number for number in stage.groups])
+    rows = [_shared(index, stage, stage.token_mixer, depth, every, first, params)]
+    if stage.mlp_ratio:
+        branches = 2
+        flops, params = _mlp(config, dim, stage.mlp_ratio, tokens)
+        rows.append(_shared(index, stage, "mlp", depth, passes * flops, flops, params))
+    norm_flops, norm_params = LAYER_NORM * tokens * dim, dim * _norm_width(config)
+    flops = branches * norm_flops
+    rows.append(_shared(index, stage, "norm", depth, passes * flops, flops, branches * norm_params))
+    per_residual = {"plain": 0, "lrc": 2, "scale": dim}[config.residual_of(stage)]
+    if per_residual:
+        rows.append(_shared(index, stage, "residual", depth, 0, 0, branches * per_residual))
+    if config.reattention_plan[index]:
+        rows += _reattention(config, stage, index, tokens)
+    if stage.has_nll:
+        count = depth * passes
+        flops, params = _mlp(config, dim, stage.nll_ratio, tokens)
+        rows.append(Row(index, "nll", count * flops, count * params, passes))
+        rows.append(Row(index, "norm", count * norm_flops, count * norm_params, passes))
+        if per_residual:
+            rows.append(Row(index, "residual", 0, count * per_residual, passes))
+    return rows
+
+
+def _shared(
+    index: int, stage: StageConfig, kind: str, blocks: int, every: int, first: int, params: int
+) -> Row:
+    """A part of `blocks` blocks: FLOPs of all passes and of the first one, and parameters, each
+    of one block."""
+    passes = len(stage.groups)
+    shared = blocks * params if passes > 1 else 0
+    reused = blocks * (every - first)
+    return Row(index, kind, blocks * every, blocks * params, passes, shared, reused)
+
+
+def _mlp(config: ModelConfig, dim: int, ratio: float, tokens: int) -> tuple[int, int]:
+    hidden = int(ratio * dim)
+    weights = 2 * dim * hidden
+    params = weights + config.mlp_bias * (hidden + dim) + 2 * (config.mlp_act == "star_relu")
+    return tokens * weights, params
+
+
+def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: int) -> list[Row]:
+    heads, passes, blocks = stage.heads, len(stage.groups), config.reattention_plan[index]
+    flops, params = heads * heads * tokens * tokens, heads * heads
+    params += config.reattention.bias * heads
+    rows = [_shared(index, stage, "reattention", blocks, passes * flops, flops, params)]
+    if config.reattention.norm != "none":
+        flops = BATCH_NORM if config.reattention.norm == "batch" else LAYER_NORM
+        flops *= heads * tokens * tokens
+        rows.append(_shared(index, stage, "norm", blocks, passes * flops, flops, 2 * heads))
+    return rows
+
+
+def _norm_width(config: ModelConfig) -> int:
+    """Parameters per channel of a norm inside the network; the last norm always has two."""
+    return 2 if config.norm == "layernorm" else 1
+
+
+# Token mixers: parameters, FLOPs of a pass, and FLOPs of a pass with one group
+
+
+_MixerCost = tuple[int, int, int]
+
+
+def _mhsa(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
+    dim = stage.embed_dim
+    params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim
+    return params, 4 * tokens * dim * dim, 2 * tokens * tokens * dim
+
+
+def _ska(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
+    dim = stage.embed_dim
+    params = 3 * dim * dim + config.qkv_bias * 2 * dim + config.proj_bias * dim + tokens * dim
+    return params, tokens * dim * (3 * dim + 2 * tokens), 0
+
+
+def _cska(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
+    dim, patches = stage.embed_dim, tokens - config.class_token
+    params = 3 * dim * dim + config.qkv_bias * 2 * dim + config.proj_bias * dim
+    params += 9 * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
+    rows_of_map = 9 * patches + config.class_token  # a class token's row is no convolution
+    return params, tokens * dim * (3 * dim + tokens + rows_of_map), 0
+
+
+def _dwconv(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
+    hidden = int(stage.expansion * stage.embed_dim)
+    weights = 2 * stage.embed_dim * hidden + hidden * stage.kernel**2
+    return weights + 2, tokens * weights, 0
+
+
+def _token_mlp(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
+    hidden = stage.hidden_tokens
+    weights = 2 * tokens * hidden
+    return weights + hidden + tokens, weights * stage.embed_dim, 0
+
+
+def _nothing(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
+    return 0, 0, 0
+
+
+_MIXERS: dict[str, Callable[[ModelConfig, StageConfig, int], _MixerCost]] = {
+    "mhsa": _mhsa,
+    "ska": _ska,
+    "cska": _cska,
+    "dwconv": _dwconv,
+    "mlp": _token_mlp,
+    "pool": _nothing,
+    "identity": _nothing,
+}
+
+
+# After the stages
+
+
+def _broad(config: ModelConfig) -> Row:
+    """N^2 C (L + 1): logits of L layers, then one attention over values that are pooled first."""
+    last = len(config.stages) - 1
+    layers = len(config.broad_sources) if last else config.stages[0].depth
+    if not config.broad.with_qk:
+        layers = 1
+    tokens, dim = config.num_tokens(last), config.stages[last].embed_dim
+    return Row(None, "broad", tokens * tokens * dim * (layers + 1), 0)
+
+
+def _head(config: ModelConfig) -> list[Row]:
+    """The last norm, over all tokens before a class token is taken, else over the pooled vector."""
+    dim, classes = config.stages[-1].embed_dim, config.num_classes
+    tokens = config.num_tokens(len(config.stages) - 1) if config.pool == "token" else 1
+    norm_flops, norm_params = LAYER_NORM * tokens * dim, 2 * dim
+    flops, params = dim * classes, classes
+    if config.head.kind == "mlp":
+        hidden = 4 * dim
+        norm_flops, norm_params = norm_flops + LAYER_NORM * hidden, norm_params + 2 * hidden
+        flops, params = dim * hidden + hidden * classes, hidden + classes
+    return [
+        Row(None, "norm", norm_flops, norm_params),
+        Row(None, "head", flops, flops + params),
+    ]

@@ -1,0 +1,106 @@
+"""README.md of an exported network: what it is, what it reached, where it comes from."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from vitnas import __version__
+from vitnas.config.model import ModelConfig
+from vitnas.config.notation import one_line
+
+if TYPE_CHECKING:
+    from vitnas.engine.records import Run, TrialRecord
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the exported weights reached.
+
+    Attributes:
+        epochs: epochs that they were trained.
+        top1: top-1 in percent on the scoring split, or None.
+        test_top1: top-1 in percent on the test split, or None.
+        anew: whether they were trained for the export; else they are the search's own.
+    """
+
+    epochs: int
+    top1: float | None
+    test_top1: float | None
+    anew: bool
+
+
+def model_card(
+    run: Run,
+    trial: TrialRecord,
+    config: ModelConfig,
+    scores: Scores,
+    folder: Path,
+    command: str | None = None,
+) -> str:
+    """The card as Markdown; what the run does not tell is left out."""
+    session, data = _last_session(run), _mapping(run.environment.get("data"))
+    height, width = config.image_hw
+    card = _environment().get_template("card.md.j2").render(
+        name=folder.name,
+        source=repr(folder.as_posix()),
+        network=one_line(config),
+        trial=trial,
+        scores=scores,
+        shape=(config.in_chans, height, width),
+        num_classes=config.num_classes,
+        run=run,
+        space=run.space.get("name") or run.name,
+        on_front=any(member.number == trial.number for member in run.front),
+        seed=run.environment.get("seed"),
+        data=_listed(data, skip=("mean", "std")),
+        mean=_numbers(data.get("mean")),
+        std=_numbers(data.get("std")),
+        proxy=_listed(_mapping(run.environment.get("proxy"))),
+        search_command=session.get("command"),
+        git_revision=session.get("git_revision"),
+        versions=_listed(_mapping(session.get("versions"))) or "not recorded",
+        version=__version__,
+        command=command or shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+    )  # fmt: skip
+    return card.rstrip() + "\n"
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("vitnas.export"),
+        autoescape=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _last_session(run: Run) -> Mapping[str, Any]:
+    sessions = run.environment.get("sessions")
+    return _mapping(sessions[-1]) if isinstance(sessions, list) and sessions else {}
+
+
+def _listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
+    """`name cifar10, num_classes 10`; nothing for what is None."""
+    known = ((name, value) for name, value in tree.items() if value is not None)
+    return ", ".join(f"{name} {value}" for name, value in known if name not in skip)
+
+
+def _numbers(values: Any) -> str:
+    """One number a channel, four digits each; empty when not known."""
+    if not isinstance(values, (list, tuple)):
+        return ""
+    return ", ".join(f"{float(value):.4f}" for value in values)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,93 @@
+"""Which network of a run is meant: by number, by what it may cost, or the knee."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+from vitnas.config.notation import parse_human
+from vitnas.errors import VitnasError, shorten
+
+if TYPE_CHECKING:
+    from vitnas.engine.records import Run, TrialRecord
+
+
+def choose_trial(
+    run: Run, *, trial: int | None = None, under: str | None = None, knee: bool = False
+) -> TrialRecord:
+    """The one complete trial that is meant.
+
+    Args:
+        run: where to choose from.
+        trial: its number, on the front or not; or
+        under: FLOPs like `"300k"`, `"2M"`, `"1.5G"`: the most accurate network of the front that
+            costs no more; or
+        knee: the knee of the front.
+
+    Raises:
+        VitnasError: not exactly one of the three, or nothing in the run fits; says what does.
+    """
+    given = [trial is not None, under is not None, knee]
+    if sum(given) != 1:
+        raise VitnasError("choose a network by one of: its trial number, --under FLOPs, or --knee")
+    if trial is not None:
+        return _by_number(run, trial)
+    if under is not None:
+        return _under(run, under)
+    found = run.knee
+    if found is None:
+        raise _empty(run)
+    return found
+
+
+def parse_flops(text: str) -> float:
+    """`"300k"` -> 300e3, `"2M"` -> 2e6, `"1.5G"` -> 1.5e9; a plain number is taken as it is.
+
+    Raises:
+        VitnasError: not a number with one of the letters k, M, G, T, or not above zero.
+    """
+    try:
+        value = parse_human(text)
+    except ValueError:
+        value = nan
+    if not 0 < value < inf:
+        raise VitnasError(f"--under {shorten(text)}: FLOPs are written like 300k, 2M or 1.5G")
+    return value
+
+
+def _by_number(run: Run, number: int) -> TrialRecord:
+    found = next((trial for trial in run.trials if trial.number == number), None)
+    complete = [trial.number for trial in run.complete]
+    if found is not None and found.number in complete:
+        return found
+    if not complete:
+        raise _empty(run)
+    nearest = min(complete, key=lambda other: (abs(other - number), other))
+    hint = f"(nearest complete trial: {nearest})"
+    if found is None:
+        raise VitnasError(f"{run.path}: there is no trial {number} {hint}")
+    if found.duplicate_of is not None:
+        original = found.duplicate_of
+        raise VitnasError(
+            f"{run.path}: trial {number} is the same network as trial {original}: take {original}"
+        )
+    raise VitnasError(f"{run.path}: trial {number} is {found.outcome.value}, not complete {hint}")
+
+
+def _under(run: Run, text: str) -> TrialRecord:
+    limit = parse_flops(text)
+    members = run.front
+    if not members:
+        raise _empty(run)
+    fitting = [trial for trial in members if trial.flops <= limit]
+    if not fitting:
+        cheapest = members[0]
+        raise VitnasError(
+            f"{run.path}: nothing on the front has {text} FLOPs or less; the cheapest is trial "
+            f"{cheapest.number} with {cheapest.flops:,}"
+        )
+    return fitting[-1]
+
+
+def _empty(run: Run) -> VitnasError:
+    return VitnasError(f"{run.path}: no trial is complete yet, so there is nothing to export")

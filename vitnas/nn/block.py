@@ -1,0 +1,51 @@
+"""One block: norm, token mixer, norm, MLP, each branch with its residual."""
+
+from __future__ import annotations
+
+from timm.layers import DropPath
+from torch import Tensor, nn
+
+from vitnas.nn.layers.mlp import build_mlp
+from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.residual import build_residual
+from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.mixers import Place, Tap, build_mixer
+
+
+class Block(nn.Module):
+    """x = res1(x, mixer(norm1(x))), then x = res2(x, mlp(norm2(x))); pre-norm.
+
+    Source: Vaswani et al. in ViT's order; MetaFormer for the exchangeable mixer; SReT, Eq. 1 and 9
+    for the learnable residuals. With `mlp_ratio` 0 the second line, its norm and its residual are
+    left out. Drop-path acts on each branch before the residual's scales.
+
+    Args:
+        place: where the block stands; says everything about its shape.
+        drop_path: probability that an image skips a branch in training, 0 to 1.
+
+    Shape: `(B, N, C)` -> `(B, N, C)`.
+    Randomness: drop-path and the mixer's, in training only.
+    """
+
+    def __init__(self, place: Place, drop_path: float = 0.0) -> None:
+        super().__init__()
+        config, stage = place.config, place.stage_config
+        dim, residual = stage.embed_dim, config.residual_of(stage)
+        self.norm1 = build_norm(dim, config.norm)
+        self.mixer = build_mixer(place)
+        self.residual1 = build_residual(residual, dim)
+        self.drop_path: nn.Module = DropPath(drop_path) if drop_path else nn.Identity()
+        self.has_mlp = stage.mlp_ratio > 0
+        if self.has_mlp:
+            self.norm2 = build_norm(dim, config.norm)
+            self.mlp = build_mlp(dim, stage.mlp_ratio, config.mlp_act, config.mlp_bias)
+            self.residual2 = build_residual(residual, dim)
+
+    def forward(
+        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+    ) -> Tensor:
+        mixed = self.mixer(self.norm1(x), grid, passed, taps)
+        x = self.residual1(x, self.drop_path(mixed))
+        if self.has_mlp:
+            x = self.residual2(x, self.drop_path(self.mlp(self.norm2(x))))
+        return x

@@ -1,0 +1,1 @@
+"""The parts that blocks are made of; each file holds one of them."""

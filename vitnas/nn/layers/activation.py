@@ -1,0 +1,39 @@
+"""Activations of the MLPs and of the separable convolution."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+
+class StarReLU(nn.Module):
+    """s * relu(x)^2 + b with two learnable scalars.
+
+    Source: Yu et al., "MetaFormer Baselines for Vision", Eq. 1; they start at s = 1 and b = 0 as
+    in timm, not at the paper's constants 0.8944 and -0.4472.
+
+    Shape: any -> the same.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * torch.relu(x).square() + self.bias
+
+
+class SquaredReLU(nn.Module):
+    """relu(x)^2, the activation inside CAFormer's head (So et al., "Primer")."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x).square()
+
+
+ACTIVATIONS: dict[Literal["gelu", "star_relu"], type[nn.Module]] = {
+    "gelu": nn.GELU,
+    "star_relu": StarReLU,
+}

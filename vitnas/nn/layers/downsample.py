@@ -1,0 +1,44 @@
+"""Between two stages: half the grid, other channels."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from torch import Tensor, nn
+
+from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
+
+
+class Downsample(nn.Module):
+    """`(B, H*W, C)` on grid (H, W) -> `(B, H*W/4, C')`.
+
+    - `conv`: 3x3, stride 2, bias, gcd(C, C') groups. For doubled widths these are SReT's C groups
+      (Appendix, Table 12); other widths take as many groups as fit.
+    - `metaformer`: a norm, then a full 3x3 convolution of stride 2 with bias (CAFormer).
+    - `patch`: a 2x2 convolution of stride 2 with bias.
+
+    Args:
+        before, after: channels C and C'.
+        kind: as above.
+        norm: kind of norm, for `metaformer`.
+    """
+
+    def __init__(
+        self,
+        before: int,
+        after: int,
+        kind: Literal["conv", "metaformer", "patch"],
+        norm: Literal["layernorm", "layernorm_nobias"] = "layernorm",
+    ) -> None:
+        super().__init__()
+        self.norm = build_norm(before, norm) if kind == "metaformer" else nn.Identity()
+        if kind == "patch":
+            self.conv = nn.Conv2d(before, after, 2, 2)
+        else:
+            groups = math.gcd(before, after) if kind == "conv" else 1
+            self.conv = nn.Conv2d(before, after, 3, 2, padding=1, groups=groups)
+
+    def forward(self, x: Tensor, grid: Grid) -> Tensor:
+        return to_tokens(self.conv(to_picture(self.norm(x), grid)))

@@ -1,0 +1,28 @@
+"""The MLP over channels: of a block, and of SReT's non-linear layer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from timm.layers import Mlp
+from torch import nn
+
+from vitnas.nn.layers.activation import ACTIVATIONS
+
+
+def build_mlp(
+    dim: int, ratio: float, act: Literal["gelu", "star_relu"] = "gelu", bias: bool = True
+) -> nn.Module:
+    """Linear C -> int(ratio * C), activation, Linear back; timm's `Mlp`.
+
+    Args:
+        dim: channels C.
+        ratio: hidden channels per channel; the product is rounded down, as in SReT's code
+            (C = 64 and ratio 3.6 have 230 hidden channels).
+        act: `gelu` or MetaFormer's `star_relu`.
+        bias: of both linear layers.
+
+    MACs: ``N * 2 * C * int(ratio * C)``
+    """
+    mlp: nn.Module = Mlp(dim, int(ratio * dim), act_layer=ACTIVATIONS[act], bias=bias)
+    return mlp

@@ -1,0 +1,65 @@
+"""Mixing the attention maps of a block across its heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from vitnas.nn.layers.norm import EPS
+
+
+class Reattention(nn.Module):
+    """A' = Norm(Theta^T A), to be followed by A' V.
+
+    Source: DeepViT, Eq. 3. Theta is a 1x1 convolution over the heads, with a bias as in the
+    official code. Norm is `batch` (BatchNorm2d over the heads: the official code), `layer`
+    (LayerNorm over the head axis: 001's code) or `none`.
+
+    Theta starts as the identity: every head then starts from its own map, which is the diversity
+    that re-attention is there to keep (DeepViT, Fig. 3c), and with `none` the block starts as
+    plain MHSA. A random Theta averages the heads' maps before anything is learned. Every entry
+    gets a gradient all the same, because the maps of the heads differ.
+
+    Args:
+        num_heads: heads h.
+        norm: as above.
+        bias: whether Theta has one.
+
+    Shape: map `(B, h, N, N)` -> the same.
+    MACs: ``h * h * N * N``, and 2 (batch) or 5 (layer) per entry of the map for the norm.
+    """
+
+    def __init__(
+        self, num_heads: int, norm: Literal["batch", "layer", "none"] = "batch", bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.theta = nn.Conv2d(num_heads, num_heads, 1, bias=bias)
+        self.over_heads = norm == "layer"
+        self.norm = _NORMS[norm](num_heads)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set Theta to the identity."""
+        with torch.no_grad():
+            nn.init.dirac_(self.theta.weight)
+            if self.theta.bias is not None:
+                nn.init.zeros_(self.theta.bias)
+
+    def forward(self, attention: Tensor) -> Tensor:
+        mixed: Tensor = self.theta(attention)
+        if self.over_heads:
+            mixed = mixed.permute(0, 2, 3, 1)
+        mixed = self.norm(mixed)
+        if self.over_heads:
+            mixed = mixed.permute(0, 3, 1, 2)
+        return mixed
+
+
+_NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "batch": nn.BatchNorm2d,
+    "layer": lambda num_heads: nn.LayerNorm(num_heads, eps=EPS),
+    "none": lambda num_heads: nn.Identity(),
+}

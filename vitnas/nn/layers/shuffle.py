@@ -1,0 +1,50 @@
+"""The permutation that group attention slices tokens by."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class TokenShuffle(nn.Module):
+    """An order of N tokens, and the order that undoes it.
+
+    Source: SReT, Section 4 and Algorithm 1. In training the order is drawn anew at every call, on
+    the device of the tokens; in eval and in every export it is fixed.
+
+    Args:
+        num_tokens: N.
+        block: index of the block in the network.
+        passed: index of the pass through that block; with N and `block` the seed of the fixed
+            order.
+
+    Randomness: training draws from the global generator of the tokens' device; the fixed order
+    comes from a generator of its own and eval draws nothing.
+    """
+
+    order: Tensor
+    inverse: Tensor
+
+    def __init__(self, num_tokens: int, block: int, passed: int) -> None:
+        super().__init__()
+        self.num_tokens = num_tokens
+        self.seed = (block * 1009 + passed) * 1_000_003 + num_tokens
+        order = self._fixed_order().to(torch.empty(0).device)  # the default device, maybe "meta"
+        self.register_buffer("order", order, persistent=False)
+        self.register_buffer("inverse", torch.argsort(order), persistent=False)
+
+    def _fixed_order(self) -> Tensor:
+        generator = torch.Generator(device="cpu").manual_seed(self.seed)
+        return torch.randperm(self.num_tokens, generator=generator, device="cpu")
+
+    def init_non_persistent_buffers(self) -> None:
+        """timm's hook: fill the buffers again after `to_empty` on a network built on "meta"."""
+        self.order = self._fixed_order().to(self.order.device)
+        self.inverse = torch.argsort(self.order)
+
+    def forward(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """`(order, inverse)`, each `(N,)`: `x[:, order][:, inverse]` is `x`."""
+        if not self.training:
+            return self.order, self.inverse
+        order = torch.randperm(self.num_tokens, device=device)
+        return order, torch.argsort(order)

@@ -1,0 +1,78 @@
+"""From pixels to the tokens of the first stage."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from vitnas.config.model import ModelConfig
+from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.tokens import to_tokens
+
+
+class Stem(nn.Module):
+    """`(B, in_chans, H*stride, W*stride)` -> `(B, H*W, C)`.
+
+    Four kinds (`StemConfig.kind`):
+
+    - `patch`: one convolution, kernel = stride, with bias (ViT).
+    - `conv`: max(1, log2(stride)) convolutions 3x3 of stride 2 (1 if the stem's stride is 1), each
+      with bias, BN and ReLU; the first has C // 2 channels when there are several (SReT, Table 12).
+    - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer).
+    - `deepvit`: 7x7 stride 2, BN, ReLU, 3x3, BN, ReLU without biases at `width` channels, then a
+      patch convolution with bias (DeepViT-S and -L, from T2T-ViT's and LV-ViT's code).
+
+    Args:
+        config: of the whole network; stem, in_chans, norm and the first stage's embed_dim count.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.conv = nn.Sequential(*_LAYERS[config.stem.kind](config))
+        self.norm: nn.Module = nn.Identity()
+        if config.stem.kind == "metaformer":
+            self.norm = build_norm(config.stages[0].embed_dim, config.norm)
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens: Tensor = self.norm(to_tokens(self.conv(images)))
+        return tokens
+
+
+def _patch(config: ModelConfig) -> list[nn.Module]:
+    stride = config.stem.stride
+    return [nn.Conv2d(config.in_chans, config.stages[0].embed_dim, stride, stride)]
+
+
+def _conv(config: ModelConfig) -> list[nn.Module]:
+    stride, dim = config.stem.stride, config.stages[0].embed_dim
+    count = max(1, stride.bit_length() - 1)
+    widths = [config.in_chans, *[max(1, dim // 2)] * (count > 1)] + [dim] * count
+    layers: list[nn.Module] = []
+    for index in range(count):
+        before, after = widths[index], widths[index + 1]
+        layers += [
+            nn.Conv2d(before, after, 3, min(stride, 2), padding=1),
+            nn.BatchNorm2d(after),
+            nn.ReLU(),
+        ]
+    return layers
+
+
+def _metaformer(config: ModelConfig) -> list[nn.Module]:
+    stride, dim = config.stem.stride, config.stages[0].embed_dim
+    return [nn.Conv2d(config.in_chans, dim, 2 * stride - 1, stride, padding=stride // 2)]
+
+
+def _deepvit(config: ModelConfig) -> list[nn.Module]:
+    width, patch = config.stem.width, config.stem.stride // 2
+    return [
+        nn.Conv2d(config.in_chans, width, 7, 2, padding=3, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+        nn.Conv2d(width, width, 3, 1, padding=1, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+        nn.Conv2d(width, config.stages[0].embed_dim, patch, patch),
+    ]
+
+
+_LAYERS = {"patch": _patch, "conv": _conv, "metaformer": _metaformer, "deepvit": _deepvit}

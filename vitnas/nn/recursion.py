@@ -1,0 +1,67 @@
+"""A block that is passed through several times, with a layer of its own after each pass."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from vitnas.nn.block import Block
+from vitnas.nn.layers.mlp import build_mlp
+from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.residual import build_residual
+from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.mixers import Place, Tap
+
+
+class NonLinearLayer(nn.Module):
+    """NLL(x) = res(x, MLP(LN(x))).
+
+    Source: SReT, Eq. 5 and 10. It keeps a repeated block from learning the identity. No drop-path.
+
+    Args:
+        place: where the block stands that it follows; `nll_ratio` gives the hidden width.
+
+    Shape: `(B, N, C)` -> `(B, N, C)`.
+    MACs: ``N * 2 * C * int(nll_ratio * C)``
+    """
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        config, stage = place.config, place.stage_config
+        self.norm = build_norm(stage.embed_dim, config.norm)
+        self.mlp = build_mlp(stage.embed_dim, stage.nll_ratio, config.mlp_act, config.mlp_bias)
+        self.residual = build_residual(config.residual_of(stage), stage.embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.residual(x, self.mlp(self.norm(x)))
+        return out
+
+
+class RecursiveBlock(nn.Module):
+    """x -> NLL_L(F(.. NLL_2(F(NLL_1(F(x)))))): one block F, repeated in place for L passes.
+
+    Source: SReT, Eq. 4 and 6, Figure 4 (internal loop). The passes share the weights of F, mixer,
+    MLP, norms and LRC scalars included, which therefore appear once among the parameters and once
+    in a saved state. The non-linear layer after every pass, the last included, has weights of its
+    own; `nll_ratio` 0 leaves it out.
+
+    Args:
+        place: where the block stands; `len(groups)` of its stage is L.
+        drop_path: as for `Block`.
+
+    Shape: `(B, N, C)` -> `(B, N, C)`.
+    """
+
+    def __init__(self, place: Place, drop_path: float = 0.0) -> None:
+        super().__init__()
+        stage = place.stage_config
+        self.passes = stage.passes
+        self.block = Block(place, drop_path)
+        self.nlls = nn.ModuleList(
+            NonLinearLayer(place) if stage.has_nll else nn.Identity() for _ in range(stage.passes)
+        )
+
+    def forward(self, x: Tensor, grid: Grid, taps: list[Tap] | None = None) -> Tensor:
+        for passed, nll in enumerate(self.nlls):
+            last = passed == self.passes - 1
+            x = nll(self.block(x, grid, passed, taps if last else None))
+        return x

@@ -1,0 +1,66 @@
+"""Blocks at one resolution, after the layer that brings the tokens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from vitnas.config.model import ModelConfig
+from vitnas.nn.block import Block
+from vitnas.nn.layers.downsample import Downsample
+from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.mixers import Place, Tap
+from vitnas.nn.recursion import RecursiveBlock
+
+
+class Stage(nn.Module):
+    """`(B, N', C')` of the stage before -> `(B, N, C)`.
+
+    Args:
+        config: the whole network.
+        index: which of its stages this is; the first has no downsampling.
+        drop_paths: drop-path probability of each block of this stage.
+
+    Attributes:
+        tapped: for each block, whether broad attention collects from it.
+    """
+
+    def __init__(self, config: ModelConfig, index: int, drop_paths: Sequence[float]) -> None:
+        super().__init__()
+        stage = config.stages[index]
+        self.grid: Grid = config.grids[index]
+        self.downsample: Downsample | None = None
+        if index:
+            before = config.stages[index - 1].embed_dim
+            self.downsample = Downsample(before, stage.embed_dim, config.downsample, config.norm)
+        first = sum(earlier.depth for earlier in config.stages[:index])
+        plain = stage.depth - config.reattention_plan[index]
+        self.blocks = nn.ModuleList(
+            (RecursiveBlock if stage.passes > 1 else Block)(
+                Place(config, index, first + position, reattention=position >= plain), rate
+            )
+            for position, rate in enumerate(drop_paths)
+        )
+        self.tapped = tapped_blocks(config, index)
+
+    def forward(self, x: Tensor, taps: list[Tap] | None = None) -> Tensor:
+        if self.downsample is not None:
+            height, width = self.grid
+            x = self.downsample(x, (2 * height, 2 * width))
+        for block, tapped in zip(self.blocks, self.tapped, strict=True):
+            x = block(x, self.grid, taps=taps if tapped else None)
+        return x
+
+
+def tapped_blocks(config: ModelConfig, index: int) -> tuple[bool, ...]:
+    """Which blocks of stage `index` broad attention collects from.
+
+    All of them in a network of one stage (BViT, Eq. 5), the last one of each stage with a key in a
+    hierarchy (BViT's Swin and LVT forms), none without broad attention.
+    """
+    depth = config.stages[index].depth
+    if index not in config.broad_sources:
+        return (False,) * depth
+    every = len(config.stages) == 1
+    return (every,) * (depth - 1) + (True,)

@@ -1,0 +1,98 @@
+"""The sentences that say how far the ranking can be trusted."""
+
+from __future__ import annotations
+
+from vitnas.report.text import plural, signed_text
+from vitnas.report.trust import Trust
+
+
+def sentences(trust: Trust) -> list[str]:
+    """One short paragraph a limit, with its numbers; never empty."""
+    if not trust.front_size:
+        return ["No trial has been trained to the end, so there is no ranking to trust."]
+    parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds()]
+    return [part for part in parts if part]
+
+
+def _sampling(trust: Trust) -> str:
+    if trust.standard_error is None or trust.num_images is None:
+        return (
+            "The run does not say how many images top-1 was measured on, so its sampling error "
+            "is not known."
+        )
+    text = (
+        f"Top-1 was measured on {trust.num_images:,} images: one standard error is "
+        f"{trust.standard_error:.2f} points at the front's median."
+    )
+    pairs = trust.front_size - 1
+    if pairs and trust.close_neighbours is not None:
+        text += (
+            f" Of {plural(pairs, 'pair')} of neighbours on the front, {trust.close_neighbours} "
+            "differ by less than one standard error of their difference, taken as independent; "
+            "the images are the same ones, so the true error of a difference is smaller."
+        )
+    return text
+
+
+def _fidelity(trust: Trust) -> str:
+    if not trust.taus:
+        return (
+            f"{plural(trust.num_ranked, 'complete trial')} cannot show how stable the ranking "
+            "is over the epochs: that takes three that differ and several epochs."
+        )
+    listed = ", ".join(f"{tau:.2f} after epoch {epoch}" for epoch, tau in trust.taus)
+    text = (
+        f"Kendall's tau between top-1 at an earlier epoch and after the last ({trust.epochs}), "
+        f"over {_how_many(trust)}: {listed}."
+    )
+    if trust.flops_tau is not None:
+        text += f" Ranking by FLOPs alone gives {trust.flops_tau:.2f}."
+    if trust.num_ranked < 20:
+        text += " So few trials make these taus rough."
+    return text + (
+        " How the ranking after the proxy relates to the ranking after a full training is not "
+        "in these numbers."
+    )
+
+
+def _how_many(trust: Trust) -> str:
+    if trust.num_ranked == trust.num_complete:
+        return plural(trust.num_ranked, "complete trial")
+    return f"{trust.num_ranked:,} of {trust.num_complete:,} complete trials, thinned evenly"
+
+
+def _censoring(trust: Trust) -> str:
+    if not trust.num_stopped:
+        return ""
+    verb = "was" if trust.num_stopped == 1 else "were"
+    return (
+        f"{plural(trust.num_stopped, 'trial')} {verb} stopped early and might have gone on "
+        "rising: they are drawn hollow, are on no front, and are missing from the taus above."
+    )
+
+
+def _test(trust: Trust) -> str:
+    if trust.test_gaps is None:
+        return (
+            "No front member has a test top-1. The front is chosen by its scores, so those are "
+            "optimistic: the best of many noisy measurements is partly luck."
+        )
+    low, mean, high = trust.test_gaps
+    text = (
+        f"Test top-1 minus scoring top-1 over {plural(trust.num_tested, 'front member')}: mean "
+        f"{signed_text(mean)}, from {signed_text(low)} to {signed_text(high)} points. A negative "
+        "mean is the price of choosing by noisy scores, unless the splits differ in themselves."
+    )
+    if trust.num_beaten_on_test:
+        text += (
+            f" By test top-1, {trust.num_beaten_on_test} of them would be dominated by another "
+            "front member."
+        )
+    return text
+
+
+def _seeds() -> str:
+    return (
+        "Every network was trained with one seed. The spread between seeds is not measured here "
+        "and comes on top; train the few that matter again before choosing between neighbours."
+    )

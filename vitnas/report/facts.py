@@ -1,0 +1,122 @@
+"""What a run says of itself: data, proxy, sessions. Anything may be missing in old runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vitnas.engine.records import Run
+from vitnas.report.text import NOTHING
+
+_HARDWARE = ("device", "cpu")
+
+
+def section(run: Run, name: str) -> Mapping[str, Any]:
+    """One mapping of the run's environment; empty where the run has none."""
+    found = run.environment.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def sessions(run: Run) -> list[Mapping[str, Any]]:
+    """The sessions that worked on the run, first to last."""
+    found = run.environment.get("sessions")
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+
+
+def number_of(run: Run, part: str, name: str) -> int | None:
+    """A positive whole number of the environment, e.g. `data`, `num_val_images`, or None."""
+    value = section(run, part).get(name)
+    usable = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if usable else None
+
+
+def space_name(run: Run) -> str:
+    return str(run.space.get("name") or run.name)
+
+
+def facts(run: Run) -> list[tuple[str, str]]:
+    """(label, value) pairs on space, data, proxy and seed; without what is not known."""
+    pairs = [
+        ("Run", str(run.path)),
+        ("Space", space_name(run)),
+        ("Trials asked for", str(run.num_trials)),
+        ("Data", _mapping(section(run, "data"))),
+        ("Proxy training", _mapping(section(run, "proxy"))),
+        ("Objectives", _mapping(_inner(run.space, "objectives"))),
+        ("Limits", _mapping(_inner(run.space, "limits"))),
+        ("Seed", str(run.environment.get("seed", ""))),
+        ("Trained on", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))),
+    ]
+    return [(label, value) for label, value in pairs if value]
+
+
+def session_rows(run: Run) -> list[dict[str, str]]:
+    """One row a session: started, command, revision, hardware, workers, versions."""
+    return [_session_row(session) for session in sessions(run)]
+
+
+def _session_row(session: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "started": _value(session.get("started")).replace("T", " ") or NOTHING,
+        "command": _value(session.get("command")) or NOTHING,
+        "revision": _value(session.get("git_revision"))[:12] or NOTHING,
+        "hardware": hardware_text({**session, **_inner(session, "hardware")}) or NOTHING,
+        "workers": " × ".join(
+            text for name in ("workers", "backend") if (text := _value(session.get(name)))
+        )
+        or NOTHING,
+        "versions": versions_text(session) or NOTHING,
+    }
+
+
+def hardware_text(hardware: Mapping[str, Any]) -> str:
+    """`NVIDIA H100, 16 cores, 128 GB` from what is known."""
+    parts = [_value(hardware.get(name)) for name in _HARDWARE if hardware.get(name) != "cpu"]
+    for name, unit in (("cores", "cores"), ("memory_gb", "GB")):
+        value = hardware.get(name)
+        if isinstance(value, (int, float)):
+            parts.append(f"{value:.3g} {unit}")
+    return ", ".join(dict.fromkeys(part for part in parts if part))
+
+
+def versions_text(session: Mapping[str, Any]) -> str:
+    """`python 3.11.7, torch 2.6.0` from what is known."""
+    versions = _inner(session, "versions")
+    return ", ".join(f"{name} {value}" for name, value in versions.items() if value)
+
+
+def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = tree.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _mapping(tree: Mapping[str, Any]) -> str:
+    """`cifar10, epochs 12, batch size 512`: a name speaks for itself."""
+    parts = (
+        _value(value) if name == "name" else f"{_label(name)} {_value(value)}"
+        for name, value in tree.items()
+        if value is not None
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def _label(name: Any) -> str:
+    return str(name).removeprefix("num_").replace("_", " ")
+
+
+def _value(value: Any) -> str:
+    """One line for any plain value; empty for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 1_000 else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 10_000 and value.is_integer() else f"{value:g}"
+    if isinstance(value, Mapping):
+        known = ((name, item) for name, item in value.items() if item is not None)
+        return " ".join(f"{_label(name)} {_value(item)}" for name, item in known)
+    if isinstance(value, (list, tuple)):
+        return " ".join(_value(item) for item in value)
+    return " ".join(str(value).split())

@@ -1,0 +1,238 @@
+"""The page's three plots as plain trees for plotly.js; colours of text and grid are the page's.
+
+Large runs are thinned: at most 2,000 points behind the front and 150 curves behind the front
+members' own. Thinning takes every k-th trial by number, and `Figure.note` says that it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, log10
+from typing import Any, TypeVar
+
+from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape
+from vitnas.report.networks import dominant_mixer, network_line
+from vitnas.report.plots import drawable, drawn_front, shown_top1
+from vitnas.report.progress import volume_curve
+from vitnas.report.text import count_text, percent_text, plural
+
+MOST_POINTS = 2000
+MOST_CURVES = 150
+_Item = TypeVar("_Item")
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What plotly draws, and what was left out of it (empty when nothing was)."""
+
+    data: list[Tree]
+    layout: Tree
+    note: str = ""
+
+
+def thin(items: Sequence[_Item], most: int) -> list[_Item]:
+    """Every k-th item counted from the last, so that at most `most` are left."""
+    return list(items[::-1][:: -(-len(items) // most)][::-1]) if items else []
+
+
+def front_figure(run: Run) -> Figure | None:
+    """Top-1 against log FLOPs; None when nothing has been trained."""
+    complete, stopped = drawable(run, Outcome.COMPLETE), drawable(run, Outcome.STOPPED)
+    if not complete and not stopped:
+        return None
+    members = {trial.number for trial in drawn_front(run)}
+    shown = thin([t for t in complete if t.number not in members], MOST_POINTS)
+    hollow = thin(stopped, MOST_POINTS)
+    left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
+    low, high = flops_range(*_ends(complete + stopped))
+    front = [trial for trial in complete if trial.number in members]
+    data = [_hollow(hollow)] if hollow else []
+    data += _front_line(run, high)
+    data += [_points(mixer, group, members) for mixer, group in _by_mixer(shown + front)]
+    data += _knee_ring(run)
+    layout = _front_layout(low, high)
+    limits, below = shown_top1(run)
+    if limits is not None:
+        layout["yaxis"]["range"] = limits
+    notes = [_note(left_out, "trials behind the front"), _below(below)]
+    return Figure(data, layout, " ".join(filter(None, notes)))
+
+
+def _note(left_out: int, what: str) -> str:
+    return f"{left_out:,} {what} are left out of the drawing." if left_out > 0 else ""
+
+
+def _below(number: int) -> str:
+    if not number:
+        return ""
+    lie = "lies" if number == 1 else "lie"
+    return f"{plural(number, 'trial')} {lie} below the axis."
+
+
+def _ends(trials: list[TrialRecord]) -> tuple[float, float]:
+    return min(trial.flops for trial in trials), max(trial.flops for trial in trials)
+
+
+def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
+    groups: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        groups.setdefault(dominant_mixer(trial), []).append(trial)
+    return sorted(groups.items())
+
+
+def _points(mixer: str, trials: list[TrialRecord], members: set[int]) -> Tree:
+    sizes = [11 if trial.number in members else 7 for trial in trials]
+    opacity = [1.0 if trial.number in members else 0.7 for trial in trials]
+    marker: Tree = {
+        "color": colour(mixer),
+        "symbol": shape(mixer)[1],
+        "size": sizes,
+        "opacity": opacity,
+    }
+    return _scatter(trials, f"mostly {mixer}", marker)
+
+
+def _hollow(trials: list[TrialRecord]) -> Tree:
+    mixers = [dominant_mixer(trial) for trial in trials]
+    marker: Tree = {
+        "color": [colour(mixer) for mixer in mixers],
+        "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
+        "size": 6,
+        "opacity": 0.5,
+    }
+    return _scatter(trials, "stopped early", marker)
+
+
+def _scatter(trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [trial.flops for trial in trials],
+        "y": [_short(trial.top1) for trial in trials],
+        "text": [_hover(trial) for trial in trials],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": marker,
+    }
+
+
+def _hover(trial: TrialRecord) -> str:
+    """Plotly reads a few HTML tags here; the network line has none, by construction."""
+    end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
+    test = "" if trial.test_top1 is None else f" (test {percent_text(trial.test_top1)} %)"
+    line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
+    return (
+        f"<b>trial {trial.number}</b>{end}<br>"
+        f"top-1 {percent_text(trial.top1)} %{test}<br>"
+        f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters<br>{line}"
+    )
+
+
+def _front_line(run: Run, end: float) -> list[Tree]:
+    """The step line: best top-1 for at most so many FLOPs, drawn on to `end`."""
+    members = drawn_front(run)
+    if not members:
+        return []
+    top1 = [_short(trial.top1) for trial in members]
+    line = {
+        "type": "scatter", "mode": "lines", "name": "Pareto front", "hoverinfo": "skip",
+        "x": [*(trial.flops for trial in members), end], "y": [*top1, top1[-1]],
+        "line": {"shape": "hv", "width": 2, "color": "ink"},
+    }  # fmt: skip
+    return [line]
+
+
+def _knee_ring(run: Run) -> list[Tree]:
+    """A ring around the knee, where the front is long enough to have one."""
+    knee, members = run.knee, drawn_front(run)
+    if knee is None or knee not in members or len(members) < 3:
+        return []
+    ring: Tree = {"color": KNEE_COLOUR, "symbol": "circle-open", "size": 20, "line": {"width": 3}}
+    return [_scatter([knee], f"knee (trial {knee.number})", ring)]
+
+
+def _front_layout(low: float, high: float) -> Tree:
+    positions, labels = flops_ticks(low, high)
+    x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
+    x |= {"ticktext": labels, "title": {"text": "FLOPs of one image (multiply-adds)"}}
+    y: Tree = {"title": {"text": "top-1 on the scoring split (%)"}}
+    return {"xaxis": x, "yaxis": y, "hovermode": "closest"}
+
+
+def curves_figure(run: Run) -> Figure | None:
+    """Top-1 after each epoch; None when no trial has finished an epoch."""
+    members = drawn_front(run)
+    numbers = {trial.number for trial in members}
+    others = [t for t in drawable(run, Outcome.COMPLETE) if t.number not in numbers]
+    stopped = drawable(run, Outcome.STOPPED)
+    if not members and not others and not stopped:
+        return None
+    half = MOST_CURVES // 2
+    shown, cut = thin(others, half), thin(stopped, half)
+    data = [
+        _bundle(cut, "stopped early", "dot"),
+        _bundle(shown, "complete, off the front", "solid"),
+    ]
+    data = [trace for trace in data if trace["x"]]
+    data += [_curve(trial) for trial in members]
+    left_out = len(others) + len(stopped) - len(shown) - len(cut)
+    layout = {
+        "xaxis": {"title": {"text": "epoch"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "top-1 on the scoring split (%)"}},
+        "hovermode": "closest",
+    }
+    return Figure(data, layout, _note(left_out, "curves"))
+
+
+def _bundle(trials: list[TrialRecord], name: str, dash: str) -> Tree:
+    """Many curves as one trace, with a gap after each."""
+    x: list[int | None] = []
+    y: list[float | None] = []
+    text: list[str] = []
+    for trial in trials:
+        x += [*range(1, trial.epochs + 1), None]
+        y += [*(_short(value) for value in trial.curve), None]
+        text += [f"trial {trial.number}"] * (trial.epochs + 1)
+    return {
+        "type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "text": text,
+        "hovertemplate": "%{text}: %{y} % after epoch %{x}<extra></extra>",
+        "line": {"width": 1, "color": "faint", "dash": dash},
+    }  # fmt: skip
+
+
+def _curve(trial: TrialRecord) -> Tree:
+    epochs = list(range(1, trial.epochs + 1))
+    template = f"<b>trial {trial.number}</b>: %{{y}} % after epoch %{{x}}<extra></extra>"
+    return {
+        "type": "scatter", "mode": "lines", "name": f"trial {trial.number}", "showlegend": False,
+        "x": epochs, "y": [_short(value) for value in trial.curve], "hovertemplate": template,
+        "line": {"width": 2.2, "color": colour(dominant_mixer(trial))},
+    }  # fmt: skip
+
+
+def volume_figure(run: Run) -> Figure | None:
+    """Hypervolume over trials; None with fewer than two complete trials."""
+    curve = thin(volume_curve(run), MOST_POINTS)
+    if len(curve) < 2:
+        return None
+    trace = {
+        "type": "scatter", "mode": "lines", "name": "hypervolume", "showlegend": False,
+        "x": [number for number, _ in curve], "y": [round(100 * share, 3) for _, share in curve],
+        "hovertemplate": "%{y:.1f} % after trial %{x}<extra></extra>",
+        "line": {"shape": "hv", "width": 2, "color": "ink"}, "fill": "tozeroy",
+        "fillcolor": "wash",
+    }  # fmt: skip
+    layout = {
+        "xaxis": {"title": {"text": "trial number"}},
+        "yaxis": {"title": {"text": "hypervolume (% of its last value)"}, "rangemode": "tozero"},
+        "hovermode": "closest",
+    }
+    return Figure([trace], layout)
+
+
+def _short(value: float | None) -> float | None:
+    """Three digits keep the page small; what is not finite becomes a gap."""
+    return round(value, 3) if value is not None and isfinite(value) else None

@@ -1,0 +1,80 @@
+"""Colours, shapes and axis ticks that both plots share, so that a mixer looks the same in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+
+from vitnas.report.networks import UNKNOWN
+from vitnas.report.text import count_text
+
+COLOURS = {
+    "mhsa": "#3b78d8",
+    "ska": "#0f9d94",
+    "cska": "#8059d6",
+    "dwconv": "#e0762a",
+    "mlp": "#c43d86",
+    "pool": "#7c9a22",
+    "identity": "#8b8f97",
+    UNKNOWN: "#8b8f97",
+}
+"""Readable on white and on near-black; told apart by shape as well."""
+
+SHAPES = {
+    "mhsa": ("o", "circle"),
+    "ska": ("s", "square"),
+    "cska": ("D", "diamond"),
+    "dwconv": ("^", "triangle-up"),
+    "mlp": ("v", "triangle-down"),
+    "pool": ("p", "pentagon"),
+    "identity": ("X", "x"),
+    UNKNOWN: ("P", "cross"),
+}
+"""Matplotlib's marker and plotly's symbol."""
+
+KNEE_COLOUR = "#d6365f"
+
+
+def colour(mixer: str) -> str:
+    return COLOURS.get(mixer, COLOURS[UNKNOWN])
+
+
+def shape(mixer: str) -> tuple[str, str]:
+    return SHAPES.get(mixer, SHAPES[UNKNOWN])
+
+
+def flops_range(lowest: float, highest: float) -> tuple[float, float]:
+    """Axis limits in FLOPs with room at both ends; a single value gets half a decade."""
+    room = max(0.04 * log10(highest / lowest), 0.02) if highest > lowest else 0.25
+    return lowest / 10**room, highest * 10**room
+
+
+def top1_range(complete: Sequence[float], front: Sequence[float]) -> tuple[float, float] | None:
+    """Axis limits in percent that show the front well: poor networks may fall below.
+
+    From the lower of the front's minimum and the 5th percentile of the complete trials to the
+    front's best, with some room; None without a complete trial.
+    """
+    if not complete or not front:
+        return None
+    low = min(*front, sorted(complete)[len(complete) // 20])
+    room = max(0.08 * (max(front) - low), 0.5)
+    return low - 2 * room, max(front) + 1.5 * room
+
+
+def flops_ticks(lowest: float, highest: float) -> tuple[list[float], list[str]]:
+    """Where a logarithmic axis is labelled and how: 1-2-5 below two decades and a half."""
+    steps = (1, 2, 5) if log10(highest / lowest) < 2.5 else (1,)
+    decades = range(floor(log10(lowest)), floor(log10(highest)) + 1)
+    values = [step * 10.0**decade for decade in decades for step in steps]
+    shown = [value for value in values if lowest <= value <= highest]
+    if len(shown) < 2:
+        shown = [lowest, (lowest * highest) ** 0.5, highest]
+    return shown, [_tick_text(value) for value in shown]
+
+
+def _tick_text(value: float) -> str:
+    number, _, letter = count_text(value).partition(" ")
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number} {letter}".rstrip()

@@ -1,0 +1,39 @@
+"""A trial's network in one line, and the token mixer that it mostly consists of."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.notation import one_line
+from vitnas.engine.records import TrialRecord
+from vitnas.errors import VitnasError
+
+UNKNOWN = "unknown"
+
+
+def network_line(trial: TrialRecord) -> str:
+    """`2x dwconv 32 > 3x mhsa 64 h2`; says so where the tree is no longer a valid configuration."""
+    config = _config(trial)
+    if config is None:
+        return f"unreadable configuration {trial.key}" if trial.config else "not recorded"
+    return one_line(config)
+
+
+def dominant_mixer(trial: TrialRecord) -> str:
+    """The token mixer that runs most often (blocks x passes); the earlier stage's wins ties."""
+    config = _config(trial)
+    if config is None:
+        return UNKNOWN
+    runs: Counter[str] = Counter()
+    for stage in config.stages:
+        runs[stage.token_mixer] += stage.depth * stage.passes
+    return runs.most_common(1)[0][0]
+
+
+def _config(trial: TrialRecord) -> ModelConfig | None:
+    try:
+        return validate(ModelConfig, dict(trial.config)) if trial.config else None
+    except VitnasError:
+        return None

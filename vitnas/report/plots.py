@@ -1,0 +1,139 @@
+"""front.png: top-1 against log FLOPs, for a paper or a slide. Drawn without pyplot or a display."""
+
+from __future__ import annotations
+
+import io
+from math import isfinite
+from typing import Any
+
+from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.report.facts import space_name
+from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape, top1_range
+from vitnas.report.networks import dominant_mixer
+from vitnas.report.text import count_text, percent_text, plural
+
+DPI = 160
+_INK = "#22262e"
+
+
+def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
+    """Trials of one outcome that have a place in the plane of FLOPs and top-1."""
+    return [
+        trial
+        for trial in run.trials
+        if trial.outcome is outcome
+        and trial.flops > 0
+        and trial.top1 is not None
+        and isfinite(trial.top1)
+    ]
+
+
+def drawn_front(run: Run) -> list[TrialRecord]:
+    """The front's members that have a place in the plane, cheapest first."""
+    drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
+    return [trial for trial in run.front if trial.number in drawn]
+
+
+def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
+    """The range of the top-1 axis, None for all, and how many trials lie below it."""
+    trials = drawable(run, Outcome.COMPLETE)
+    front = [trial.top1 or 0.0 for trial in drawn_front(run)]
+    limits = top1_range([trial.top1 or 0.0 for trial in trials], front)
+    if limits is None:
+        return None, 0
+    trials += drawable(run, Outcome.STOPPED)
+    return limits, sum((trial.top1 or 0.0) < limits[0] for trial in trials)
+
+
+def front_png(run: Run) -> bytes:
+    """The front over all trials as a PNG of 1360 x 880 pixels.
+
+    Complete trials are filled, early-stopped ones hollow (their top-1 is a lower bound in time,
+    not a result), the front is a step line, the knee has a ring.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.5, 5.5), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    _dress(axes, run)
+    members = drawn_front(run)
+    numbers = {trial.number for trial in members}
+    _scatter(axes, drawable(run, Outcome.STOPPED), numbers, hollow=True)
+    if members:
+        _front_line(axes, members)
+    _scatter(axes, drawable(run, Outcome.COMPLETE), numbers, hollow=False)
+    if len(members) > 2 and run.knee in members:
+        _mark_knee(axes, run.knee)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="lower right", fontsize=8, frameon=True, framealpha=0.85, edgecolor="none")
+    image = io.BytesIO()
+    figure.savefig(image, format="png", metadata={"Software": "vitnas"})
+    return image.getvalue()
+
+
+def _dress(axes: Any, run: Run) -> None:
+    axes.set_title(f"{space_name(run)}: Pareto front", loc="left", fontsize=12, color=_INK)
+    axes.set_xlabel("FLOPs of one image (multiply-adds, logarithmic)", color=_INK)
+    axes.set_ylabel("top-1 on the scoring split (%)", color=_INK)
+    axes.set_xscale("log")
+    axes.grid(visible=True, color="#e4e6ea", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)
+    if not drawn:
+        axes.text(0.5, 0.5, "no trained networks yet", transform=axes.transAxes, ha="center")
+    flops = [trial.flops for trial in drawn] or [1_000_000]
+    low, high = flops_range(min(flops), max(flops))
+    axes.set_xlim(low, high)
+    positions, labels = flops_ticks(low, high)
+    axes.set_xticks(positions, labels)
+    axes.minorticks_off()
+    limits, below = shown_top1(run)
+    if limits is not None:
+        axes.set_ylim(*limits)
+    if below:
+        note = f"{plural(below, 'trial')} below this axis"
+        axes.text(0.01, 0.015, note, transform=axes.transAxes, fontsize=8, color="#5b626e")
+
+
+def _scatter(axes: Any, trials: list[TrialRecord], members: set[int], *, hollow: bool) -> None:
+    mixers: dict[str, list[TrialRecord]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.number in members):  # members on top
+        mixers.setdefault(dominant_mixer(trial), []).append(trial)
+    for index, (mixer, group) in enumerate(sorted(mixers.items())):
+        label = (
+            ("stopped early (censored)" if index == 0 else None) if hollow else f"mostly {mixer}"
+        )
+        axes.scatter(
+            [trial.flops for trial in group],
+            [trial.top1 for trial in group],
+            s=[62 if trial.number in members else 26 for trial in group],
+            marker=shape(mixer)[0],
+            facecolors="none" if hollow else colour(mixer),
+            edgecolors=colour(mixer) if hollow else "white",
+            linewidths=0.8 if hollow else 0.5,
+            alpha=0.45 if hollow else [1 if t.number in members else 0.6 for t in group],
+            label=label,
+            zorder=2 if hollow else 4,
+        )
+
+
+def _front_line(axes: Any, members: list[TrialRecord]) -> None:
+    flops = [trial.flops for trial in members]
+    top1 = [trial.top1 for trial in members]
+    line = {"where": "post", "color": _INK, "linewidth": 1.6, "zorder": 3}
+    end = axes.get_xlim()[1]
+    axes.step([*flops, end], [*top1, top1[-1]], label="Pareto front", **line)
+
+
+def _mark_knee(axes: Any, knee: TrialRecord) -> None:
+    ring = {"s": 170, "facecolors": "none", "edgecolors": KNEE_COLOUR, "linewidths": 2.0}
+    axes.scatter([knee.flops], [knee.top1], zorder=5, label="knee", **ring)
+    text = f"knee: trial {knee.number}\n{percent_text(knee.top1)} % at {count_text(knee.flops)}"
+    axes.annotate(
+        text, (knee.flops, knee.top1), xytext=(-10, 12), textcoords="offset points",
+        ha="right", fontsize=8.5, color=KNEE_COLOUR,
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+"""The words and numbers of a report, as text that both templates can place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import hypot
+from typing import Any
+
+from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.report.caveats import sentences
+from vitnas.report.facts import number_of, section, space_name
+from vitnas.report.progress import reached, reference_point, volume_curve
+from vitnas.report.tables import MEANINGS, FrontRow, flops_bins, front_rows, outcome_counts
+from vitnas.report.text import (
+    count_text,
+    duration_text,
+    percent_text,
+    plural,
+    signed_text,
+)
+from vitnas.report.trust import assess, standard_error
+
+MOST_ERRORS = 8
+View = dict[str, Any]
+
+
+def summary_view(run: Run) -> View:
+    """Everything about the trials; what is not known is empty, never missing."""
+    rows = front_rows(run)
+    return {
+        "title": title(run),
+        "summary": lead(run),
+        "keys": key_numbers(run),
+        "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],
+        "any_test": any(row.trial.test_top1 is not None for row in rows),
+        "export_command": _export_command(run, rows),
+        "caveats": sentences(assess(run)),
+        "outcomes": _outcome_views(run),
+        "errors": error_rows(run),
+        "bins": _bin_views(run),
+        "progress": progress_text(run),
+        "reference": _reference_text(run),
+    }
+
+
+def title(run: Run) -> str:
+    """The folder's name, with the space's where it says more."""
+    folder, space = run.path.name, space_name(run)
+    return folder if not space or space == folder else f"{folder} – {space}"
+
+
+def lead(run: Run) -> str:
+    """The run in two sentences."""
+    ended = sum(trial.outcome.is_trial for trial in run.trials)
+    text = f"{plural(len(run.front), 'network')} on the Pareto front of top-1 against FLOPs, "
+    text += f"out of {plural(len(run.trials), 'candidate')}, {ended:,} trained"
+    text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
+    data, proxy = section(run, "data"), section(run, "proxy")
+    parts = [str(data["name"])] if data.get("name") else []
+    if isinstance(proxy.get("epochs"), int):
+        parts.append(f"{plural(proxy['epochs'], 'epoch')} a network")
+    if run.environment.get("seed") is not None:
+        parts.append(f"seed {run.environment['seed']}")
+    return f"{text} {', '.join(parts)}." if parts else text
+
+
+def key_numbers(run: Run) -> list[dict[str, str]]:
+    """Best, knee and cheapest of the front as far as they differ, and what the run cost."""
+    members, knee = run.front, run.knee
+    if not members or knee is None:
+        return []
+    marked = [("Best top-1", members[-1])]
+    if len(members) > 2:
+        marked.append(("Knee of the front", knee))
+    if len(members) > 1:
+        marked.append(("Cheapest on the front", members[0]))
+    seconds = sum(trial.seconds or 0.0 for trial in run.trials)
+    trained = sum(trial.outcome.is_trial for trial in run.trials)
+    cost = duration_text(seconds) if seconds else f"{trained:,}"
+    return [
+        *(_key(label, trial) for label, trial in marked),
+        {
+            "label": "Time in trainings" if seconds else "Trainings",
+            "value": cost,
+            "detail": f"{plural(trained, 'training')}, added up over workers",
+        },
+    ]
+
+
+def _key(label: str, trial: TrialRecord) -> dict[str, str]:
+    detail = f"{count_text(trial.flops)} FLOPs, trial {trial.number}"
+    return {"label": label, "value": f"{percent_text(trial.top1)} %", "detail": detail}
+
+
+def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
+    trial = row.trial
+    return {
+        "number": trial.number,
+        "is_knee": row.is_knee and len(run.front) > 2,
+        "top1": percent_text(trial.top1),
+        "test": percent_text(trial.test_top1),
+        "flops": count_text(trial.flops),
+        "params": count_text(trial.num_params or None),
+        "gain": signed_text(row.gain),
+        "cost": percent_text(row.cost),
+        "unsure": row.gain is not None and row.gain < _difference_error(row, before, run),
+        "network": row.network,
+    }
+
+
+def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
+    """One standard error of the difference to the cheaper neighbour, in points; 0 if unknown."""
+    images = number_of(run, "data", "num_val_images")
+    if not images:
+        return 0.0
+    scores = (row.trial.top1 or 0.0, before.trial.top1 or 0.0)
+    return hypot(*(standard_error(score, images) for score in scores))
+
+
+def _export_command(run: Run, rows: list[FrontRow]) -> str:
+    chosen = next((row.trial for row in rows if row.is_knee), None)
+    number = "N" if chosen is None else str(chosen.number)
+    return f"vitnas export {run.path} --trial {number} --to my_network"
+
+
+def _outcome_views(run: Run) -> list[View]:
+    total = max(len(run.trials), 1)
+    return [
+        {
+            "name": outcome.value,
+            "count": f"{count:,}",
+            "share": round(100 * count / total, 2),
+            "meaning": MEANINGS[outcome],
+        }
+        for outcome, count in outcome_counts(run)
+    ]
+
+
+def error_rows(run: Run) -> list[dict[str, str]]:
+    """The commonest errors of failed, diverged and out-of-memory trials, with their trials."""
+    wanted = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM)
+    found: dict[str, list[int]] = {}
+    for trial in run.trials:
+        if trial.outcome in wanted and trial.error:
+            found.setdefault(" ".join(trial.error.split()), []).append(trial.number)
+    commonest = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_ERRORS]
+    return [{"message": text, "trials": _numbers(numbers)} for text, numbers in commonest]
+
+
+def _numbers(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:6]))
+    return shown if len(numbers) <= 6 else f"{shown} and {len(numbers) - 6:,} more"
+
+
+def _bin_views(run: Run) -> list[Mapping[str, Any]]:
+    bins = flops_bins(run)
+    fullest = max((row.started for row in bins), default=1) or 1
+    return [
+        {
+            "range": _range_text(row.low, row.high),
+            "started": row.started,
+            "complete": row.complete,
+            "stopped": row.stopped,
+            "lost": row.lost,
+            "front": row.front,
+            "width": round(100 * row.started / fullest, 1),
+        }
+        for row in bins
+    ]
+
+
+def _range_text(low: float, high: float) -> str:
+    return count_text(low) if high <= low else f"{count_text(low)} – {count_text(high)}"
+
+
+def progress_text(run: Run) -> str:
+    """When the front was nearly what it is now; empty with fewer than two complete trials."""
+    curve = volume_curve(run)
+    if len(curve) < 2:
+        return ""
+    nearly, almost = reached(curve, 0.95), reached(curve, 0.99)
+    return (
+        f"95 % of the area under the final front was reached after {nearly:,} complete trials, "
+        f"99 % after {almost:,}, of {len(curve):,}."
+    )
+
+
+def _reference_text(run: Run) -> str:
+    top1, flops = reference_point(run)
+    return f"above {percent_text(top1, 1)} % top-1 and below {count_text(flops)} FLOPs"

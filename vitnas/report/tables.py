@@ -1,0 +1,181 @@
+"""The tables of a run as plain rows: front, outcomes, FLOPs bins, and the two CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.report.networks import network_line
+
+MEANINGS: Mapping[Outcome, str] = {
+    Outcome.COMPLETE: "trained to the last epoch",
+    Outcome.STOPPED: "stopped early by the pruner; top-1 is censored",
+    Outcome.FAILED: "an error, or a worker lost too often",
+    Outcome.DIVERGED: "the loss stopped being a number",
+    Outcome.OOM: "device memory exhausted",
+    Outcome.REFUSED: "outside the limits; never trained",
+    Outcome.DUPLICATE: "the same network as an earlier trial; never trained again",
+    Outcome.RUNNING: "in training, or interrupted",
+}
+BINS = 6
+
+
+@dataclass(frozen=True)
+class FrontRow:
+    """A front member beside the next cheaper one.
+
+    Attributes:
+        trial: the member.
+        network: its network in one line.
+        gain: top-1 points above the next cheaper member; None for the cheapest.
+        cost: its FLOPs as a multiple of the next cheaper member's; None for the cheapest.
+        is_knee: whether it is the knee of the front.
+    """
+
+    trial: TrialRecord
+    network: str
+    gain: float | None
+    cost: float | None
+    is_knee: bool
+
+
+def front_rows(run: Run) -> list[FrontRow]:
+    """The front, cheapest first."""
+    members, knee = run.front, run.knee
+    rows = []
+    for index, trial in enumerate(members):
+        before = members[index - 1] if index else None
+        gain = None if before is None else (trial.top1 or 0.0) - (before.top1 or 0.0)
+        cost = trial.flops / before.flops if before is not None and before.flops else None
+        rows.append(FrontRow(trial, network_line(trial), gain, cost, trial is knee))
+    return rows
+
+
+def outcome_counts(run: Run) -> list[tuple[Outcome, int]]:
+    """How many candidates ended in each way; outcomes that did not occur are left out."""
+    return [(outcome, run.count(outcome)) for outcome in Outcome if run.count(outcome)]
+
+
+@dataclass(frozen=True)
+class BinRow:
+    """The trials whose FLOPs lie in [low, high); the last bin includes its upper end."""
+
+    low: float
+    high: float
+    started: int
+    complete: int
+    stopped: int
+    lost: int
+    front: int
+
+    @property
+    def stopped_share(self) -> float:
+        """Stopped early as a share of started, 0 to 1."""
+        return self.stopped / self.started if self.started else 0.0
+
+
+def flops_bins(run: Run) -> list[BinRow]:
+    """Trials started and stopped, in bins equally wide in log FLOPs.
+
+    As many bins as there are fours of trials, at most six.
+    """
+    trials = [trial for trial in run.trials if trial.outcome.is_trial and trial.flops > 0]
+    if not trials:
+        return []
+    lowest = min(trial.flops for trial in trials)
+    highest = max(trial.flops for trial in trials)
+    number = min(BINS, -(-len(trials) // 4)) if highest > lowest else 1
+    ratio = highest / lowest
+    edges = [lowest * ratio ** (index / number) for index in range(number + 1)]
+    inside: list[list[TrialRecord]] = [[] for _ in range(number)]
+    for trial in trials:
+        share = math.log(trial.flops / lowest) / math.log(ratio) if number > 1 else 0.0
+        inside[min(int(share * number), number - 1)].append(trial)
+    members = {trial.number for trial in run.front}
+    pairs = zip(edges[:-1], edges[1:], inside, strict=True)
+    return [_bin_row(low, high, found, members) for low, high, found in pairs]
+
+
+def _bin_row(low: float, high: float, trials: list[TrialRecord], members: set[int]) -> BinRow:
+    complete = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
+    stopped = sum(trial.outcome is Outcome.STOPPED for trial in trials)
+    front = sum(trial.number in members for trial in trials)
+    lost = len(trials) - complete - stopped
+    return BinRow(low, high, len(trials), complete, stopped, lost, front)
+
+
+def trials_csv(run: Run) -> str:
+    """Every candidate, one row each; the columns are explained in results/README.md."""
+    drawn = sorted({name for trial in run.trials for name in trial.params})
+    members = {trial.number for trial in run.front}
+    rows = ({**_trial_row(trial, members), **_params(trial)} for trial in run.trials)
+    return _csv_text([*TRIAL_COLUMNS, *(f"params.{name}" for name in drawn)], rows)
+
+
+TRIAL_COLUMNS = (
+    "trial", "outcome", "front", "top1_percent", "test_top1_percent", "flops", "num_params",
+    "epochs", "seconds", "seed", "device", "key", "duplicate_of", "network",
+    "curve_top1_percent", "error",
+)  # fmt: skip
+
+
+def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
+    return {
+        "trial": trial.number,
+        "outcome": trial.outcome.value,
+        "front": int(trial.number in members),
+        "top1_percent": _rounded(trial.top1),
+        "test_top1_percent": _rounded(trial.test_top1),
+        "flops": trial.flops or None,
+        "num_params": trial.num_params or None,
+        "epochs": trial.epochs,
+        "seconds": _rounded(trial.seconds),
+        "seed": trial.seed,
+        "device": trial.device,
+        "key": trial.key,
+        "duplicate_of": trial.duplicate_of,
+        "network": network_line(trial),
+        "curve_top1_percent": ";".join(str(_rounded(value)) for value in trial.curve),
+        "error": trial.error,
+    }
+
+
+def _params(trial: TrialRecord) -> dict[str, Any]:
+    return {f"params.{name}": value for name, value in trial.params.items()}
+
+
+FRONT_COLUMNS = (
+    "trial", "top1_percent", "test_top1_percent", "flops", "num_params", "gain_points",
+    "flops_ratio", "knee", "key", "network",
+)  # fmt: skip
+
+
+def front_csv(run: Run) -> str:
+    """The front, cheapest first, one row a member."""
+    rows = ({**_trial_row(row.trial, set()), **_front_columns(row)} for row in front_rows(run))
+    return _csv_text(FRONT_COLUMNS, rows)
+
+
+def _front_columns(row: FrontRow) -> dict[str, Any]:
+    return {
+        "gain_points": _rounded(row.gain),
+        "flops_ratio": _rounded(row.cost),
+        "knee": int(row.is_knee),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,81 @@
+"use strict";
+
+/* The plots: plotly.js is carried compressed in the page, unpacked here, and given the page's
+   colours. Until then, and where this cannot run, the static picture stays. */
+
+const figures = JSON.parse(document.getElementById("figures").textContent);
+
+async function unpackPlotly() {
+  const packed = atob(document.getElementById("plotly").textContent.trim());
+  const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+
+function pageColours() {
+  const style = getComputedStyle(document.documentElement);
+  const names = ["ink", "soft", "faint", "rule", "card", "wash"];
+  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+function paintedTrace(trace, colours) {
+  const line = trace.line && { ...trace.line, color: colours[trace.line.color] ?? trace.line.color };
+  const painted = { ...trace };
+  if (line) painted.line = line;
+  if (trace.fillcolor) painted.fillcolor = colours[trace.fillcolor] ?? trace.fillcolor;
+  if (trace.marker && !trace.marker.line) {
+    painted.marker = { ...trace.marker, line: { width: 1, color: colours.card } };
+  }
+  if (typeof trace.marker?.symbol === "object") painted.marker.line.width = 1.3;
+  return painted;
+}
+
+function paintedLayout(layout, colours, narrow) {
+  const axis = (own) => ({
+    gridcolor: colours.rule, linecolor: colours.faint, zeroline: false, automargin: true,
+    ticks: "outside", tickcolor: colours.rule, fixedrange: narrow, ...own,
+    title: { ...own.title, font: { size: 13, color: colours.soft }, standoff: 10 },
+  });
+  return {
+    ...layout,
+    xaxis: axis(layout.xaxis),
+    yaxis: axis(layout.yaxis),
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colours.ink },
+    margin: { l: narrow ? 48 : 64, r: 14, t: 12, b: 52 },
+    legend: { orientation: "h", x: 0, y: 1.01, yanchor: "bottom", font: { size: narrow ? 11 : 13 }, itemwidth: 30 },
+    hoverlabel: {
+      bgcolor: colours.card, bordercolor: colours.faint, align: "left",
+      font: {
+        color: colours.ink, size: narrow ? 11 : 13, family: getComputedStyle(document.body).fontFamily,
+      },
+    },
+    dragmode: narrow ? false : "zoom",
+  };
+}
+
+function draw() {
+  const colours = pageColours();
+  const narrow = window.innerWidth < 760;
+  const config = { responsive: true, displaylogo: false, displayModeBar: false, doubleClick: "reset+autosize" };
+  for (const [name, figure] of Object.entries(figures)) {
+    const place = document.getElementById(name);
+    if (!place.classList.contains("drawn")) place.replaceChildren();
+    place.classList.add("drawn");
+    const data = figure.data.map((trace) => paintedTrace(trace, colours));
+    Plotly.react(place, data, paintedLayout(figure.layout, colours, narrow), config);
+  }
+}
+
+unpackPlotly().then(() => {
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  matchMedia("(max-width: 759px)").addEventListener("change", draw);
+}).catch((problem) => {
+  for (const place of document.querySelectorAll(".plot .waiting")) {
+    place.textContent = `This browser cannot draw the interactive plot (${problem.message}).`;
+  }
+});

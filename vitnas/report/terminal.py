@@ -1,0 +1,36 @@
+"""The front as plain text, for a terminal or a log."""
+
+from __future__ import annotations
+
+from vitnas.engine.records import Run
+from vitnas.report.tables import FrontRow, front_rows
+from vitnas.report.text import count_text, percent_text
+
+_HEADS = ("trial", "top-1 %", "test %", "FLOPs", "params", "network")
+
+
+def front_text(run: Run) -> str:
+    """The front, cheapest first, in aligned columns; says so when it is empty."""
+    rows = front_rows(run)
+    if not rows:
+        return "No trial has been trained to the end, so the front is empty."
+    cells = [_HEADS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADS) - 1)]
+    return "\n".join(_line(line, widths) for line in cells)
+
+
+def _cells(row: FrontRow) -> tuple[str, ...]:
+    trial = row.trial
+    return (
+        str(trial.number),
+        percent_text(trial.top1),
+        percent_text(trial.test_top1),
+        count_text(trial.flops),
+        count_text(trial.num_params),
+        row.network,
+    )
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    numbers = (cell.rjust(width) for cell, width in zip(cells, widths, strict=False))
+    return "  ".join([*numbers, cells[-1]])

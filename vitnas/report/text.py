@@ -1,0 +1,55 @@
+"""How numbers are written for people: units, digits, and what stands where nothing is known."""
+
+from __future__ import annotations
+
+import math
+
+from vitnas.config.notation import human
+
+NOTHING = "–"
+
+
+def count_text(value: float | None) -> str:
+    """A count in three digits: `41_200_000` -> `41.2 M`; a dash for None."""
+    return NOTHING if value is None or not math.isfinite(value) else human(value)
+
+
+def percent_text(value: float | None, digits: int = 2) -> str:
+    """A number that already is in percent: `81.234` -> `81.23`; a dash for None and NaN."""
+    return NOTHING if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def signed_text(value: float | None, digits: int = 2) -> str:
+    """Points gained or lost, with their sign and a true minus."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def duration_text(seconds: float | None) -> str:
+    """`4210` seconds -> `1 h 10 min`; two units at most."""
+    if seconds is None or not math.isfinite(seconds):
+        return NOTHING
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 trial`, `2 trials`, `1,200 trials`."""
+    if number == 1:
+        return f"1 {noun}"
+    ending = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {ending}"
+
+
+def bytes_text(size: int) -> str:
+    """A file size: `2_040_000` -> `2.0 MB`."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"

@@ -1,0 +1,144 @@
+"""How far the ranking of a run can be trusted, in numbers that the run itself contains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from math import hypot, isfinite, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.pareto import front
+from vitnas.report.facts import number_of
+
+MOST_FOR_TAU = 1500
+_EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What limits the ranking. None stands for what the run does not tell.
+
+    Attributes:
+        num_images: images of the scoring split.
+        front_size: members of the front.
+        standard_error: binomial standard error, in points, of the front's median top-1.
+        close_neighbours: neighbours on the front whose top-1 differ by less than one standard
+            error of their difference.
+        taus: (epoch, Kendall's tau-b between top-1 after that epoch and after the last).
+        flops_tau: the same between FLOPs and top-1 after the last epoch.
+        num_ranked: complete trials that the taus are taken over.
+        num_complete: all complete trials.
+        epochs: epochs of a complete trial.
+        num_stopped: trials stopped early, which no tau can include.
+        num_tested: front members with a test top-1.
+        test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
+        num_beaten_on_test: front members that another member dominates by test top-1.
+    """
+
+    num_images: int | None
+    front_size: int
+    standard_error: float | None
+    close_neighbours: int | None
+    taus: tuple[tuple[int, float], ...]
+    flops_tau: float | None
+    num_ranked: int
+    num_complete: int
+    epochs: int
+    num_stopped: int
+    num_tested: int
+    test_gaps: tuple[float, float, float] | None
+    num_beaten_on_test: int
+
+
+def assess(run: Run) -> Trust:
+    """Everything that can be said of the ranking without training anything again."""
+    members = run.front
+    scores = [trial.top1 or 0.0 for trial in members]
+    images = number_of(run, "data", "num_val_images")
+    error = standard_error(float(np.median(scores)), images) if images and scores else None
+    ranked = _ranked(run)
+    epochs = len(ranked[0].curve) if ranked else 0
+    tested = [trial for trial in members if trial.test_top1 is not None]
+    return Trust(
+        num_images=images,
+        front_size=len(members),
+        standard_error=error,
+        close_neighbours=_close(scores, images) if images else None,
+        taus=_taus(ranked),
+        flops_tau=_tau_of_flops(ranked),
+        num_ranked=len(ranked),
+        num_complete=len(run.complete),
+        epochs=epochs,
+        num_stopped=run.count(Outcome.STOPPED),
+        num_tested=len(tested),
+        test_gaps=_gaps(tested),
+        num_beaten_on_test=_beaten(tested),
+    )
+
+
+def standard_error(top1: float, num_images: int) -> float:
+    """Binomial standard error of a top-1 in percent measured on `num_images`, in points."""
+    share = min(max(top1 / 100.0, 0.0), 1.0)
+    return 100.0 * sqrt(share * (1.0 - share) / num_images)
+
+
+def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
+    """Kendall's tau-b, which allows for ties; None where one side has no order at all.
+
+    Args:
+        first, second: n numbers each; all n (n - 1) / 2 pairs are compared.
+    """
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    upper = np.triu_indices(len(a), k=1)
+    signs_a = np.sign(a[:, None] - a[None, :])[upper]
+    signs_b = np.sign(b[:, None] - b[None, :])[upper]
+    untied = float(np.count_nonzero(signs_a)) * float(np.count_nonzero(signs_b))
+    return float(signs_a @ signs_b) / sqrt(untied) if untied else None
+
+
+def _close(scores: list[float], images: int) -> int:
+    """Neighbours nearer than the standard error of a difference of independent measurements."""
+    return sum(
+        abs(after - before) < hypot(standard_error(before, images), standard_error(after, images))
+        for before, after in pairwise(scores)
+    )
+
+
+def _ranked(run: Run) -> list[TrialRecord]:
+    """Complete trials with finite curves of the usual length, thinned evenly to 1,500."""
+    finite = [t for t in run.complete if t.curve and all(isfinite(value) for value in t.curve)]
+    if not finite:
+        return []
+    usual = Counter(trial.epochs for trial in finite).most_common(1)[0][0]
+    same = [trial for trial in finite if trial.epochs == usual]
+    return same[:: -(-len(same) // MOST_FOR_TAU)]
+
+
+def _taus(ranked: list[TrialRecord]) -> tuple[tuple[int, float], ...]:
+    if len(ranked) < 3:
+        return ()
+    curves = np.array([trial.curve for trial in ranked])
+    last = curves.shape[1]
+    epochs = sorted({max(1, round(last * share)) for share in _EPOCH_SHARES} - {last})
+    found = ((epoch, kendall_tau(curves[:, epoch - 1], curves[:, -1])) for epoch in epochs)
+    return tuple((epoch, tau) for epoch, tau in found if tau is not None)
+
+
+def _tau_of_flops(ranked: list[TrialRecord]) -> float | None:
+    if len(ranked) < 3:
+        return None
+    return kendall_tau([trial.flops for trial in ranked], [trial.curve[-1] for trial in ranked])
+
+
+def _gaps(tested: list[TrialRecord]) -> tuple[float, float, float] | None:
+    gaps = [(trial.test_top1 or 0.0) - (trial.top1 or 0.0) for trial in tested]
+    return (min(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else None
+
+
+def _beaten(tested: list[TrialRecord]) -> int:
+    points = [(-(trial.test_top1 or 0.0), float(trial.flops)) for trial in tested]
+    return len(points) - len(front(points))

@@ -1,0 +1,97 @@
+"""Everything that a run's folder shows, written beside and renamed, from the `Run` alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitnas.config.files import dump_yaml, write_bytes, write_text
+from vitnas.engine.records import Run, TrialRecord
+from vitnas.errors import RunError
+from vitnas.report.facts import section, sessions, space_name
+from vitnas.report.networks import network_line
+from vitnas.report.page import render_pages
+from vitnas.report.plots import front_png
+from vitnas.report.tables import front_csv, trials_csv
+from vitnas.report.text import count_text, percent_text, plural
+
+
+def write_report(run: Run) -> None:
+    """Write trials.csv, front.csv, front.png, report.md, report.html and configs/ into `run.path`.
+
+    Works at any moment of a run: with nothing complete the tables are empty and say so.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    picture = front_png(run)
+    pages = render_pages(run, picture)
+    texts = {
+        "trials.csv": trials_csv(run),
+        "front.csv": front_csv(run),
+        "report.md": pages.markdown,
+        "report.html": pages.html,
+    }
+    try:
+        write_bytes(run.path / "front.png", picture)
+        for name, text in texts.items():
+            write_text(run.path / name, text)
+        _write_configs(run)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(f"{run.path}: the report cannot be written: {reason}") from None
+
+
+def _write_configs(run: Run) -> None:
+    """`configs/<trial>.yaml` for every complete trial, the front's among them."""
+    members = {trial.number for trial in run.front}
+    for trial in run.complete:
+        if trial.config:
+            text = config_text(run, trial, on_front=trial.number in members)
+            _write_changed(run.path / "configs" / f"{trial.number}.yaml", text)
+
+
+def _write_changed(path: Path, text: str) -> None:
+    """Leaves a file alone that already says this: renaming over a thousand files takes seconds."""
+    try:
+        same = path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        same = False
+    if not same:
+        write_text(path, text)
+
+
+def config_text(run: Run, trial: TrialRecord, *, on_front: bool) -> str:
+    """A model file whose head says where it comes from and what it reached."""
+    lines = [
+        network_line(trial),
+        f"Trial {trial.number} of {run.path.name}, space {space_name(run)}"
+        + (", on the front." if on_front else "."),
+        _numbers_line(trial),
+        _provenance_line(run, trial),
+    ]
+    head = "".join(f"# {' '.join(line.split())}\n" for line in lines if line)
+    return head + dump_yaml(trial.config)
+
+
+def _numbers_line(trial: TrialRecord) -> str:
+    test = (
+        "" if trial.test_top1 is None else f", {percent_text(trial.test_top1)} % on the test split"
+    )
+    return (
+        f"Top-1 {percent_text(trial.top1)} % on the scoring split{test}, after "
+        f"{plural(trial.epochs, 'epoch')} with one seed; {trial.flops:,} FLOPs "
+        f"({count_text(trial.flops)}), {trial.num_params:,} parameters."
+    )
+
+
+def _provenance_line(run: Run, trial: TrialRecord) -> str:
+    found = sessions(run)
+    versions = found[-1].get("versions") if found else None
+    parts = {
+        "data": section(run, "data").get("name"),
+        "seed": trial.seed,
+        "vitnas": versions.get("vitnas") if isinstance(versions, dict) else None,
+        "git": found[-1].get("git_revision") if found else None,
+        "key": trial.key,
+    }
+    return ", ".join(f"{name} {value}" for name, value in parts.items() if value not in (None, ""))

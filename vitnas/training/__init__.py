@@ -1,0 +1,1 @@
+"""Training networks: data, augmentation, the short training of a search, weights."""

@@ -1,0 +1,91 @@
+"""Changing a batch of images at random, on their device and without a loop over images.
+
+Every function takes bytes and gives bytes, and draws from the generator that it is given and
+from nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import affine_grid, grid_sample, pad
+
+from vitnas.config.training import Augment
+
+SHIFT = 1 / 8
+"""Farthest shift as a share of the side: 1 px of 8, 3 of 28, 4 of 32."""
+CROP_AREA = (0.35, 1.0)
+"""Smallest and largest share of the image's area that `crop_flip` keeps."""
+CROP_ASPECT = 4 / 3
+"""Most that a crop is stretched to either side."""
+
+
+def augment_batch(kind: Augment, x: Tensor, generator: Generator) -> Tensor:
+    """Apply one named augmentation.
+
+    Args:
+        kind: `none`, `shift`, `shift_flip` or `crop_flip`; `auto` must have been resolved.
+        x: (B, C, H, W) uint8.
+        generator: on the device of `x`; the only source of randomness.
+
+    Returns:
+        (B, C, H, W) uint8.
+    """
+    return _KINDS[kind](x, generator)
+
+
+def random_flip(x: Tensor, generator: Generator) -> Tensor:
+    """Mirror each image left to right with probability 1/2; (B, C, H, W) of any type."""
+    mirrored = torch.rand(len(x), 1, 1, 1, generator=generator, device=x.device) < 0.5
+    return torch.where(mirrored, x.flip(-1), x)
+
+
+def random_shift(x: Tensor, generator: Generator, share: float = SHIFT) -> Tensor:
+    """Move each image by whole pixels and fill with zeros; (B, C, H, W) of any type.
+
+    Args:
+        share: farthest shift as a share of the side, rounded down but at least one pixel; all
+            shifts up to it are equally likely, down and across drawn apart.
+    """
+    batch, _, height, width = x.shape
+    reach_y, reach_x = max(1, int(height * share)), max(1, int(width * share))
+    padded = pad(x, (reach_x, reach_x, reach_y, reach_y))
+
+    def starts(reach: int, side: int) -> Tensor:
+        start = torch.randint(2 * reach + 1, (batch, 1), generator=generator, device=x.device)
+        return start + torch.arange(side, device=x.device)
+
+    rows, columns = starts(reach_y, height), starts(reach_x, width)
+    image = torch.arange(batch, device=x.device)[:, None, None]
+    moved = padded.permute(0, 2, 3, 1)[image, rows[:, :, None], columns[:, None, :]]
+    return moved.permute(0, 3, 1, 2)
+
+
+def random_crop(x: Tensor, generator: Generator) -> Tensor:
+    """A random part of each image, scaled back to full size; (B, C, H, W) uint8.
+
+    Area and aspect are drawn from `CROP_AREA` and up to `CROP_ASPECT` (log-uniform), the place so
+    that the crop lies inside the image. Bilinear.
+    """
+    draws = torch.rand(len(x), 4, generator=generator, device=x.device)
+    area = CROP_AREA[0] + (CROP_AREA[1] - CROP_AREA[0]) * draws[:, 0]
+    aspect = CROP_ASPECT ** (2 * draws[:, 1] - 1)
+    across = (area * aspect).sqrt().clamp(max=1.0)
+    down = (area / aspect).sqrt().clamp(max=1.0)
+    theta = torch.zeros(len(x), 2, 3, device=x.device)
+    theta[:, 0, 0], theta[:, 1, 1] = across, down
+    theta[:, 0, 2] = (1 - across) * (2 * draws[:, 2] - 1)
+    theta[:, 1, 2] = (1 - down) * (2 * draws[:, 3] - 1)
+    grid = affine_grid(theta, list(x.shape), align_corners=False)
+    cropped = grid_sample(x.float(), grid, padding_mode="border", align_corners=False)
+    return cropped.round_().clamp_(0, 255).to(x.dtype)
+
+
+_KINDS: dict[str, Callable[[Tensor, Generator], Tensor]] = {
+    "none": lambda x, _: x,
+    "shift": random_shift,
+    "shift_flip": lambda x, generator: random_flip(random_shift(x, generator), generator),
+    "crop_flip": lambda x, generator: random_flip(random_crop(x, generator), generator),
+}

@@ -1,0 +1,177 @@
+"""The images of a search in memory: what trains, what scores, and what stays locked away.
+
+Images are kept as bytes and become normalised floats a batch at a time, so a worker holds a
+quarter of the memory and whatever augments them moves bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import DataConfig, DataName
+from vitnas.errors import ConfigError, DataError, shorten
+from vitnas.training.sources import ImageHW, Labelled, read_source, split_by_class
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images and their classes on one device.
+
+    Attributes:
+        x: (n, C, H, W) uint8.
+        y: (n,) int64, the class of each.
+        mean, std: (C, 1, 1) float32 in units of a byte, 0 to 255; of the training images.
+    """
+
+    x: Tensor
+    y: Tensor
+    mean: Tensor
+    std: Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) uint8 -> float32 with the training images' mean 0 and deviation 1."""
+        return x.float().sub_(self.mean).div_(self.std)
+
+    def subset(self, fraction: float, seed: int) -> Split:
+        """The same share of each class, 0 < `fraction` <= 1, drawn with `seed`; itself for 1."""
+        if fraction >= 1:
+            return self
+        _, kept = split_by_class(self.y.cpu(), fraction, seed)
+        kept = kept.to(self.y.device)
+        return replace(self, x=self.x[kept], y=self.y[kept])
+
+    def to(self, device: str | torch.device) -> Split:
+        """The same images on `device`; shares memory where they are there already."""
+        return Split(*(part.to(device) for part in (self.x, self.y, self.mean, self.std)))
+
+
+@dataclass(frozen=True)
+class Images:
+    """A data set, read and split.
+
+    Attributes:
+        name: which one.
+        train: what the proxy trains on.
+        val: what scores candidates: held out of the training images, never test images.
+        classes: names of the classes, in the order of their numbers.
+        split_seed: the seed of the split, which also draws subsets of `train`.
+    """
+
+    name: DataName
+    train: Split
+    val: Split
+    classes: tuple[str, ...]
+    split_seed: int = 0
+    _test: Split | None = field(default=None, repr=False)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def image_hw(self) -> ImageHW:
+        """(H, W) in pixels."""
+        height, width = self.train.x.shape[-2:]
+        return height, width
+
+    @property
+    def in_chans(self) -> int:
+        return self.train.x.shape[1]
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Of each channel over the training images, for pixels from 0 to 1."""
+        return tuple((self.train.mean.flatten() / 255).tolist())
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """Standard deviation of each channel over the training images, for pixels from 0 to 1."""
+        return tuple((self.train.std.flatten() / 255).tolist())
+
+    @property
+    def has_test(self) -> bool:
+        return self._test is not None
+
+    def test(self) -> Split:
+        """The test images. Only for networks that have been chosen already.
+
+        Raises:
+            DataError: the data set has no test images.
+        """
+        if self._test is None:
+            raise DataError(f"{self.name} has no test images: no test/ or val/ beside train/")
+        return self._test
+
+    def check_fits(self, model_config: ModelConfig) -> None:
+        """Refuse a network for other images than these.
+
+        Raises:
+            ConfigError: `num_classes`, `in_chans` or `img_size` differ.
+        """
+        facts = {
+            "num_classes": (model_config.num_classes, self.num_classes),
+            "in_chans": (model_config.in_chans, self.in_chans),
+            "img_size": (model_config.image_hw, self.image_hw),
+        }
+        for address, (found, expected) in facts.items():
+            if found != expected:
+                rule = f"these images of {self.name} have {shorten(expected)}"
+                raise ConfigError(rule, address=address, value=found, nearest=shorten(expected))
+
+    def to(self, device: str | torch.device) -> Images:
+        """The same data with `train` and `val` on `device`; the test images stay where they are."""
+        return replace(self, train=self.train.to(device), val=self.val.to(device))
+
+
+def load_data(config: DataConfig, img_size: int | ImageHW) -> Images:
+    """Read the images, resize them to `img_size` pixels (a side, or H and W) and split them.
+
+    The split depends on `config` alone. Global random state is neither read nor changed.
+
+    Raises:
+        DataError: files are missing, damaged or too few; names the path and how to get the data.
+    """
+    image_hw = (img_size, img_size) if isinstance(img_size, int) else img_size
+    source = read_source(config, image_hw)
+    images, labels = source.train
+    train, val = split_by_class(labels, config.val_fraction, config.split_seed)
+    if len(train) < 2 or len(val) < 1:
+        where = config.folder or config.name
+        raise DataError(
+            f"{where}: {len(labels)} training images are too few for val_fraction "
+            f"{config.val_fraction:g}: two to train on and one to score with are needed"
+        )
+    mean, std = _statistics(images[train])
+
+    def split(pair: Labelled) -> Split:
+        return Split(*pair, mean, std)
+
+    return Images(
+        name=config.name,
+        train=split((images[train], labels[train])),
+        val=split((images[val], labels[val])),
+        classes=source.classes,
+        split_seed=config.split_seed,
+        _test=None if source.test is None else split(source.test),
+    )
+
+
+def _statistics(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of each channel of (n, C, H, W) bytes, as (C, 1, 1) float32."""
+    pixels = images[0, 0].numel() * len(images)
+    total = torch.zeros(images.shape[1], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    for part in torch.split(images, 4096):
+        values = part.double()
+        total += values.sum(dim=(0, 2, 3))
+        squares += values.square().sum(dim=(0, 2, 3))
+    mean = total / pixels
+    std = (squares / pixels - mean.square()).clamp_min(0).sqrt().clamp_min(1.0)
+    return mean.float()[:, None, None], std.float()[:, None, None]

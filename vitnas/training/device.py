@@ -1,0 +1,56 @@
+"""Where a network is trained, and randomness that belongs to one training alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from vitnas.errors import DeviceError
+
+
+def resolve_device(name: str | torch.device = "auto") -> torch.device:
+    """`auto` (CUDA where there is one), `cpu`, `cuda` or `cuda:1` -> the device.
+
+    Raises:
+        DeviceError: no such device on this machine, or not a device's name.
+    """
+    text = str(name)
+    if text == "auto":
+        text = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(text)
+    except RuntimeError:
+        raise DeviceError(f"'{text}' is not a device: take auto, cpu, cuda or cuda:1") from None
+    if device.type not in ("cpu", "cuda"):
+        raise DeviceError(f"'{text}' is not supported: take auto, cpu, cuda or cuda:1")
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise DeviceError(f"'{text}' was asked for and this machine has no CUDA device")
+        number = torch.cuda.device_count()
+        if (device.index or 0) >= number:
+            raise DeviceError(f"'{text}' was asked for and this machine has {number} CUDA devices")
+    return device
+
+
+def derive_seed(seed: int, *parts: str | int) -> int:
+    """A seed below 2**63 for one purpose, from a seed and what the purpose is called."""
+    text = ":".join(map(str, (seed, *parts)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@contextmanager
+def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """Inside, torch's global generators start from `seed`; outside, nothing has happened to them.
+
+    Covers the CPU's generator and that of `device`; other CUDA devices are left alone.
+    """
+    cuda = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.default_generator.manual_seed(seed)
+        for one in cuda:
+            with torch.cuda.device(one):
+                torch.cuda.manual_seed(seed)
+        yield

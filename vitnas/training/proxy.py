@@ -1,0 +1,180 @@
+"""The short training that scores a candidate, an epoch at a time, so that it can be stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import ProxyConfig
+from vitnas.nn.model import build_model
+from vitnas.training.augment import augment_batch
+from vitnas.training.data import Images, Split
+from vitnas.training.device import derive_seed, own_randomness, resolve_device
+from vitnas.training.optim import learning_rate, make_optimizer
+
+_CUDA_STEPS_PER_CHECK = 32  # reading the loss waits for the device
+
+
+class Diverged(Exception):
+    """The loss or a logit is no longer finite: an outcome of the architecture, not an error."""
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What one epoch gave.
+
+    Attributes:
+        epoch: counted from 1.
+        top1: percent of the scoring split, 0 to 100.
+        loss: mean training loss over the epoch, label smoothing included.
+        seconds: wall time of the epoch, scoring included.
+    """
+
+    epoch: int
+    top1: float
+    loss: float
+    seconds: float
+
+
+class ProxyTraining:
+    """Train one candidate; iterate over it to get an `EpochResult` an epoch.
+
+    The result is a function of configuration and seed: initialisation, order of images,
+    augmentation, dropout and drop-path come from seeds of its own, for each epoch anew, and
+    torch's global random state is as before whenever this gives control back. On the CPU and with
+    one number of threads the curve is the same to the bit; on CUDA some sums are not ordered.
+
+    Args:
+        model_config: the candidate.
+        proxy: how it is trained.
+        images: what it is trained and scored on; moved to `device` if they are elsewhere.
+        seed: any integer; the same one gives the same curve.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`. bfloat16 autocast on CUDA, float32 on the CPU.
+
+    Attributes:
+        model: the network, as the last epoch left it.
+
+    Raises:
+        ConfigError: the network's classes, channels or image size are not those of `images`.
+        DeviceError: `device` is not on this machine.
+    """
+
+    def __init__(
+        self,
+        model_config: ModelConfig,
+        proxy: ProxyConfig,
+        images: Images,
+        seed: int,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        images.check_fits(model_config)
+        self.proxy, self.seed = proxy, seed
+        self.device = resolve_device(device)
+        with own_randomness(derive_seed(seed, "init"), self.device):
+            self.model: nn.Module = build_model(model_config).to(self.device)
+        self._images = images.to(self.device)
+        self._train = self._images.train.subset(proxy.train_fraction, images.split_seed)
+        self._augment = proxy.augment_for(images.name)
+        self._optimizer = make_optimizer(self.model, proxy.lr, proxy.weight_decay)
+        self._steps = count_batches(len(self._train), proxy.batch_size)
+
+    def __iter__(self) -> Iterator[EpochResult]:
+        return self.epochs()
+
+    def epochs(self) -> Iterator[EpochResult]:
+        """Train to the end, giving control back after every epoch; can be run through once.
+
+        Raises:
+            Diverged: as soon as the loss or a logit is not finite.
+            torch.OutOfMemoryError: the device's memory is exhausted.
+        """
+        for epoch in range(1, self.proxy.epochs + 1):
+            started = time.perf_counter()
+            with own_randomness(derive_seed(self.seed, "epoch", epoch), self.device):
+                loss = self._train_epoch(epoch)
+                top1 = evaluate(self.model, self._images.val, self.proxy.eval_batch_size)
+            yield EpochResult(epoch, top1, loss, time.perf_counter() - started)
+
+    def _train_epoch(self, epoch: int) -> float:
+        """One pass over the training images; the mean loss."""
+        order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
+        dealt = torch.randperm(len(self._train), generator=order, device=self.device)
+        check_every = 1 if self.device.type == "cpu" else _CUDA_STEPS_PER_CHECK
+        total = torch.zeros((), device=self.device)
+        self.model.train()
+        for number, index in enumerate(dealt.tensor_split(self._steps)):
+            x = augment_batch(self._augment, self._train.x[index], augmenting)
+            rate = learning_rate(self.proxy, (epoch - 1) * self._steps + number, self._steps)
+            total += self._step(self._train.normalise(x), self._train.y[index], rate) * len(index)
+            if number % check_every == 0:
+                _check_finite(total, f"loss in epoch {epoch}")
+        return _check_finite(total, f"loss in epoch {epoch}") / len(self._train)
+
+    def _step(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
+        """One step of the optimizer; the loss, still on the device."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        with autocast(self.device):
+            logits = self.model(x)
+        loss = cross_entropy(logits.float(), y, label_smoothing=self.proxy.label_smoothing)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.proxy.grad_clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.proxy.grad_clip)
+        self._optimizer.step()
+        return loss.detach()
+
+    def _generator(self, purpose: str, epoch: int) -> torch.Generator:
+        generator = torch.Generator(self.device)
+        return generator.manual_seed(derive_seed(self.seed, purpose, epoch))
+
+
+def count_batches(number: int, batch_size: int) -> int:
+    """Batches that `number` images are dealt into: `batch_size` at most, and two at least.
+
+    Where both cannot be, batches of three are dealt: batch norm cannot do with one image.
+    """
+    batches = math.ceil(number / batch_size)
+    return batches if number // batches >= 2 else max(1, number // 2)
+
+
+def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
+    """Top-1 of `model` on `split`, in percent; the model is left in eval mode.
+
+    The split's batches are moved to the model's device. No randomness.
+
+    Raises:
+        Diverged: a logit is not finite.
+    """
+    device = next(model.parameters()).device
+    correct = torch.zeros((), dtype=torch.int64, device=device)
+    magnitude = torch.zeros((), device=device)
+    model.eval()
+    with torch.no_grad(), autocast(device):
+        for x, y in zip(
+            *(torch.split(part, batch_size) for part in (split.x, split.y)), strict=True
+        ):
+            logits = model(split.normalise(x).to(device)).float()
+            correct += (logits.argmax(dim=1) == y.to(device)).sum()
+            magnitude += logits.abs().max()
+    _check_finite(magnitude, "logits")
+    return 100.0 * int(correct) / len(split)
+
+
+def autocast(device: torch.device) -> torch.autocast:
+    """bfloat16 on CUDA, nothing elsewhere."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
+
+
+def _check_finite(value: Tensor, what: str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise Diverged(f"{what} is {number}")
+    return number
