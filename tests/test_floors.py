@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
 FLOORS = [
     ("errors", "pareto"),
     ("config",),
-    ("records", "engine.records"),
+    ("records",),
     ("cost.closed_form",),
     ("nn.layers", "nn.mixers"),
     ("nn.block",),

@@ -13,7 +13,7 @@ from vitnas.cost.survey import check_limits
 
 if TYPE_CHECKING:
     from vitnas.engine.controller import Listener
-    from vitnas.engine.records import Run, TrialRecord
+    from vitnas.records import Run, TrialRecord
 
 DEFAULT_SPACE = "digits"
 

@@ -18,7 +18,7 @@ from vitnas.errors import VitnasError
 
 if TYPE_CHECKING:
     from vitnas.cost.survey import Survey
-    from vitnas.engine.records import Run
+    from vitnas.records import Run
 
 app = typer.Typer(
     name="vitnas",

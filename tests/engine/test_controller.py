@@ -10,9 +10,9 @@ import pytest
 from tests.engine.conftest import make_space, train
 from vitnas.engine.controller import MAX_RETRIES, Controller
 from vitnas.engine.pruning import FrontRankPruner
-from vitnas.engine.records import Outcome, TrialRecord
 from vitnas.engine.study import read_run
 from vitnas.errors import RunError
+from vitnas.records import Outcome, TrialRecord
 
 Make = Callable[..., Controller]
 

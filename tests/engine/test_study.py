@@ -6,9 +6,9 @@ import optuna
 import pytest
 
 from tests.engine.conftest import make_space
-from vitnas.engine.records import Outcome
 from vitnas.engine.study import STUDY_NAME, RunStore, differences, read_run
 from vitnas.errors import RunError
+from vitnas.records import Outcome
 
 
 def open_store(path: Path, seed: int = 0) -> RunStore:

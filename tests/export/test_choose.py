@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import run_of, trial
-from vitnas.engine.records import Outcome, Run
 from vitnas.errors import VitnasError
 from vitnas.export import choose_trial, parse_flops
+from vitnas.records import Outcome, Run
 
 
 @pytest.fixture

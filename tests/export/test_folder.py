@@ -13,10 +13,10 @@ import vitnas
 from tests.report.runs import run_of, tree, trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
-from vitnas.engine.records import Run, TrialRecord
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError
 from vitnas.export import CONFIG_FILE, WEIGHTS_FILE, export_network, load
 from vitnas.nn.model import build_model
+from vitnas.records import Run, TrialRecord
 from vitnas.training.weights import weights_bytes
 
 LOOPED = tree("dwconv", "mhsa")

@@ -8,7 +8,7 @@ from typing import Any
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, Run, TrialRecord
 
 ENVIRONMENT: dict[str, Any] = {
     "sessions": [

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.report.runs import invented_run, run_of, trial
-from vitnas.engine.records import Outcome
+from vitnas.records import Outcome
 from vitnas.report.figures import (
     MOST_CURVES,
     MOST_POINTS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import invented_run, run_of, trial
-from vitnas.engine.records import Outcome
+from vitnas.records import Outcome
 from vitnas.report.progress import reached, reference_point, volume_curve
 
 PATH = Path("results/small")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import invented_run, run_of, tree, trial
-from vitnas.engine.records import Outcome
+from vitnas.records import Outcome
 from vitnas.report.networks import dominant_mixer, network_line
 from vitnas.report.tables import (
     FRONT_COLUMNS,

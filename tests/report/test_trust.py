@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report.runs import ENVIRONMENT, run_of, trial
-from vitnas.engine.records import Outcome
+from vitnas.records import Outcome
 from vitnas.report.caveats import sentences
 from vitnas.report.trust import assess, kendall_tau, standard_error
 

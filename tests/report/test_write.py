@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.report.runs import invented_run, run_of, trial
 from vitnas.config.model import load_config
-from vitnas.engine.records import Outcome, Run
 from vitnas.errors import RunError
+from vitnas.records import Outcome, Run
 from vitnas.report import write_report
 from vitnas.report.page import render_pages
 

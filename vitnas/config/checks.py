@@ -161,6 +161,8 @@ def _canonical_stage(config: ModelConfig, index: int) -> Any:
     }
     changes |= {"residual": config.residual_of(stage), "head_dim": None}
     changes["num_heads"] = stage.heads or None
+    if stage.token_mixer == "identity":  # mixes nothing, so there is nothing to slice
+        changes["groups"] = (1,) * len(stage.groups)
     if stage.token_mixer in ("dwconv", "pool"):
         changes["kernel_size"] = stage.kernel
     if stage.token_mixer == "mlp":

@@ -160,7 +160,7 @@ def _problems(
     if num_within < 0.2 * len(configs):
         share = 100 * num_within / len(configs)
         yield f"only {share:.1f} % of the networks meet the limits"
-    drawn = Counter(stage.token_mixer for config in configs for stage in config.stages)
+    drawn = Counter[str](stage.token_mixer for config in configs for stage in config.stages)
     for axis in space.axes:
         if isinstance(axis, Choice) and axis.field == "token_mixer":
             for option in axis.options:

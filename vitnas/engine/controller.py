@@ -20,9 +20,9 @@ from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.pruning import FrontRankPruner
-from vitnas.engine.records import Outcome, TrialRecord
 from vitnas.engine.samplers import SamplerName, derive_seed, make_sampler
 from vitnas.engine.study import RunStore, as_record
+from vitnas.records import Outcome, TrialRecord
 
 MAX_RETRIES = 3
 REPEATS_BEFORE_RANDOM = 5
@@ -151,7 +151,7 @@ class Controller:
     def finish(self, number: int, *, seconds: float, device: str) -> TrialRecord:
         """End a training that ran to its last epoch or was stopped by `report`."""
         trial = self._trials[number]
-        result = {"seconds": round(seconds, 3), "device": device}
+        result: dict[str, Any] = {"seconds": round(seconds, 3), "device": device}
         if trial.epochs < self.epochs:
             return self._end(number, Outcome.STOPPED, **result)
         assert trial.top1 is not None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import human, one_line
-from vitnas.engine.records import Outcome, TrialRecord
 from vitnas.pareto import front
+from vitnas.records import Outcome, TrialRecord
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -17,11 +17,11 @@ from vitnas.engine import study
 from vitnas.engine.controller import Controller, Listener
 from vitnas.engine.environment import session_facts
 from vitnas.engine.pruning import FrontRankPruner, default_rungs
-from vitnas.engine.records import Run
 from vitnas.engine.samplers import SamplerName
 from vitnas.engine.steering import Steering
 from vitnas.engine.weights import FrontWeights
 from vitnas.errors import DeviceError, RunError
+from vitnas.records import Run
 
 if TYPE_CHECKING:
     from vitnas.engine.worker import Worker
@@ -221,6 +221,8 @@ def _data_facts(images: Images) -> dict[str, Any]:
     return {
         "name": images.name,
         "num_classes": images.num_classes,
+        "mean": [round(value, 6) for value in images.mean],
+        "std": [round(value, 6) for value in images.std],
         "num_train_images": len(images.train),
         "num_val_images": len(images.val),
         "num_test_images": len(images.test()) if images.has_test else 0,

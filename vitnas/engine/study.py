@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from vitnas.engine.records import Outcome, Run, TrialRecord
 from vitnas.errors import RunError
+from vitnas.records import Outcome, Run, TrialRecord
 
 if TYPE_CHECKING:
     import optuna
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE_NAME = "study.db"
 STUDY_NAME = "vitnas"
 FORMAT = 1
-DIRECTIONS = ("maximize", "minimize")
+DIRECTIONS: list[Literal["maximize", "minimize"]] = ["maximize", "minimize"]
 
 
 class RunStore:
@@ -45,7 +45,7 @@ class RunStore:
             self.study = optuna.create_study(
                 study_name=STUDY_NAME,
                 storage=_storage(path),
-                directions=list(DIRECTIONS),
+                directions=DIRECTIONS,
                 load_if_exists=True,
             )
         if is_new or not self.study.user_attrs:

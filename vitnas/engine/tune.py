@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,10 +184,26 @@ def _connect(address: str | None, num_cpus: int) -> None:
         ray.init(num_cpus=num_cpus, include_dashboard=False, **silent)
         return
     try:
+        _knock(address)
         ray.init(address=address, **silent)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise RunError(f"--ray-address {address}: no Ray cluster answers: {reason}") from None
+
+
+def _knock(address: str) -> None:
+    """Fail within seconds where nobody listens; Ray itself would try for minutes.
+
+    Raises:
+        OSError: nobody accepts a connection at `host:port`.
+        ValueError: `address` is neither `auto`, `local` nor ends in a port.
+    """
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError("an address is auto or host:port")
+    socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()
 
 
 def _check_gpus(gpus_per_trial: float) -> None:
@@ -202,7 +219,7 @@ def _job_of(trial: Any) -> Job:
 
 
 def _fetch(reference: list[Any]) -> EpochMessage:
-    message = ray.get(reference[0], timeout=_PATIENCE_S * 6)
+    message = ray.get(reference[0], timeout=60.0)
     assert isinstance(message, EpochMessage)
     return message
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vitnas.config.files import write_bytes
-from vitnas.engine.records import Outcome, TrialRecord
 from vitnas.pareto import front
+from vitnas.records import Outcome, TrialRecord
 
 
 class FrontWeights:

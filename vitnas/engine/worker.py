@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.controller import Job
-from vitnas.engine.records import Outcome
+from vitnas.records import Outcome
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images

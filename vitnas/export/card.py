@@ -17,7 +17,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
 
 if TYPE_CHECKING:
-    from vitnas.engine.records import Run, TrialRecord
+    from vitnas.records import Run, TrialRecord
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from vitnas.config.notation import parse_human
 from vitnas.errors import VitnasError, shorten
 
 if TYPE_CHECKING:
-    from vitnas.engine.records import Run, TrialRecord
+    from vitnas.records import Run, TrialRecord
 
 
 def choose_trial(

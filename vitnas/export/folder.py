@@ -18,7 +18,7 @@ from vitnas.export.card import Scores, model_card
 if TYPE_CHECKING:
     from torch import nn
 
-    from vitnas.engine.records import Run, TrialRecord
+    from vitnas.records import Run, TrialRecord
 
 CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "model.safetensors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vitnas.engine.records import Run
+from vitnas.records import Run
 from vitnas.report.text import NOTHING
 
 _HARDWARE = ("device", "cpu")

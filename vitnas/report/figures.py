@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite, log10
 from typing import Any, TypeVar
 
-from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape
 from vitnas.report.networks import dominant_mixer, network_line
 from vitnas.report.plots import drawable, drawn_front, shown_top1

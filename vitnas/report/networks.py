@@ -7,8 +7,8 @@ from collections import Counter
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
-from vitnas.engine.records import TrialRecord
 from vitnas.errors import VitnasError
+from vitnas.records import TrialRecord
 
 UNKNOWN = "unknown"
 

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from vitnas import __version__
-from vitnas.engine.records import Outcome, Run
+from vitnas.records import Outcome, Run
 from vitnas.report.facts import facts, session_rows
 from vitnas.report.figures import Figure, curves_figure, front_figure, volume_figure
 from vitnas.report.summary import summary_view

@@ -6,7 +6,7 @@ import io
 from math import isfinite
 from typing import Any
 
-from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape, top1_range
 from vitnas.report.networks import dominant_mixer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite, log
 
-from vitnas.engine.records import Run, TrialRecord
 from vitnas.pareto import front, hypervolume
+from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import number_of
 
 

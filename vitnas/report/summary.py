@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import hypot
 from typing import Any
 
-from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
 from vitnas.report.facts import number_of, section, space_name
 from vitnas.report.progress import reached, reference_point, volume_curve

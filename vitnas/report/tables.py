@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vitnas.engine.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
 
 MEANINGS: Mapping[Outcome, str] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitnas.engine.records import Run
+from vitnas.records import Run
 from vitnas.report.tables import FrontRow, front_rows
 from vitnas.report.text import count_text, percent_text
 

@@ -10,8 +10,8 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from vitnas.engine.records import Outcome, Run, TrialRecord
 from vitnas.pareto import front
+from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import number_of
 
 MOST_FOR_TAU = 1500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitnas.config.files import dump_yaml, write_bytes, write_text
-from vitnas.engine.records import Run, TrialRecord
 from vitnas.errors import RunError
+from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import section, sessions, space_name
 from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
