@@ -244,9 +244,9 @@ def _print_survey(name: str, description: str, num_axes: int, result: Survey) ->
     seen = "all of them" if exact else f"{result.num_seen:,} random draws"
     print(f"{name}: {description}" if description else name)
     print(f"  networks    {count}{spread}, {num_axes} axes")
-    print(f"  FLOPs       {human(result.flops[0])} to {human(result.flops[1])}, seen in {seen}")
+    print(f"  FLOPs       {human(result.flops[0])} to {human(result.flops[1])}")
     print(f"  parameters  {human(result.num_params[0])} to {human(result.num_params[1])}")
-    print(f"  in limits   {100 * result.within:.0f} %")
+    print(f"  in limits   {100 * result.within:.0f} % of {seen}")
     if result.samples:
         print("  samples")
         for config in result.samples:

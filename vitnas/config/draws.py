@@ -51,16 +51,24 @@ class RandomTrial:
         return self._random.uniform(low, high)
 
 
-class _Odometer:
-    """Answers with the values at given positions, then with first values; remembers both."""
+class PositionTrial:
+    """Answers a draw with the values at given positions, and with first values after those.
 
-    def __init__(self, positions: list[int]) -> None:
+    Args:
+        positions: one whole number a question, in the order they are asked; taken modulo the
+            number of values on offer.
+
+    Attributes:
+        wheels: (position, number of values on offer) of every question asked.
+    """
+
+    def __init__(self, positions: Sequence[int] = ()) -> None:
         self._given = positions
         self.wheels: list[tuple[int, int]] = []
 
     def _turn(self, count: int) -> int:
         asked = len(self.wheels)
-        position = self._given[asked] if asked < len(self._given) else 0
+        position = self._given[asked] % count if asked < len(self._given) else 0
         self.wheels.append((position, count))
         return position
 
@@ -76,7 +84,7 @@ class _Odometer:
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
     ) -> float:
         if step is None:
-            raise ValueError(f"{name} is continuous: its networks cannot be listed")
+            raise ValueError(f"{name} is continuous: its values cannot be listed")
         return low + step * self._turn(round((high - low) / step) + 1)
 
 
@@ -90,7 +98,7 @@ def every_draw(space: SearchSpace) -> Iterator[ModelConfig]:
 
     positions: list[int] | None = []
     while positions is not None:
-        trial = _Odometer(positions)
+        trial = PositionTrial(positions)
         with contextlib.suppress(Refused):
             yield space.suggest(trial)
         positions = _next_positions(trial.wheels)

@@ -13,6 +13,7 @@ from vitnas.config.draws import RandomTrial, every_draw
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
+from vitnas.cost.extremes import Quantity, extremes
 from vitnas.cost.limits import over_limits
 from vitnas.errors import ConfigError
 
@@ -27,7 +28,8 @@ class Survey:
     Attributes:
         num_networks: different networks before limits; exact, or an estimate.
         error: standard error of the estimate as a share of it; 0 when counted exactly.
-        flops, num_params: least and greatest seen within the limits.
+        flops, num_params: least and greatest found within the limits; the true ends where all
+            networks are listed.
         within: share of the draws that meet the limits.
         num_seen: draws that the ranges and shares come from.
         samples: a few networks within the limits, spread over the range of FLOPs.
@@ -57,7 +59,8 @@ def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Surv
     """
     count, error = estimate_size(space)
     refused: Counter[str] = Counter()
-    if count <= _LISTED:
+    listed = count <= _LISTED
+    if listed:
         networks = {config.key: config for config in every_draw(space)}
         count, error, seen = len(networks), 0.0, len(networks)
         configs = list(networks.values())
@@ -70,18 +73,26 @@ def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Surv
     if not meeting:
         raise nothing_within(space, configs)
     meeting.sort(key=lambda pair: pair[0].flops)
-    params = sorted(cost.num_params for cost, _ in meeting)
     spread = [round(i * (len(meeting) - 1) / max(1, num_samples - 1)) for i in range(num_samples)]
     return Survey(
         num_networks=count,
         error=error,
-        flops=(meeting[0][0].flops, meeting[-1][0].flops),
-        num_params=(params[0], params[-1]),
+        flops=_range(space, "flops", [cost.flops for cost, _ in meeting], listed),
+        num_params=_range(space, "num_params", [cost.num_params for cost, _ in meeting], listed),
         within=len(meeting) / max(1, len(priced)),
         num_seen=seen,
         samples=tuple(meeting[index][1] for index in sorted(set(spread))),
         problems=tuple(_problems(space, configs, refused, seen, len(meeting))),
     )
+
+
+def _range(
+    space: SearchSpace, quantity: Quantity, seen: list[int], listed: bool
+) -> tuple[int, int]:
+    """Ends of what was seen and, unless that is everything, of what climbing finds."""
+    found = None if listed else extremes(space, quantity)
+    everything = [*seen, *(found or ())]
+    return min(everything), max(everything)
 
 
 def check_limits(space: SearchSpace, attempts: int = 500) -> None:

@@ -35,7 +35,7 @@ class Display:
         self.trials: dict[int, TrialRecord] = {}
         self._ended_here: deque[float] = deque()
         self._epochs_here = 0
-        self._started = time.monotonic()
+        self._started: float | None = None  # when the first training was handed out
         self._live: Live | None = None
 
     def __enter__(self) -> Display:
@@ -55,6 +55,8 @@ class Display:
     def listen(self, event: str, trial: TrialRecord) -> None:
         """Take a change from the controller."""
         self.trials[trial.number] = trial
+        if event == "start" and self._started is None:
+            self._started = time.monotonic()
         if event == "epoch":
             self._epochs_here += 1
         if event == "end" and trial.outcome.is_trial:
@@ -74,7 +76,8 @@ class Display:
         return sorted((complete[index] for index in chosen), key=lambda trial: trial.flops)
 
     def _rates(self) -> str:
-        elapsed = time.monotonic() - self._started
+        now = time.monotonic()
+        elapsed = now - (self._started or now)
         text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
         if self._ended_here:
             left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)

@@ -1,0 +1,55 @@
+"""The two counters agree on networks of every shipped space, hundreds of each in the slow run."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from tests.cost.test_closed_form import check, torch_flops
+from vitnas.config.draws import RandomTrial, every_draw
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace, load_space, shipped_spaces
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.limits import over_limits
+
+PAPERS = sorted({"ska_table5", "deepvit_fig9", "bvit_table1", "sret_table7", "sret_fig5"})
+HYBRIDS = sorted(set(shipped_spaces()) - set(PAPERS))
+
+
+def within_limits(space: SearchSpace, count: int, first_seed: int = 0) -> list[ModelConfig]:
+    drawn = (
+        space.suggest(RandomTrial(seed)) for seed in range(first_seed, first_seed + 100 * count)
+    )
+    limits = space.config.limits
+    return list(islice((c for c in drawn if over_limits(closed_form(c), limits) is None), count))
+
+
+@pytest.mark.parametrize("name", ["digits", "hybrid_fashion"])
+def test_formula_equals_fvcore_and_torch(name: str) -> None:
+    for config in within_limits(load_space(name), 12):
+        check(config)
+
+
+@pytest.mark.parametrize("name", [*PAPERS, "hybrid_cifar", "hybrid_imagenet"])
+def test_formula_equals_torch_on_large_networks(name: str) -> None:
+    """On the meta device, where nothing is computed; fvcore has its turn in the slow run."""
+    space = load_space(name)
+    configs = list(every_draw(space)) if name in PAPERS else within_limits(space, 5)
+    for config in configs[::3]:
+        cost = closed_form(config)
+        assert torch_flops(config) == 2 * (cost.flops - cost.norm_flops)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HYBRIDS)
+def test_formula_equals_fvcore_over_hundreds_of_hybrids(name: str) -> None:
+    for config in within_limits(load_space(name), 200, first_seed=10_000):
+        check(config)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPERS)
+def test_formula_equals_fvcore_on_every_network_of_a_paper(name: str) -> None:
+    for config in every_draw(load_space(name)):
+        check(config)

@@ -1,0 +1,94 @@
+"""The cheapest and the dearest networks of a space, found by climbing.
+
+A random sample misses the ends of a space with many axes. From a few starts, one answer of a draw
+is changed at a time as long as the cost moves the right way. Every step is a real network within
+the limits, so the ends found are attained; that there is nothing beyond them is not proven.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from vitnas.config.drawing import Refused
+from vitnas.config.draws import PositionTrial
+from vitnas.config.space import SearchSpace
+from vitnas.cost.closed_form import Cost, closed_form
+from vitnas.cost.limits import over_limits
+
+Quantity = Literal["flops", "num_params"]
+Wheels = list[tuple[int, int]]
+"""Answers of a draw; see `PositionTrial`."""
+_STARTS = 3
+_ATTEMPTS = 300
+
+
+def extremes(space: SearchSpace, quantity: Quantity) -> tuple[int, int] | None:
+    """Least and greatest value found within the limits.
+
+    Returns:
+        The two ends; None when the space has a continuous axis or no start lies within the limits.
+    """
+    ends: list[int] = []
+    for sign in (1, -1):
+        climbed = [_climb(space, quantity, sign, seed) for seed in range(_STARTS)]
+        found = [sign * value for value in climbed if value is not None]
+        if not found:
+            return None
+        ends.append(sign * min(found))
+    return ends[0], ends[1]
+
+
+def _climb(space: SearchSpace, quantity: Quantity, sign: int, seed: int) -> int | None:
+    """The value at the foot (`sign` 1) or the top (-1) of the hill that a random start is on."""
+    try:
+        wheels, cost = _start(space, seed)
+    except ValueError:  # a continuous axis
+        return None
+    if cost is None:
+        return None
+    best: int = getattr(cost, quantity)
+    while (better := _step(space, quantity, sign, wheels, best)) is not None:
+        wheels, best = better
+    return best
+
+
+def _step(
+    space: SearchSpace, quantity: Quantity, sign: int, wheels: Wheels, best: int
+) -> tuple[Wheels, int] | None:
+    """The first neighbour that is better than `best`, or None at the end of the climb."""
+    for positions in _neighbours(wheels):
+        turned, cost = _price(space, positions)
+        if cost is not None and sign * getattr(cost, quantity) < sign * best:
+            return turned, getattr(cost, quantity)
+    return None
+
+
+def _start(space: SearchSpace, seed: int) -> tuple[Wheels, Cost | None]:
+    rng = random.Random(seed)
+    for _ in range(_ATTEMPTS):
+        positions = [rng.randrange(1 << 16) for _ in range(200)]
+        wheels, cost = _price(space, positions)
+        if cost is not None:
+            return wheels, cost
+    return [], None
+
+
+def _price(space: SearchSpace, positions: list[int]) -> tuple[Wheels, Cost | None]:
+    """The answers that the positions stand for, and the cost; None outside rules and limits."""
+    trial = PositionTrial(positions)
+    try:
+        cost = closed_form(space.suggest(trial))
+    except Refused:
+        return trial.wheels, None
+    return trial.wheels, None if over_limits(cost, space.config.limits) else cost
+
+
+def _neighbours(wheels: Wheels) -> Iterator[list[int]]:
+    """All draws that differ in one answer."""
+    positions = [position for position, _ in wheels]
+    for index, (position, count) in enumerate(wheels):
+        for other in range(count):
+            if other != position:
+                yield [*positions[:index], other, *positions[index + 1 :]]
