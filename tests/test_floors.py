@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
 
 FLOORS = [
-    ("errors", "pareto"),
+    ("errors", "pareto", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from vitnas.errors import DeviceError
-from vitnas.training.device import derive_seed, own_randomness, resolve_device
+from vitnas.training.device import own_randomness, resolve_device
 
 
 def test_auto_is_a_device_that_is_there() -> None:
@@ -35,14 +33,6 @@ def test_a_second_cuda_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch)
     assert resolve_device("cuda") == torch.device("cuda")
     with pytest.raises(DeviceError, match="1 CUDA device"):
         resolve_device("cuda:1")
-
-
-@given(st.integers(), st.text(max_size=5))
-def test_seeds_are_in_range_and_repeatable(seed: int, part: str) -> None:
-    derived = derive_seed(seed, part)
-    assert 0 <= derived < 2**63
-    assert derived == derive_seed(seed, part)
-    assert derived != derive_seed(seed, part, 1)
 
 
 def test_own_randomness_is_repeatable_and_leaves_the_state() -> None:

@@ -20,9 +20,10 @@ from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.pruning import FrontRankPruner
-from vitnas.engine.samplers import SamplerName, derive_seed, make_sampler
+from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.study import RunStore, as_record
 from vitnas.records import Outcome, TrialRecord
+from vitnas.seeds import derive_seed
 
 MAX_RETRIES = 3
 REPEATS_BEFORE_RANDOM = 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from typing import TYPE_CHECKING, Literal
 
@@ -30,9 +29,3 @@ def make_sampler(name: SamplerName, seed: int) -> BaseSampler:
         if name == "nsga2":
             return optuna.samplers.NSGAIISampler(seed=seed, population_size=20)
         return optuna.samplers.RandomSampler(seed=seed)
-
-
-def derive_seed(*parts: object) -> int:
-    """31 bits from the text of `parts`: the same on every machine and in every process."""
-    text = "/".join(map(str, parts))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,12 +32,6 @@ def resolve_device(name: str | torch.device = "auto") -> torch.device:
         if (device.index or 0) >= number:
             raise DeviceError(f"'{text}' was asked for and this machine has {number} CUDA devices")
     return device
-
-
-def derive_seed(seed: int, *parts: str | int) -> int:
-    """A seed below 2**63 for one purpose, from a seed and what the purpose is called."""
-    text = ":".join(map(str, (seed, *parts)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 @contextmanager

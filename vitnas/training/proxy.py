@@ -14,9 +14,10 @@ from torch.nn.functional import cross_entropy
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.nn.model import build_model
+from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
 from vitnas.training.data import Images, Split
-from vitnas.training.device import derive_seed, own_randomness, resolve_device
+from vitnas.training.device import own_randomness, resolve_device
 from vitnas.training.optim import learning_rate, make_optimizer
 
 _CUDA_STEPS_PER_CHECK = 32  # reading the loss waits for the device
