@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jsonschema
@@ -46,3 +47,10 @@ def test_every_shipped_space_fits(name: str) -> None:
 def test_mistakes_do_not(change: dict[str, Any]) -> None:
     model = {"img_size": 8, "stages": [{"token_mixer": "mhsa", "embed_dim": 8}], **change}
     assert not SPACE.is_valid({"name": "x", "model": model})
+
+
+@pytest.mark.parametrize(("kind", "schema"), [("model", model_schema()), ("space", space_schema())])
+def test_the_shipped_files_are_current(kind: str, schema: dict[str, Any]) -> None:
+    """Made by `vitnas schema KIND > space/KIND.schema.json`."""
+    folder = next(iter(shipped_spaces().values())).parent
+    assert json.loads((folder / f"{kind}.schema.json").read_text()) == schema
