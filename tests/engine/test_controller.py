@@ -120,6 +120,41 @@ def test_a_driver_killed_while_drawing_leaves_nothing_running(
     assert len(run.complete) == 2
 
 
+def test_a_driver_killed_while_ending_a_trial_has_not_lost_it(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    """The result is stored, Optuna has not been told: the trial is complete, not trained again."""
+    first = controller_of(num_trials=2)
+    job = first.next()
+    assert job is not None
+    for epoch in (1, 2, 3):
+        first.report(job.number, epoch, 50.0 + epoch)
+    result = {"outcome": "complete", "values": [53.0, 1000.0], "seconds": 1.0, "device": "cpu"}
+    first.store.describe(job.number, "result", result)
+    second = controller_of(num_trials=2)
+    assert second.num_ended == 1
+    finish_all(second)
+    run = read_run(tmp_path)
+    assert len(run.complete) == 2
+    assert run.trials[job.number].curve == (51.0, 52.0, 53.0)
+
+
+def test_a_driver_killed_before_answering_a_duplicate_trains_nothing_twice(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    first = controller_of(num_trials=1)
+    finish_all(first)
+    (done,) = [trial for trial in first.trials if trial.outcome is Outcome.COMPLETE]
+    network = {"config": done.config, "key": done.key, "flops": done.flops}
+    again = first.store.ask().number
+    first.store.describe(again, "network", network | {"num_params": done.num_params, "seed": 1})
+    second = controller_of(num_trials=3)
+    assert second.trials[again].outcome is Outcome.DUPLICATE
+    finish_all(second)
+    run = read_run(tmp_path)
+    assert len({trial.key for trial in run.complete}) == len(run.complete) == 3
+
+
 def test_errors_are_outcomes_and_count(controller_of: Make, tmp_path: Path) -> None:
     controller = controller_of(num_trials=3)
     for outcome in (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM):

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from vitnas.config.notation import human
 
 if TYPE_CHECKING:
     from vitnas.config.space import Limits
-    from vitnas.cost.closed_form import Cost
 
 
-def over_limits(cost: Cost, limits: Limits) -> str | None:
+class Priced(Protocol):
+    """Whatever knows what a network costs."""
+
+    @property
+    def flops(self) -> int: ...
+    @property
+    def num_params(self) -> int: ...
+
+
+def over_limits(cost: Priced, limits: Limits) -> str | None:
     """Why a network of this cost is outside the limits, in one line, or None.
 
     Args:
-        cost: FLOPs (multiply-adds of one image) and trainable parameters.
+        cost: FLOPs (multiply-adds of one image) and trainable parameters, e.g. a `Cost`.
         limits: both ends included.
     """
     for name in ("flops", "num_params"):

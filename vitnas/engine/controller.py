@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -21,7 +21,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.pruning import FrontRankPruner
 from vitnas.engine.samplers import SamplerName, make_sampler
-from vitnas.engine.study import RunStore, as_record
+from vitnas.engine.study import RunStore
 from vitnas.records import Outcome, TrialRecord
 from vitnas.seeds import derive_seed
 
@@ -85,16 +85,13 @@ class Controller:
         self.exhausted = False
         self.stopping = False
         self._listener = listener or (lambda event, trial: None)
-        self._trials = {record.number: record for record in store.records()}
-        for record in self._trials.values():
-            self._listener("known", record)
-        self._by_key = {t.key: t.number for t in self._trials.values() if _owns_key(t)}
-        self._requeued = deque(
-            t.number for t in self._trials.values() if t.outcome is Outcome.RUNNING and t.key
-        )
-        self._drop_unfinished_draws()
         self._in_flight: set[int] = set()
         self._retries: dict[int, int] = {}
+        self._requeued: deque[int] = deque()
+        store.settle()
+        self._trials = {record.number: record for record in store.records()}
+        self._by_key = {t.key: t.number for t in self._trials.values() if _owns_key(t)}
+        self._take_up()
         session = int(store.attrs.get("num_sessions", 0))
         store.set("num_sessions", session + 1)
         self._sampler = make_sampler(sampler, derive_seed(seed, "session", session))
@@ -141,11 +138,11 @@ class Controller:
         self._listener("epoch", self._trials[number])
         if epoch >= self.epochs or self.pruner is None:
             return Decision.CONTINUE
-        peers = [
+        peers = (
             (t.flops, t.curve[epoch - 1])
-            for t in self.trials
-            if t.number != number and t.outcome is not Outcome.DUPLICATE and len(t.curve) >= epoch
-        ]
+            for t in self._trials.values()
+            if t.number != number and len(t.curve) >= epoch
+        )
         stop = self.pruner.should_stop(epoch, (trial.flops, top1), peers)
         return Decision.STOP if stop else Decision.CONTINUE
 
@@ -208,23 +205,26 @@ class Controller:
         }
         self.store.describe(number, "network", network)
         self._update(number, params=dict(trial.params), **network)
-        problem = over_limits(cost, self.space.config.limits)
-        if problem:
-            self._end(number, Outcome.REFUSED, error=problem)
-            return Outcome.REFUSED, number
-        if config.key in self._by_key:
-            self._answer_duplicate(number, self._by_key[config.key])
-            return Outcome.DUPLICATE, number
-        self._by_key[config.key] = number
-        return Outcome.RUNNING, number
+        return self._admit(number), number
 
-    def _answer_duplicate(self, number: int, original: int) -> None:
+    def _admit(self, number: int) -> Outcome:
+        """Refuse a described candidate, answer it from the study, or let it train."""
+        trial = self._trials[number]
+        problem = over_limits(trial, self.space.config.limits)
+        if problem:
+            return self._end(number, Outcome.REFUSED, error=problem).outcome
+        if trial.key in self._by_key:
+            return self._answer_duplicate(number, self._by_key[trial.key]).outcome
+        self._by_key[trial.key] = number
+        return Outcome.RUNNING
+
+    def _answer_duplicate(self, number: int, original: int) -> TrialRecord:
         """Tell the sampler what is known of this network already."""
         earlier = self._trials[original]
         values = None
         if earlier.outcome is Outcome.COMPLETE and earlier.top1 is not None:
             values = (earlier.top1, float(earlier.flops))
-        self._end(number, Outcome.DUPLICATE, values, duplicate_of=original)
+        return self._end(number, Outcome.DUPLICATE, values, duplicate_of=original)
 
     def _end(
         self,
@@ -240,29 +240,25 @@ class Controller:
         return self._trials[number]
 
     def _update(self, number: int, **changes: Any) -> None:
-        from dataclasses import replace
-
         self._trials[number] = replace(self._trials[number], **changes)
 
     def _job(self, number: int) -> Job:
         trial = self._trials[number]
         return Job(number, validate(ModelConfig, dict(trial.config)), trial.seed)
 
-    def _drop_unfinished_draws(self) -> None:
-        """A driver killed between ask and describe leaves a trial without a network: end it."""
-        for trial in list(self._trials.values()):
-            if trial.outcome is Outcome.RUNNING and not trial.key:
-                self._end_silently(trial.number)
-
-    def _end_silently(self, number: int) -> None:
-        error = "the driver ended while this candidate was being drawn"
-        self.store.tell(number, Outcome.REFUSED, error=error)
-        self._update(number, outcome=Outcome.REFUSED, error=error)
+    def _take_up(self) -> None:
+        """Go on where an earlier driver ended, at whatever moment that was."""
+        for trial in self.trials:
+            self._listener("known", trial)
+            if trial.outcome is not Outcome.RUNNING:
+                continue
+            if not trial.key:
+                error = "the driver ended while this candidate was being drawn"
+                self._end(trial.number, Outcome.REFUSED, error=error)
+            elif self._admit(trial.number) is Outcome.RUNNING:
+                self._requeued.append(trial.number)
 
 
 def _owns_key(trial: TrialRecord) -> bool:
-    """Whether later draws of the same network are duplicates of this trial."""
-    return bool(trial.key) and trial.outcome not in (Outcome.REFUSED, Outcome.DUPLICATE)
-
-
-__all__ = ["Controller", "Decision", "Job", "as_record"]
+    """Whether later draws of the same network are duplicates of this ended trial."""
+    return trial.outcome.is_trial

@@ -83,11 +83,21 @@ class RunStore:
         **result: Any,
     ) -> None:
         """End trial `number`: `result` first, then the state, so that no ended trial lacks it."""
+        self.describe(number, "result", {"outcome": outcome.value, "values": values, **result})
+        self._close_trial(number, outcome, values)
+
+    def settle(self) -> None:
+        """End what a killed driver had described as ended but not yet told to Optuna."""
+        for trial in self.study.get_trials(deepcopy=False):
+            result = trial.user_attrs.get("result")
+            if result is not None and not trial.state.is_finished():
+                self._close_trial(trial.number, Outcome(result["outcome"]), result["values"])
+
+    def _close_trial(self, number: int, outcome: Outcome, values: Sequence[float] | None) -> None:
         import optuna
 
-        self.describe(number, "result", {"outcome": outcome.value, **result})
         if values is not None:
-            self.study.tell(number, values)
+            self.study.tell(number, list(values))
         elif outcome is Outcome.STOPPED:
             self.study.tell(number, state=optuna.trial.TrialState.PRUNED)
         else:
