@@ -132,10 +132,11 @@ def _check_broad(config: ModelConfig) -> None:
 
 def canonical(config: ModelConfig) -> ModelConfig:
     """See `ModelConfig.canonical`."""
+    stages = tuple(_canonical_stage(config, index) for index in range(len(config.stages)))
     changes: dict[str, Any] = {
         "name": "network",
         "img_size": config.image_hw[0] if len(set(config.image_hw)) == 1 else config.image_hw,
-        "stages": tuple(_canonical_stage(config, index) for index in range(len(config.stages))),
+        "stages": stages,
         "residual": "plain",
         "global_pool": config.pool,
         "drop_path_rate": config.drop_path_rate,
@@ -144,7 +145,7 @@ def canonical(config: ModelConfig) -> ModelConfig:
         changes["stem"] = config.stem.model_copy(update={"width": 64})
     if len(config.stages) == 1:
         changes["downsample"] = "conv"
-    if all(number == 1 for stage in config.stages for number in stage.groups):
+    if all(number == 1 for stage in stages for number in stage.groups):
         changes["permute"] = "always"
     if not config.reattention_blocks:
         changes["reattention"] = type(config.reattention)()

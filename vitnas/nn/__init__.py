@@ -1,5 +1,21 @@
-"""The networks. `build_model(config)` is the way in."""
+"""The networks. `build_model(config)` is the way in.
 
-from vitnas.nn.model import HybridTransformer, InputSizeError, build_model
+The names are loaded when they are first used: `vitnas.nn.zoo` can be read without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitnas.nn.model import HybridTransformer, InputSizeError, build_model
 
 __all__ = ["HybridTransformer", "InputSizeError", "build_model"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'vitnas.nn' has no attribute '{name}'")
+    from vitnas.nn import model
+
+    return getattr(model, name)

@@ -1,0 +1,132 @@
+"""From a name to a configuration."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from vitnas.config.files import dump_yaml, read_yaml, validate
+from vitnas.config.model import Frozen, ModelConfig
+from vitnas.config.notation import human
+from vitnas.cost.closed_form import closed_form
+from vitnas.errors import ConfigError, nearest_name
+
+FOLDER = Path(__file__).parent
+PAPERS = FOLDER / "papers.yaml"
+
+
+class Printed(Frozen):
+    """What a paper prints of one network.
+
+    Attributes:
+        source: paper and tables.
+        params, flops: millions and G multiply-adds with the paper's own digits; None if not given.
+        why: why a figure is not what the network has; empty where they agree.
+        base: the network that this one is, but for `changes`; None for a file of its own.
+        changes: address in the base's file -> value; `set` in the file.
+    """
+
+    source: str
+    params: str | None = None
+    flops: str | None = None
+    why: str = ""
+    base: str | None = None
+    changes: dict[str, Any] = Field(default={}, alias="set")
+
+
+@cache
+def printed() -> dict[str, Printed]:
+    """All networks of the zoo with what is printed of them, in the order of the papers."""
+    tree = read_yaml(PAPERS)
+    return {name: validate(Printed, entry, file=PAPERS) for name, entry in tree.items()}
+
+
+def zoo_names() -> list[str]:
+    """Names of the papers' models, in the order of the papers."""
+    return list(printed())
+
+
+def zoo_config(name: str, **options: Any) -> ModelConfig:
+    """The configuration of a paper's model.
+
+    Args:
+        name: one of `zoo_names()`.
+        **options: fields of `ModelConfig` to have otherwise, e.g. `num_classes=10, img_size=384`.
+
+    Raises:
+        ConfigError: no such name or field, naming the nearest; or the fields do not go together.
+    """
+    tree = _tree(name)
+    if "stages" in options:
+        tree.pop("groups", None)
+    return validate(ModelConfig, {**tree, **options}, file=None if options else _file(name))
+
+
+def zoo_text(name: str) -> str:
+    """The model file: what is on disk, or what would be for a network given by its difference."""
+    config = zoo_config(name)
+    if printed()[name].base is None:
+        return _file(name).read_text(encoding="utf-8")
+    return head_comment(name) + dump_yaml(config.to_tree())
+
+
+def head_comment(name: str) -> str:
+    """The first lines of a model file: source, real size, printed size, and why they differ."""
+    entry, cost = printed()[name], closed_form(zoo_config(name))
+    lines = [
+        f"{name}: {entry.source}.",
+        f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs; {_printed(entry)}.",
+    ]
+    if entry.base:
+        changes = ", ".join(f"{address} {value}" for address, value in entry.changes.items())
+        lines.append(f"It is {entry.base} with {changes}.")
+    lines += _wrapped(entry.why)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _printed(entry: Printed) -> str:
+    figures = [
+        f"{value} {unit}" for value, unit in ((entry.params, "M"), (entry.flops, "G")) if value
+    ]
+    return "the paper prints " + (" and ".join(figures) or "neither")
+
+
+def _wrapped(text: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text[:1].upper() + text[1:] + ".", 96) if text else []
+
+
+def _file(name: str) -> Path:
+    return FOLDER / f"{printed()[name].base or name}.yaml"
+
+
+@cache
+def _read(file: Path) -> dict[str, Any]:
+    return read_yaml(file)
+
+
+def _tree(name: str) -> dict[str, Any]:
+    entries = printed()
+    if name not in entries:
+        nearest = nearest_name(name, entries)
+        rule = "no such model in the zoo"
+        rule += "" if nearest else f"; known are {', '.join(entries)}"
+        raise ConfigError(rule, address="name", value=name, nearest=nearest)
+    tree = deepcopy(_read(_file(name)))
+    tree["name"] = name
+    for address, value in entries[name].changes.items():
+        _put(tree, address, value)
+    return tree
+
+
+def _put(tree: Any, address: str, value: Any) -> None:
+    """`_put(tree, "stages.1.token_mixer", "ska")`."""
+    *path, last = address.split(".")
+    for part in path:
+        tree = tree[int(part)] if isinstance(tree, list) else tree.setdefault(part, {})
+    tree[last] = value
