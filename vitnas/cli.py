@@ -216,6 +216,7 @@ def _print_front(run: Run) -> None:
     from vitnas.report import front_text
 
     print(front_text(run))
+    print(f"report: {run.path / 'report.html'}")
 
 
 def _survey_json(name: str, result: Survey) -> dict[str, Any]:
