@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
 
 FLOORS = [
-    ("errors", "pareto", "seeds"),
+    ("errors", "hook", "pareto", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),
@@ -34,11 +34,12 @@ LIGHT = {
     "vitnas.config.space": ("torch", "ray", "optuna", "numpy"),
     "vitnas.pareto": ("torch", "ray", "optuna"),
     "vitnas.cost.closed_form": ("torch", "ray", "optuna", "numpy"),
+    "vitnas.nn.zoo": ("torch", "timm", "ray", "optuna", "numpy"),
     "vitnas.engine.study": ("torch", "ray", "optuna"),
     "vitnas.engine.controller": ("torch", "ray"),
     "vitnas.report": ("torch", "ray"),
     "vitnas.cli": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
-    "vitnas": ("torch", "ray", "optuna", "numpy", "pydantic"),
+    "vitnas": ("torch", "timm", "ray", "optuna", "numpy", "pydantic", "yaml"),
 }
 ONLY_IMPORTERS = {"ray": {"engine.tune"}, "fvcore": {"cost.counter"}}
 

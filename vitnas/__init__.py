@@ -1,12 +1,15 @@
 """vitnas: search and design hybrid vision transformers for accuracy against exactly counted FLOPs.
 
-The public names are loaded when they are first used, so that `import vitnas` costs nothing.
+The public names are loaded when they are first used, so that `import vitnas` costs nothing. The
+papers' models are timm's too, as soon as timm itself is imported: `timm.create_model("sret_t")`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from vitnas.hook import when_imported
 
 if TYPE_CHECKING:
     from vitnas.api import export, load_run, load_space, search
@@ -52,3 +55,10 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _register_with_timm() -> None:
+    import_module("vitnas.nn.zoo.entrypoints").register()
+
+
+when_imported("timm.models", _register_with_timm)

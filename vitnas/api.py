@@ -51,11 +51,17 @@ def search(
         VitnasError: the space, folder, data or device cannot be used; nothing was written.
     """
     from vitnas.engine.search import SearchOptions, run_search
+    from vitnas.engine.study import FILE_NAME
     from vitnas.report import write_report
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = Path(out) if out is not None else Path("results") / found.name
-    run = run_search(found, folder, SearchOptions(**options), listener)
+    try:
+        run = run_search(found, folder, SearchOptions(**options), listener)
+    except KeyboardInterrupt:
+        if (folder / FILE_NAME).is_file():
+            write_report(load_run(folder))
+        raise
     write_report(run)
     return run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,8 @@ from vitnas.errors import VitnasError
 if TYPE_CHECKING:
     from vitnas.cost.survey import Survey
     from vitnas.records import Run
+
+_INTERRUPTED = "interrupted; the same command goes on where it stopped"
 
 app = typer.Typer(
     name="vitnas",
@@ -38,18 +41,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         code = error.exit_code
     except KeyboardInterrupt:
-        _complain("interrupted; the same command goes on where it stopped")
         code = 130
     except Exception as error:
         # typer's usage errors; their class moved between typer's versions
         message = getattr(error, "format_message", None)
-        if message is None:
-            if type(error).__name__ != "Abort":
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(message() if message else "")
+            code = 2
+        elif message is None:
+            if type(error).__name__ != "Abort":  # older typers' name for Ctrl-C; newer give 130
                 raise
             code = 130
         else:
             _complain(message())
             code = 2
+    if code == 130:
+        _complain(_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -115,11 +122,7 @@ def search(
     _print_front(run)
     ended = sum(trial.outcome.is_trial for trial in run.trials)
     if ended < trials:
-        interrupted = any(trial.outcome.value == "running" for trial in run.trials)
-        why = "interrupted" if interrupted else "the space has shown nothing new for long"
-        _complain(f"{ended} of {trials} trials: {why}")
-        if interrupted:
-            raise typer.Exit(130)
+        _complain(f"{ended} of {trials} trials: the space has nothing new to show")
 
 
 @app.command("space")
@@ -190,6 +193,23 @@ def export_command(
 
 
 @app.command()
+def zoo(
+    name: Annotated[str | None, typer.Argument(help="A model of the papers.")] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print docs/published.md: printed and built sizes.")
+    ] = False,
+) -> None:
+    """List the papers' models with their sizes, or print the model file of NAME."""
+    from vitnas.nn.zoo import zoo_text
+    from vitnas.nn.zoo.table import published_page, zoo_list
+
+    if name is not None:
+        print(zoo_text(name), end="")
+    else:
+        print(published_page() if table else zoo_list(), end="" if table else "\n")
+
+
+@app.command()
 def schema(
     kind: Annotated[str, typer.Argument(help="model or space")] = "space",
 ) -> None:
@@ -224,7 +244,7 @@ def _survey_json(name: str, result: Survey) -> dict[str, Any]:
 
     return {
         "name": name,
-        "num_networks": result.num_networks,
+        "num_networks": result.num_networks if isfinite(result.num_networks) else None,
         "relative_error": result.error,
         "flops": list(result.flops),
         "num_params": list(result.num_params),
@@ -242,6 +262,8 @@ def _print_survey(name: str, description: str, num_axes: int, result: Survey) ->
     exact = not result.error and result.num_networks <= result.num_seen
     count = f"{result.num_networks:,.0f}" if exact else f"about {result.num_networks:.2g}"
     spread = "" if exact else f" (+-{100 * result.error:.0f} %, estimated)"
+    if not isfinite(result.num_networks):
+        count, spread = "uncountable", " (a float axis without step)"
     seen = "all of them" if exact else f"{result.num_seen:,} random draws"
     print(f"{name}: {description}" if description else name)
     print(f"  networks    {count}{spread}, {num_axes} axes")

@@ -21,7 +21,7 @@ class VitnasError(Exception):
     exit_code = 2
 
     def __str__(self) -> str:
-        return " ".join(super().__str__().split())
+        return printable(super().__str__())
 
 
 class ConfigError(VitnasError):
@@ -56,7 +56,7 @@ class ConfigError(VitnasError):
         line = ": ".join(parts)
         if self.nearest is not None:
             line += f" (nearest: {self.nearest})"
-        return " ".join(line.split())
+        return printable(line)
 
     def at(self, *, file: str | Path | None = None, prefix: str = "") -> ConfigError:
         """The same error, seen from further out: in `file`, below the address `prefix`."""
@@ -82,6 +82,12 @@ class DeviceError(VitnasError):
     """A device was asked for that this machine does not have."""
 
 
+def printable(text: str) -> str:
+    """`text` without line breaks, and with what a terminal would obey (escapes) spelled out."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 def shorten(value: Any) -> str:
     """`value` as it would stand in YAML flow style, cut to a readable length."""
     if isinstance(value, str):
@@ -90,6 +96,8 @@ def shorten(value: Any) -> str:
         text = "[" + ", ".join(shorten(item) for item in value) + "]"
     elif isinstance(value, dict):
         text = "{" + ", ".join(f"{key}: {shorten(item)}" for key, item in value.items()) + "}"
+    elif value is None:
+        text = "null"
     elif isinstance(value, bool):
         text = "true" if value else "false"
     else:

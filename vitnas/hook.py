@@ -28,7 +28,7 @@ class _Finder:
         if name != self.module:
             return None
         for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(name, path, target)
+            spec: Any = None if finder is self else finder.find_spec(name, path, target)
             if spec is not None:
                 spec.loader = _Loader(spec.loader, self)
                 return spec

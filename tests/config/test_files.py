@@ -26,7 +26,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("a: [1, 2", "not safe YAML"),
         ("- 1\n- 2", "must be a mapping"),
         ("", "must be a mapping"),
-        ("a: 2026-13-45", "not YAML"),
+        ("a: !!timestamp 2026-01-01", "line 1: not safe YAML"),
         ("a: \x00", "not YAML"),
     ],
 )

@@ -97,8 +97,8 @@ def test_reattention_goes_to_the_last_mhsa_blocks() -> None:
     [
         ({"img_sise": 32}, "img_sise = 32: unknown key (nearest: img_size)"),
         ({"group": "[1]"}, "group = '[1]': unknown key (nearest: groups)"),
-        ({"num_classes": "many"}, "num_classes = 'many': should be a valid integer"),
-        ({"num_classes": True}, "num_classes = true: should be a valid integer"),
+        ({"num_classes": "many"}, "num_classes = 'many': should be a whole number"),
+        ({"num_classes": True}, "num_classes = true: should be a whole number"),
         ({"drop_path_rate": "5e-2"}, "drop_path_rate = '5e-2': YAML reads this as text"),
         ({"drop_path_rate": 1.5}, "drop_path_rate = 1.5: should be less than 1"),
         (

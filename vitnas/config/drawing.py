@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
 from vitnas.config.checks import STAGE_MATTERS, broad_fits
-from vitnas.config.notation import parse_schedule
-from vitnas.errors import VitnasError
+from vitnas.config.notation import Schedule, parse_schedule
+from vitnas.errors import ConfigError
 
 
 class Trial(Protocol):
@@ -28,7 +28,7 @@ class Trial(Protocol):
     ) -> float: ...
 
 
-class Refused(VitnasError):
+class Refused(ConfigError):
     """A draw that is not a network: it breaks a rule that no single axis can see."""
 
 
@@ -47,7 +47,8 @@ def draw_tree(template: Any, trial: Trial) -> dict[str, Any]:
             continue
         if axis.name not in drawn:
             drawn[axis.name] = _draw(axis, draft, trial)
-        draft.settle(axis, drawn[axis.name])
+        value = drawn[axis.name]
+        draft.settle(axis, axis.options[value] if isinstance(axis, Choice) else value)
     return draft.tree
 
 
@@ -151,12 +152,13 @@ def _asked(axis: Axis, draft: _Draft) -> bool:
         return broad_fits(stages) is None
     if axis.path[0] == "reattention":
         return bool(draft.tree.get("reattention_blocks"))
-    if axis.path[0] == "broad":
+    if axis.path[0] == "broad" and len(axis.path) > 1:
         return bool(draft.tree["broad"].get("gamma"))
     return True
 
 
 def _draw(axis: Axis, draft: _Draft, trial: Trial) -> Any:
+    """A number of a range, or the index of a choice's option."""
     if isinstance(axis, Choice):
         return _draw_choice(axis, draft, trial)
     if isinstance(axis, IntRange):
@@ -165,7 +167,8 @@ def _draw(axis: Axis, draft: _Draft, trial: Trial) -> Any:
             limit = _reattention_limit(draft.stages())
             high = axis.low + (min(high, limit) - axis.low) // axis.step * axis.step
             if high < axis.low:
-                raise Refused(f"{axis.name}: at most {limit} blocks can have re-attention")
+                rule = f"at most {limit} blocks of this network can have re-attention"
+                raise Refused(rule, address=axis.name, value=axis.low)
         if axis.low == high:
             return axis.low
         return trial.suggest_int(axis.name, axis.low, high, step=axis.step, log=axis.log)
@@ -173,43 +176,55 @@ def _draw(axis: Axis, draft: _Draft, trial: Trial) -> Any:
     return trial.suggest_float(axis.name, axis.low, axis.high, step=axis.step, log=axis.log)
 
 
-def _draw_choice(axis: Choice, draft: _Draft, trial: Trial) -> Any:
+def _draw_choice(axis: Choice, draft: _Draft, trial: Trial) -> int:
     """Draw among the options that fit.
 
     Optuna wants one set of categories a name, so a narrowed choice is a parameter of its own:
     `groups@0,1` is `groups` with options 0 and 1 on offer. One option left is not asked.
     """
-    fitting = [i for i, option in enumerate(axis.options) if _fits(axis, option, draft)]
+    problems = [_misfit(axis, option, draft) for option in axis.options]
+    fitting = [index for index, problem in enumerate(problems) if problem is None]
     if not fitting:
-        raise Refused(f"{axis.name}: none of its {len(axis.options)} options fits this network")
+        rule = f"none of {len(problems)} options fits this network; the first: {problems[0]}"
+        raise Refused(rule, address=axis.name, value=axis.options[0])
     if len(fitting) == 1:
-        return axis.options[fitting[0]]
+        return fitting[0]
     name = axis.name
     if len(fitting) < len(axis.options):
         name += "@" + ",".join(map(str, fitting))
     labels = [axis.labels[index] for index in fitting]
     drawn = trial.suggest_categorical(name, labels)
-    return axis.options[fitting[labels.index(drawn)]]
+    return fitting[labels.index(drawn)]
 
 
-def _fits(axis: Choice, option: Any, draft: _Draft) -> bool:
+def _misfit(axis: Choice, option: Any, draft: _Draft) -> str | None:
+    """Why an option cannot be drawn, as far as that is known before the network is whole."""
     if axis.path == ("groups",):
-        brackets = parse_schedule(option)
-        return all(
-            rules.groups_fit(stage.token_mixer, draft.num_tokens(index), groups) is None
-            for index, (stage, groups) in enumerate(zip(draft.stages(), brackets, strict=True))
-        )
+        return _schedule_misfit(parse_schedule(option), draft)
     if axis.path == ("reattention_blocks",):
-        return bool(option <= _reattention_limit(draft.stages()))
+        limit = _reattention_limit(draft.stages())
+        return None if option <= limit else f"at most {limit} blocks can have re-attention"
     if axis.stage is None or len(axis.path) != 3:
-        return True
+        return None
     stage = draft.stages()[axis.stage]
     if axis.field in ("num_heads", "head_dim"):
-        return bool(stage.embed_dim % option == 0)
+        width = stage.embed_dim
+        return f"{option} does not divide embed_dim {width}" if width % option else None
     if axis.field == "groups":
         groups = parse_schedule(option)[0] if isinstance(option, str) else option
-        return rules.groups_fit(stage.token_mixer, draft.num_tokens(axis.stage), groups) is None
-    return True
+        return rules.groups_fit(stage.token_mixer, draft.num_tokens(axis.stage), groups)
+    return None
+
+
+def _schedule_misfit(brackets: Schedule, draft: _Draft) -> str | None:
+    stages = draft.stages()
+    if len(brackets) != len(stages):
+        return f"{len(brackets)} brackets for {len(stages)} stages"
+    for index, (stage, groups) in enumerate(zip(stages, brackets, strict=True)):
+        problem = rules.groups_fit(stage.token_mixer, draft.num_tokens(index), groups)
+        if problem:
+            return f"stages[{index}]: {problem}"
+    return None
 
 
 def _reattention_limit(stages: Sequence[_Stage]) -> int:

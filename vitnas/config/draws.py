@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from vitnas.config.drawing import Trial
     from vitnas.config.model import ModelConfig
     from vitnas.config.space import SearchSpace
+
+
+_Drawn = TypeVar("_Drawn")
 
 
 class RandomTrial:
@@ -94,13 +98,18 @@ def every_draw(space: SearchSpace) -> Iterator[ModelConfig]:
     Raises:
         ValueError: the space has a continuous axis.
     """
+    return every(space.suggest)
+
+
+def every(draw: Callable[[Trial], _Drawn]) -> Iterator[_Drawn]:
+    """What `draw` makes of every sequence of answers; see `every_draw`."""
     from vitnas.config.drawing import Refused
 
     positions: list[int] | None = []
     while positions is not None:
         trial = PositionTrial(positions)
         with contextlib.suppress(Refused):
-            yield space.suggest(trial)
+            yield draw(trial)
         positions = _next_positions(trial.wheels)
 
 

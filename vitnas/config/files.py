@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -19,9 +20,11 @@ from vitnas.errors import ConfigError, join_address, nearest_name
 
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
+MAX_LEVELS = 60
 _UNION_LABELS = {"int", "str", "float", "bool", "constrained-int"}
 
 _NUMBER_AS_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+NUMBER_AS_TEXT = "YAML reads this as text; a number needs a point and a signed exponent"
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -33,19 +36,38 @@ class RuleError(ValueError):
         self.rule, self.address, self.value, self.nearest = rule, address, value, nearest
 
 
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str", "seq", "map"))
+
+
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader that also refuses a key given twice."""
+    """PyYAML's safe loader for what JSON can say: no dates, sets or bytes, and no key twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+        seen: set[str] = set()
         for key_node, _ in node.value:
             key = key_node.value
-            if key_node.tag != "tag:yaml.org,2002:merge" and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
-                )
+            if key_node.tag == _TAG + "merge":
+                continue
+            problem = f"the key '{key}' stands twice" if str(key) in seen else None
+            if key_node.tag != _TAG + "str":
+                kind = key_node.tag.removeprefix(_TAG)
+                problem = f"a key is text, and this one is read as {kind}; quote it"
+            if problem:
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_constructors = {
+    tag: build
+    for tag, build in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag in _PLAIN
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in found if tag != _TAG + "timestamp"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -56,13 +78,17 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise ConfigError(f"larger than {MAX_BYTES >> 20} MiB", file=path)
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except OSError as error:
         raise ConfigError((error.strerror or "cannot be read").lower(), file=path) from None
     except UnicodeDecodeError:
         raise ConfigError("is not a text file in UTF-8", file=path) from None
+    except ValueError:
+        raise ConfigError("is not the name of a file", file=path) from None
     return parse_yaml(text, file=path)
 
 
@@ -72,15 +98,20 @@ def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        if node is not None and _expanded_size(node, {}) > MAX_NODES:
+        size, levels = (0, 0) if node is None else _expanded(node, {})
+        if size > MAX_NODES:
             raise ConfigError(f"its aliases expand to more than {MAX_NODES:,} values", file=file)
+        if levels > MAX_LEVELS:
+            raise RecursionError
         tree = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         address = "" if mark is None else f"line {mark.line + 1}"
         rule = f"not safe YAML: {error.problem or error.context}"
         raise ConfigError(rule, address=address, file=file) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except RecursionError:
+        raise ConfigError(f"nested more than {MAX_LEVELS} levels deep", file=file) from None
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"not YAML: {error}", file=file) from None
     finally:
         if loader is not None:
@@ -143,8 +174,11 @@ def as_config_error(
     error: ValidationError, model: type[BaseModel], file: str | Path | None = None
 ) -> ConfigError:
     """pydantic's first finding, in our words."""
-    found = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
-    location = [part for part in found["loc"] if not _is_union_label(part)]
+    found = min(error.errors(), key=_order)
+    unknown = found["type"] == "extra_forbidden"
+    within = found["loc"][:-1] if unknown else found["loc"]
+    location = [part for part in within if not _is_union_label(part)]
+    location += found["loc"][-1:] if unknown else ()
     value = found["input"]
     broken = found.get("ctx", {}).get("error")
     if isinstance(broken, RuleError):
@@ -153,25 +187,68 @@ def as_config_error(
             broken.rule, address=address, value=broken.value, nearest=broken.nearest, file=file
         )
     address = join_address(*location)
-    if found["type"] == "extra_forbidden":
+    if unknown:
         known = _fields_at(model, location[:-1])
         nearest = nearest_name(str(location[-1]), known)
         rule = "unknown key" if nearest else f"unknown key; known are {', '.join(known)}"
         return ConfigError(rule, address=address, value=value, nearest=nearest, file=file)
     if found["type"] == "missing":
         return ConfigError("is required", address=address, file=file)
-    if isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value):
-        spelling = f"{float(value):.1e}" if "." not in value else value
-        spelling = spelling.replace("e-0", "e-").replace("e0", "e+0").replace("e+0", "e+")
-        rule = "YAML reads this as text; a number needs a point and a signed exponent"
-        return ConfigError(rule, address=address, value=value, nearest=spelling, file=file)
+    if (number := number_as_text(value)) is not None:
+        whole = found["type"] == "int_type" and number.is_integer()
+        meant = str(int(number)) if whole else as_number(number)
+        return ConfigError(NUMBER_AS_TEXT, address=address, value=value, nearest=meant, file=file)
     expected = found.get("ctx", {}).get("expected")
     nearest = None
     if found["type"] == "literal_error" and isinstance(expected, str):
         choices = re.findall(r"'([^']*)'", expected)
         nearest = nearest_name(str(value), choices)
-    rule = found["msg"].removeprefix("Input ").replace("Value error, ", "")
+    if found["type"] in ("greater_than_equal", "less_than_equal"):
+        nearest = found["ctx"].get("ge", found["ctx"].get("le"))
+    rule = _in_yaml_words(found["msg"])
+    if value is None:
+        rule = f"is null and {rule}"
     return ConfigError(rule, address=address, value=value, nearest=nearest, file=file)
+
+
+def number_as_text(value: Any) -> float | None:
+    """The number that somebody meant by `5e6`, which YAML reads as text; None for all else."""
+    if isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value):
+        number = float(value)
+        return number if isfinite(number) else None
+    return None
+
+
+def as_number(number: float) -> str:
+    """`number` spelled so that YAML reads it as one: with a point and a signed exponent."""
+    digits, _, exponent = f"{number:e}".partition("e")
+    digits = digits.rstrip("0")
+    return f"{digits}{'0' if digits.endswith('.') else ''}e{int(exponent):+d}"
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is a file or folder; no, where the system cannot even look (too long, NUL)."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _order(finding: Any) -> tuple[bool, bool]:
+    """Unknown keys first; of the types that a value may have, the one that it nearly is."""
+    kind = finding["type"]
+    is_union = any(_is_union_label(part) for part in finding["loc"])
+    return kind != "extra_forbidden", is_union and kind.endswith("_type")
+
+
+def _in_yaml_words(message: str) -> str:
+    """pydantic's message without Python's names for things."""
+    text = re.sub(r"^(Value error, |(Input|String|Tuple|Value) (?=should))", "", message)
+    text = re.sub(r"a valid (tuple|list|array)", "a list", text)
+    text = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping of names to values", text)
+    text = text.replace("a valid integer", "a whole number").replace("a valid number", "a number")
+    text = text.replace("a valid string", "text").replace("a valid boolean", "true or false")
+    return text.replace(" after validation", "")
 
 
 def _is_union_label(part: str | int) -> bool:
@@ -200,15 +277,18 @@ def _model_inside(annotation: Any) -> Any:
     return None
 
 
-def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """How many values `node` stands for once every alias is written out (a bomb has billions)."""
-    if id(node) in sizes:
-        return sizes[id(node)]
-    sizes[id(node)] = MAX_NODES  # an alias to its own parent counts as too many
-    size = 1
+def _expanded(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many values `node` stands for once every alias is written out (a bomb has billions),
+    and how many levels deep they are."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = (MAX_NODES, 1)  # an alias to its own parent counts as too many
+    inside: list[yaml.Node] = []
     if isinstance(node, yaml.SequenceNode):
-        size += sum(_expanded_size(child, sizes) for child in node.value)
+        inside = node.value
     elif isinstance(node, yaml.MappingNode):
-        size += sum(_expanded_size(child, sizes) for pair in node.value for child in pair)
-    sizes[id(node)] = size
-    return size
+        inside = [part for pair in node.value for part in pair]
+    found = [_expanded(child, known) for child in inside]
+    size = 1 + sum(count for count, _ in found)
+    known[id(node)] = (size, 1 + max((levels for _, levels in found), default=0))
+    return known[id(node)]

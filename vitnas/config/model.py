@@ -17,11 +17,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from vitnas.config import rules
 from vitnas.config.files import RuleError, dump_yaml, read_yaml, validate, write_text
-from vitnas.config.notation import format_schedule, parse_schedule
+from vitnas.config.notation import fit_schedule, format_schedule, parse_schedule
 
 TokenMixer = Literal["mhsa", "ska", "cska", "dwconv", "mlp", "pool", "identity"]
 Residual = Literal["plain", "lrc", "scale"]
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
 
 
@@ -42,14 +42,16 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-Groups = Annotated[tuple[Positive, ...], Field(min_length=1), BeforeValidator(_as_groups)]
+Groups = Annotated[
+    tuple[Positive, ...], Field(min_length=1, max_length=100), BeforeValidator(_as_groups)
+]
 ImageSize = Annotated[Positive | tuple[Positive, Positive], BeforeValidator(_as_tuple)]
 
 
 class Frozen(BaseModel):
     """Immutable, no unknown keys, no silent conversions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class StemConfig(Frozen):
@@ -180,7 +182,7 @@ class BroadConfig(Frozen):
         with_v, with_qk: Table II's parts; without, the last layer's alone.
     """
 
-    gamma: Annotated[float, Field(ge=0.0)] = 0.0
+    gamma: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     pool: Literal["official", "layers"] = "official"
     scale: Literal["head_dim", "embed_dim"] = "head_dim"
     with_v: bool = True
@@ -241,8 +243,7 @@ class ModelConfig(Frozen):
             return tree  # the field's own error is the better one
         if len(brackets) != len(stages):
             rule = f"{len(brackets)} brackets for {len(stages)} stages"
-            nearest = format_schedule((brackets + (brackets[-1],) * len(stages))[: len(stages)])
-            raise RuleError(rule, "groups", schedule, nearest)
+            raise RuleError(rule, "groups", schedule, fit_schedule(brackets, len(stages)))
         for index, stage in enumerate(stages):
             if "groups" in stage:
                 rule = "groups are given for the network and for this stage; give one of both"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Schedule = tuple[tuple[int, ...], ...]
 
-_SCHEDULE = re.compile(r"(\[\s*[1-9]\d*(\s*,\s*[1-9]\d*)*\s*\]\s*)+")
+_SCHEDULE = re.compile(r"(\[\s*[1-9]\d{0,8}(\s*,\s*[1-9]\d{0,8})*\s*\]\s*)+")
 _BRACKET = re.compile(r"\[([^\]]*)\]")
 
 
@@ -35,6 +35,12 @@ def parse_schedule(text: str) -> Schedule:
 def format_schedule(schedule: Iterable[Iterable[int]]) -> str:
     """`((8, 2), (4, 1), (1, 1))` -> `"[8,2][4,1][1,1]"`."""
     return "".join("[" + ",".join(map(str, groups)) + "]" for groups in schedule)
+
+
+def fit_schedule(schedule: Schedule, stages: int) -> str | None:
+    """The bracket text for so many stages that is closest: cut, or its last bracket repeated."""
+    longer = schedule + (schedule[-1],) * stages
+    return format_schedule(longer[:stages]) or None
 
 
 def human(number: float) -> str:

@@ -9,15 +9,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from vitnas.config.axes import Axis, Choice, all_axes, parse_tree, probes
+from vitnas.config.axes import (
+    Axis,
+    Choice,
+    FloatRange,
+    IntRange,
+    all_axes,
+    check_ties,
+    parse_tree,
+    probes,
+)
 from vitnas.config.drawing import Refused, Trial, draw_tree
-from vitnas.config.files import RuleError, as_config_error, dump_yaml, read_yaml, validate
+from vitnas.config.files import (
+    RuleError,
+    as_config_error,
+    dump_yaml,
+    exists,
+    read_yaml,
+    validate,
+)
 from vitnas.config.model import Frozen, ModelConfig
-from vitnas.config.notation import parse_schedule
+from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.training import DataConfig, ProxyConfig, check_data_fits
-from vitnas.errors import ConfigError, join_address
+from vitnas.errors import ConfigError, join_address, nearest_name
+
+_MOST_SIZES = 8
 
 
 class Bounds(Frozen):
@@ -25,6 +43,12 @@ class Bounds(Frozen):
 
     min: Annotated[float, Field(ge=0.0)] | None = None
     max: Annotated[float, Field(gt=0.0)] | None = None
+
+    @model_validator(mode="after")
+    def _is_not_empty(self) -> Bounds:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise RuleError(f"must not be above max {self.max}", "min", self.min, self.max)
+        return self
 
 
 class Limits(Frozen):
@@ -44,7 +68,7 @@ class Objectives(Frozen):
 class SpaceConfig(Frozen):
     """A space file. `model` is a model file in which any value may be an axis."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     description: str = ""
     data: DataConfig = DataConfig()
     proxy: ProxyConfig = ProxyConfig()
@@ -69,10 +93,18 @@ class SearchSpace:
         self.file = file
         try:
             self.template = parse_tree(config.model)
+            if isinstance(self.template, Axis):
+                rule = "must be a mapping; search the values inside it"
+                raise ConfigError(rule, value=config.model)
+            check_ties(all_axes(self.template))
             _check_schedules(self.template)
         except ConfigError as error:
             raise error.at(file=file, prefix="model") from None
         self._check_fields()
+        try:
+            self.image_sizes()
+        except ConfigError as error:
+            raise error.at(file=file, prefix="model") from None
         self._check_draws()
 
     @property
@@ -97,7 +129,28 @@ class SearchSpace:
         try:
             return ModelConfig.model_validate(draw_tree(self.template, trial))
         except ValidationError as error:
-            raise Refused(str(as_config_error(error, ModelConfig))) from None
+            found = as_config_error(error, ModelConfig)
+            raise Refused(
+                found.rule, address=found.address, value=found.value, nearest=found.nearest
+            ) from None
+
+    def image_sizes(self) -> tuple[tuple[int, int], ...]:
+        """(H, W) of the images that the space's networks read; one, unless `img_size` is searched.
+
+        Raises:
+            ConfigError: there are more than `_MOST_SIZES`.
+        """
+        from vitnas.config.draws import every
+
+        given = self.template.get("img_size", ModelConfig.model_fields["img_size"].default)
+        sizes: dict[tuple[int, int], None] = {}
+        for tree in every(lambda trial: draw_tree({"img_size": given}, trial)):
+            size = tree["img_size"]
+            sizes[(size, size) if isinstance(size, int) else (size[0], size[1])] = None
+            if len(sizes) > _MOST_SIZES:
+                rule = f"takes {_MOST_SIZES} values at most: the images are held at each of them"
+                raise ConfigError(rule, address="img_size", value=self.config.model["img_size"])
+        return tuple(sizes)
 
     @property
     def text(self) -> str:
@@ -116,7 +169,8 @@ class SearchSpace:
             try:
                 ModelConfig.model_validate(tree)
             except ValidationError as error:
-                if not isinstance(error.errors()[0].get("ctx", {}).get("error"), RuleError):
+                broken = error.errors()[0].get("ctx", {}).get("error")
+                if not (isinstance(broken, RuleError) and broken.address):
                     found = as_config_error(error, ModelConfig)
                     raise found.at(file=self.file, prefix="model") from None
 
@@ -131,7 +185,7 @@ class SearchSpace:
             except ValidationError as error:
                 problem = problem or as_config_error(error, ModelConfig)
             except Refused as error:
-                problem = problem or ConfigError(str(error))
+                problem = problem or error
             else:
                 return self._check_data(config)
         assert problem is not None
@@ -165,14 +219,17 @@ def shipped_spaces() -> dict[str, Path]:
 
 def find_space(path: str | Path) -> Path:
     """The file that `path` names: itself, or the shipped space of that name."""
-    if Path(path).suffix or Path(path).exists():
-        return Path(path)
     shipped = shipped_spaces()
-    if str(path) not in shipped:
-        raise ConfigError(
-            f"no such file, and no shipped space of that name: {', '.join(shipped)}", file=path
-        )
-    return shipped[str(path)]
+    is_there = exists(path)
+    if str(path) in shipped and not (is_there and Path(path).is_file()):
+        return shipped[str(path)]
+    if is_there or Path(path).suffix:
+        return Path(path)
+    raise ConfigError(
+        f"no such file, and no shipped space of that name: {', '.join(shipped)}",
+        file=path,
+        nearest=nearest_name(str(path), shipped),
+    )
 
 
 def _check_schedules(template: Any) -> None:
@@ -180,6 +237,8 @@ def _check_schedules(template: Any) -> None:
     offered = template.get("groups")
     if offered is None:
         return
+    if isinstance(offered, (IntRange, FloatRange)):
+        raise ConfigError("searched by choice alone", address="groups", nearest="choice")
     options = offered.options if isinstance(offered, Choice) else (offered,)
     stages = template.get("stages")
     for index, option in enumerate(options):
@@ -194,4 +253,5 @@ def _check_schedules(template: Any) -> None:
             raise ConfigError(rule, address=address, value=option)
         if isinstance(stages, list) and len(brackets) != len(stages):
             rule = f"{len(brackets)} brackets for {len(stages)} stages"
-            raise ConfigError(rule, address=address, value=option)
+            nearest = fit_schedule(brackets, len(stages))
+            raise ConfigError(rule, address=address, value=option, nearest=nearest)

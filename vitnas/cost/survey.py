@@ -61,7 +61,7 @@ def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Surv
     refused: Counter[str] = Counter()
     listed = count <= _LISTED
     if listed:
-        networks = {config.key: config for config in every_draw(space)}
+        networks = _by_key(space)
         count, error, seen = len(networks), 0.0, len(networks)
         configs = list(networks.values())
     else:
@@ -95,6 +95,19 @@ def _range(
     return min(everything), max(everything)
 
 
+def all_within(space: SearchSpace) -> frozenset[str] | None:
+    """Keys of every network within the limits; None when there are too many to list."""
+    if estimate_size(space)[0] > _LISTED:
+        return None
+    limits = space.config.limits
+    priced = ((key, closed_form(config)) for key, config in _by_key(space).items())
+    return frozenset(key for key, cost in priced if over_limits(cost, limits) is None)
+
+
+def _by_key(space: SearchSpace) -> dict[str, ModelConfig]:
+    return {config.key: config for config in every_draw(space)}
+
+
 def check_limits(space: SearchSpace, attempts: int = 500) -> None:
     """Raise unless a network within the limits is found; stops at the first.
 
@@ -122,8 +135,8 @@ def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigErro
             return ConfigError(
                 f"no network of {len(configs)} drawn meets it",
                 address=f"limits.{name}.{end}",
-                value=f"{limit:.1e}",
-                nearest=f"{reached:.3e}",
+                value=limit,
+                nearest=reached,
                 file=space.file,
             )
     rule = f"no network of {len(configs)} drawn meets all of them at once"

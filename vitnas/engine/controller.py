@@ -19,6 +19,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
+from vitnas.cost.survey import all_within
 from vitnas.engine.pruning import FrontRankPruner
 from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.study import RunStore
@@ -65,7 +66,8 @@ class Controller:
         listener: told of every change; for displays.
 
     Attributes:
-        exhausted: the space has shown nothing new for `MAX_FRUITLESS` draws in a row.
+        exhausted: every network of the space is known, or it has shown nothing new for
+            `MAX_FRUITLESS` draws in a row.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Controller:
         self.exhausted = False
         self.stopping = False
         self._listener = listener or (lambda event, trial: None)
+        self._all_keys: frozenset[str] | None = None
         self._in_flight: set[int] = set()
         self._retries: dict[int, int] = {}
         self._requeued: deque[int] = deque()
@@ -178,6 +181,8 @@ class Controller:
         """A new network within the limits, as a trial number; None when none is found."""
         repeats = 0
         for _ in range(MAX_FRUITLESS):
+            if repeats == REPEATS_BEFORE_RANDOM and self._nothing_left():
+                return None
             use_random = repeats >= REPEATS_BEFORE_RANDOM
             self.store.study.sampler = self._random if use_random else self._sampler
             outcome, number = self._draw_once()
@@ -185,6 +190,12 @@ class Controller:
                 return number
             repeats = repeats + 1 if outcome is Outcome.DUPLICATE else 0
         return None
+
+    def _nothing_left(self) -> bool:
+        """Whether every network of a small space is known already."""
+        if self._all_keys is None:
+            self._all_keys = all_within(self.space) or frozenset({"too many to list"})
+        return self._all_keys <= self._by_key.keys()
 
     def _draw_once(self) -> tuple[Outcome, int]:
         trial = self.store.ask()

@@ -43,7 +43,9 @@ class Display:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(file=self.stream), refresh_per_second=4)
+            self._live = Live(
+                console=Console(file=self.stream), refresh_per_second=4, transient=True
+            )
             self._live.start()
         return self
 

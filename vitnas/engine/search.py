@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitnas.config.files import write_text
+from vitnas.config.files import exists, write_text
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine import study
@@ -26,6 +26,8 @@ from vitnas.records import Run
 if TYPE_CHECKING:
     from vitnas.engine.worker import Worker
     from vitnas.training.data import Images
+
+    BySize = dict[tuple[int, int], Images]
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,15 @@ def run_search(
     """
     path = Path(out)
     _check_folder(path)
+    _check_contents(path)
     fixed = {"space": space.to_tree(), "seed": options.seed}
     if (path / study.FILE_NAME).exists():
         study.RunStore(path, fixed).close()  # refuse another space before reading any image
     options = _settle(options)
     images = _load_images(space)
-    path.mkdir(parents=True, exist_ok=True)
-    with _locked(path):
+    _connect(options)
+    _make_folder(path)
+    with _locked(path), study.writable(path):
         store = study.RunStore(path, fixed)
         try:
             _describe(store, space, options, images)
@@ -98,11 +102,41 @@ def run_search(
 
 def _check_folder(path: Path) -> None:
     """Refuse a folder that could not be written to, before anything is."""
-    if path.exists() and not path.is_dir():
-        raise RunError(f"{path}: is a file; --out names a folder")
-    there = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    try:
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path}: is a file; --out names a folder")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
+    there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
+
+
+def _check_contents(path: Path) -> None:
+    """Refuse a folder of something else, where a run's files would replace others."""
+    if not path.is_dir() or (path / study.FILE_NAME).exists():
+        return
+    strange = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
+    if strange:
+        raise RunError(
+            f"{path}: holds '{strange[0]}' and no {study.FILE_NAME}, so it is not a run; give a "
+            "new or an empty folder"
+        )
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
+
+
+def _connect(options: SearchOptions) -> None:
+    """Reach the cluster that was named before anything is written."""
+    if options.backend == "tune" and options.ray_address is not None:
+        from vitnas.engine.tune import connect
+
+        connect(options.ray_address, options.gpus_per_trial or 0.0)
 
 
 def _settle(options: SearchOptions) -> SearchOptions:
@@ -132,13 +166,13 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _load_images(space: SearchSpace) -> Images:
+def _load_images(space: SearchSpace) -> BySize:
     from vitnas.training.data import load_data
 
-    return load_data(space.config.data, space.config.model.get("img_size", 224))
+    return {size: load_data(space.config.data, size) for size in space.image_sizes()}
 
 
-def _worker(space: SearchSpace, options: SearchOptions, images: Images) -> Worker:
+def _worker(space: SearchSpace, options: SearchOptions, images: BySize) -> Worker:
     from vitnas.engine.worker import Worker
 
     # One thread a training on the CPU: a result must not depend on how many run beside it.
@@ -193,7 +227,7 @@ def _train(path: Path, controller: Controller, worker: Worker, options: SearchOp
 
 
 def _describe(
-    store: study.RunStore, space: SearchSpace, options: SearchOptions, images: Images
+    store: study.RunStore, space: SearchSpace, options: SearchOptions, images: BySize
 ) -> None:
     """Write down what this session is, in the study and beside it."""
     environment = store.attrs.get("environment", {"sessions": []})
@@ -217,8 +251,9 @@ def _describe(
     write_text(store.path / "space.yaml", space.text)
 
 
-def _data_facts(images: Images) -> dict[str, Any]:
-    return {
+def _data_facts(by_size: BySize) -> dict[str, Any]:
+    images = next(iter(by_size.values()))
+    facts = {
         "name": images.name,
         "num_classes": images.num_classes,
         "mean": [round(value, 6) for value in images.mean],
@@ -227,6 +262,9 @@ def _data_facts(images: Images) -> dict[str, Any]:
         "num_val_images": len(images.val),
         "num_test_images": len(images.test()) if images.has_test else 0,
     }
+    if len(by_size) > 1:  # each size has its own
+        del facts["mean"], facts["std"]
+    return facts
 
 
 def _device_name(options: SearchOptions) -> str:
@@ -237,14 +275,14 @@ def _device_name(options: SearchOptions) -> str:
     return "cuda" if options.gpus_per_trial else "cpu"
 
 
-def _score_front(store: study.RunStore, space: SearchSpace, images: Images, path: Path) -> None:
+def _score_front(store: study.RunStore, space: SearchSpace, by_size: BySize, path: Path) -> None:
     """Score the members of the final front once on the test split, and nobody else ever."""
     from vitnas.config.files import validate
     from vitnas.nn.model import build_model
     from vitnas.training.proxy import evaluate
     from vitnas.training.weights import load_weights
 
-    if not images.has_test:
+    if not next(iter(by_size.values())).has_test:
         return
     tested = store.attrs.get("test_top1", {})
     weights = FrontWeights(path)
@@ -252,9 +290,11 @@ def _score_front(store: study.RunStore, space: SearchSpace, images: Images, path
         content = weights.get(trial.number)
         if str(trial.number) in tested or content is None:
             continue
-        model = build_model(validate(ModelConfig, dict(trial.config)))
+        config = validate(ModelConfig, dict(trial.config))
+        model = build_model(config)
         load_weights(model, content)
-        top1 = evaluate(model, images.test(), space.config.proxy.eval_batch_size)
+        split = by_size[config.image_hw].test()
+        top1 = evaluate(model, split, space.config.proxy.eval_batch_size)
         store.describe_ended(trial.number, "test_top1", round(top1, 4))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FILE_NAME = "study.db"
 STUDY_NAME = "vitnas"
 FORMAT = 1
+_NOT_OURS = (LookupError, AssertionError, RuntimeError, ValueError, TypeError, AttributeError)
 DIRECTIONS: list[Literal["maximize", "minimize"]] = ["maximize", "minimize"]
 
 
@@ -64,7 +65,8 @@ class RunStore:
 
     def records(self) -> tuple[TrialRecord, ...]:
         """All candidates as stored."""
-        return tuple(as_record(trial) for trial in self.study.get_trials(deepcopy=False))
+        with _readable(self.path):
+            return tuple(as_record(trial) for trial in self._stored())
 
     def ask(self) -> optuna.Trial:
         return self.study.ask()
@@ -88,7 +90,7 @@ class RunStore:
 
     def settle(self) -> None:
         """End what a killed driver had described as ended but not yet told to Optuna."""
-        for trial in self.study.get_trials(deepcopy=False):
+        for trial in self._stored():
             result = trial.user_attrs.get("result")
             if result is not None and not trial.state.is_finished():
                 self._close_trial(trial.number, Outcome(result["outcome"]), result["values"])
@@ -112,6 +114,10 @@ class RunStore:
     def close(self) -> None:
         """Let go of the database file."""
         self.study._storage.remove_session()
+
+    def _stored(self) -> list[optuna.trial.FrozenTrial]:
+        with _readable(self.path):
+            return self.study.get_trials(deepcopy=False)
 
     def _refuse_other(self, fixed: Mapping[str, Any]) -> None:
         stored = self.attrs
@@ -210,6 +216,19 @@ def _storage(path: Path) -> optuna.storages.RDBStorage:
 
 
 @contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Turn what a full disk or a damaged database raises in the middle of a run into one line."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise RunError(f"{path / FILE_NAME}: cannot be written: {reason}") from error
+
+
+@contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Turn what a damaged database raises into one line."""
     from optuna.exceptions import OptunaError
@@ -217,7 +236,7 @@ def _readable(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (SQLAlchemyError, OptunaError, KeyError, AssertionError, RuntimeError) as error:
+    except (SQLAlchemyError, OptunaError, *_NOT_OURS) as error:
         raise RunError(
             f"{path / FILE_NAME}: cannot be read as a study ({type(error).__name__}); "
             "trials.csv and configs/ beside it still hold what was reported"

@@ -40,7 +40,14 @@ from ray.tune.search import Searcher  # noqa: E402
 _PATIENCE_S = 10.0
 
 
-class _JobSearcher(Searcher):  # type: ignore[misc]
+class _Unpickled:
+    """Tune pickles its parts for a restore that is never made; ours hold a study and a terminal."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
+class _JobSearcher(_Unpickled, Searcher):  # type: ignore[misc]
     """Asks the controller for the next job, never further ahead than there are workers."""
 
     def __init__(self, steering: Steering, workers: int) -> None:
@@ -68,7 +75,7 @@ class _JobSearcher(Searcher):  # type: ignore[misc]
         """Nothing: the study is the state."""
 
 
-class _ControllerScheduler(FIFOScheduler):  # type: ignore[misc]
+class _ControllerScheduler(_Unpickled, FIFOScheduler):  # type: ignore[misc]
     """Answers every result with the controller's decision."""
 
     def __init__(self, steering: Steering) -> None:
@@ -133,13 +140,19 @@ def run_tune(
 
     Raises:
         RunError: nobody answers at `address`, or the cluster has too few GPUs.
+        KeyboardInterrupt: Ctrl-C; what was in training is trained again by the next session.
     """
     cpus = worker.threads or 1
-    _connect(address, num_cpus=workers * cpus)
+    if address is None:
+        _start(num_cpus=workers * cpus)
+    else:
+        connect(address, gpus_per_trial)
     try:
         _check_gpus(gpus_per_trial)
         tuner = _tuner(steering, worker, workers, cpus, gpus_per_trial, scratch)
         tuner.fit()
+        if not steering.controller.done:
+            raise KeyboardInterrupt  # which Tune answers itself, by ending early
     finally:
         if address is None:
             ray.shutdown()
@@ -176,19 +189,34 @@ def _tuner(
     )
 
 
-def _connect(address: str | None, num_cpus: int) -> None:
+_SILENT = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+
+
+def _hush() -> None:
     for name in ("ray", "ray.tune", "ray.train", "ray.air"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    silent = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-    if address is None:
-        ray.init(num_cpus=num_cpus, include_dashboard=False, **silent)
-        return
+
+
+def _start(num_cpus: int) -> None:
+    _hush()
+    ray.init(num_cpus=num_cpus, include_dashboard=False, **_SILENT)
+
+
+def connect(address: str, gpus_per_trial: float) -> None:
+    """Join the cluster at `address`, unless this process has joined one already.
+
+    Raises:
+        RunError: nobody answers there, or the cluster has too few GPUs.
+    """
+    _hush()
     try:
-        _knock(address)
-        ray.init(address=address, **silent)
+        if not ray.is_initialized():
+            _knock(address)
+            ray.init(address=address, **_SILENT)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise RunError(f"--ray-address {address}: no Ray cluster answers: {reason}") from None
+    _check_gpus(gpus_per_trial)
 
 
 def _knock(address: str) -> None:

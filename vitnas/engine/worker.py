@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -44,14 +44,14 @@ class Worker:
 
     Attributes:
         proxy: the short training.
-        images: data, on any device; moved to `device` once.
+        images: data by (H, W) in pixels, on any device; moved to `device` once.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         threads: CPU threads of torch; None leaves them as they are.
         gpu_share: share of the device's memory that may be used, 0 to 1.
     """
 
     proxy: ProxyConfig
-    images: Images
+    images: Mapping[tuple[int, int], Images]
     device: str = "auto"
     threads: int | None = None
     gpu_share: float = 1.0
@@ -69,7 +69,8 @@ class Worker:
         device = resolve_device(self.device)
         if device.type == "cuda" and self.gpu_share < 1.0:
             torch.cuda.set_per_process_memory_fraction(self.gpu_share, device)
-        return replace(self, images=self.images.to(device), device=str(device))
+        images = {size: images.to(device) for size, images in self.images.items()}
+        return replace(self, images=images, device=str(device))
 
     def run(self, job: Job) -> Iterator[EpochMessage]:
         """Train `job` from the start. The caller stops it by asking for no more messages.
@@ -85,7 +86,8 @@ class Worker:
         device = device_name(self.device)
         epoch = 0
         try:
-            training = ProxyTraining(job.config, self.proxy, self.images, job.seed, self.device)
+            images = self.images[job.config.image_hw]
+            training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
             for result in training:
                 epoch = result.epoch
                 last = epoch == self.proxy.epochs

@@ -122,8 +122,11 @@ def _umask() -> int:
 
 
 def _check_free(folder: Path) -> None:
-    if folder.is_dir():
-        if any(folder.iterdir()):
-            raise RunError(f"{folder}: is not empty; give a new or an empty folder")
-    elif folder.exists() or folder.is_symlink():
-        raise RunError(f"{folder}: is a file; give a new or an empty folder")
+    try:
+        if folder.is_dir():
+            if any(folder.iterdir()):
+                raise RunError(f"{folder}: is not empty; give a new or an empty folder")
+        elif folder.exists() or folder.is_symlink():
+            raise RunError(f"{folder}: is a file; give a new or an empty folder")
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be used: {(error.strerror or '').lower()}") from None

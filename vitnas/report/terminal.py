@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from vitnas.records import Run
+from vitnas.records import Outcome, Run
 from vitnas.report.tables import FrontRow, front_rows
 from vitnas.report.text import count_text, percent_text
 
+_RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM)
 _HEADS = ("trial", "top-1 %", "test %", "FLOPs", "params", "network")
 
 
@@ -13,10 +14,22 @@ def front_text(run: Run) -> str:
     """The front, cheapest first, in aligned columns; says so when it is empty."""
     rows = front_rows(run)
     if not rows:
-        return "No trial has been trained to the end, so the front is empty."
+        return "No trial has been trained to the end, so the front is empty." + _failures(run)
     cells = [_HEADS, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADS) - 1)]
-    return "\n".join(_line(line, widths) for line in cells)
+    return "\n".join(_line(line, widths) for line in cells) + _failures(run)
+
+
+def _failures(run: Run) -> str:
+    """A line on the trainings that raised, with the first reason; nothing without any."""
+    failed = [trial for trial in run.trials if trial.outcome in _RAISED]
+    if not failed:
+        return ""
+    first, ended = failed[0], sum(trial.outcome.is_trial for trial in run.trials)
+    return (
+        f"\n{len(failed)} of {ended} trainings failed "
+        f"(all are in trials.csv); the first, trial {first.number}: {first.error}"
+    )
 
 
 def _cells(row: FrontRow) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The papers' models among timm's: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
 
-Imported and run by `import vitnas` as soon as timm itself is imported, in either order. A name that
-timm already has for a network of its own gets the prefix `vitnas_`; nothing of timm's is replaced.
+Imported and run by `import vitnas` as soon as timm itself is imported, in either order, and so has
+no import of timm at its top. A name that timm already has for a network of its own gets the prefix
+`vitnas_`; nothing of timm's is replaced.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-from timm.models import build_model_with_cfg, generate_default_cfgs, is_model, register_model
 
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
@@ -33,6 +32,8 @@ default_cfgs: dict[str, Any] = {}
 
 def register() -> None:
     """Register every model of the zoo with timm; a second call does nothing."""
+    from timm.models import is_model
+
     for name in zoo_names():
         if name not in timm_names:
             timm_names[name] = f"vitnas_{name}" if is_model(name) else name
@@ -40,6 +41,8 @@ def register() -> None:
 
 
 def _register(name: str, ours: str) -> None:
+    from timm.models import generate_default_cfgs, register_model
+
     default_cfgs.update(generate_default_cfgs({ours: _pretrained_cfg(zoo_config(name))}))
     create = _entrypoint(name, ours)
     create.__name__ = create.__qualname__ = ours
@@ -72,6 +75,8 @@ def _entrypoint(name: str, ours: str) -> Callable[..., nn.Module]:
         drop_rate: float = 0.0,
         **options: Any,
     ) -> nn.Module:
+        from timm.models import build_model_with_cfg
+
         if drop_rate:
             rule = "the papers' models have no dropout before the classifier"
             raise ConfigError(rule, address="drop_rate", value=drop_rate, nearest=0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from vitnas.config.files import dump_yaml, read_yaml, validate
 from vitnas.config.model import Frozen, ModelConfig
 from vitnas.config.notation import human
 from vitnas.cost.closed_form import closed_form
-from vitnas.errors import ConfigError, nearest_name
+from vitnas.errors import ConfigError, nearest_name, shorten
 
 FOLDER = Path(__file__).parent
 PAPERS = FOLDER / "papers.yaml"
@@ -82,10 +83,14 @@ def head_comment(name: str) -> str:
         f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs; {_printed(entry)}.",
     ]
     if entry.base:
-        changes = ", ".join(f"{address} {value}" for address, value in entry.changes.items())
+        changes = ", ".join(f"{path} {_shown(value)}" for path, value in entry.changes.items())
         lines.append(f"It is {entry.base} with {changes}.")
     lines += _wrapped(entry.why)
     return "".join(f"# {line}\n" for line in lines)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else shorten(value)
 
 
 def _printed(entry: Printed) -> str:
@@ -96,8 +101,6 @@ def _printed(entry: Printed) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    from textwrap import wrap
-
     return wrap(text[:1].upper() + text[1:] + ".", 96) if text else []
 
 

@@ -1,0 +1,161 @@
+"""What the benchmarks share: fresh processes, made-up trainings, a table, one JSON line at the end.
+
+A benchmark is `python benchmarks/NAME.py [--quick]`. It prints what it does and a table, and as its
+last line an object with `benchmark`, `quick`, `figures`, `targets` (bounds on figures, by name),
+`met` (whether all bounds hold) and `hardware`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # read when torch is imported
+    os.environ.setdefault(_name, "1")
+
+if TYPE_CHECKING:
+    from vitnas.config.model import ModelConfig
+    from vitnas.config.space import SearchSpace
+    from vitnas.engine.controller import Controller
+
+ROOT = Path(__file__).resolve().parents[1]
+Figures = Mapping[str, float | str | list[str]]
+Bound = Mapping[str, float]
+"""`{"min": x}`, `{"max": x}` or both; the bounds themselves are allowed."""
+
+
+def is_quick(description: str | None) -> bool:
+    """Read the command line: whether `--quick` was given."""
+    first = (description or "").strip().splitlines()[0]
+    parser = argparse.ArgumentParser(description=first)
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
+    return bool(parser.parse_args().quick)
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def median_seconds(call: Callable[[], object], repeats: int) -> float:
+    """Median wall time of `repeats` calls."""
+    return statistics.median(seconds_of(call) for _ in range(repeats))
+
+
+def fresh_process(
+    *arguments: str, expect: int = 0, cwd: Path = ROOT
+) -> tuple[float, subprocess.CompletedProcess[str]]:
+    """Run this Python on `arguments` in a new process; wall time and what it said.
+
+    Raises:
+        SystemExit: it ended with another code than `expect`; with what it said.
+    """
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode != expect:
+        sys.exit(f"{' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return seconds, done
+
+
+def draw_configs(space: SearchSpace, count: int, first_seed: int = 0) -> list[ModelConfig]:
+    """The first `count` random draws of `space` that are networks; each object new."""
+    from vitnas.config.drawing import Refused
+    from vitnas.config.draws import RandomTrial
+
+    configs: list[ModelConfig] = []
+    seed = first_seed
+    while len(configs) < count:
+        with contextlib.suppress(Refused):
+            configs.append(space.suggest(RandomTrial(seed)))
+        seed += 1
+    return configs
+
+
+def made_up_curve(config: ModelConfig, flops: int, epochs: int) -> list[float]:
+    """Top-1 after each epoch as a training on digits might give it; no training is done.
+
+    Rises with FLOPs and with attention late in the network, saturates over the epochs, scatters by
+    the network's key, and comes in steps of one of 287 scoring images.
+    """
+    draw = random.Random(config.key)
+    mixers = [stage.token_mixer for stage in config.stages]
+    final = 98.5 - 9.0 * (flops / 1e5) ** -0.5 + draw.gauss(0, 0.6)
+    final += 0.4 * (mixers[-1] == "mhsa") + 0.4 * (mixers[0] == "dwconv")
+    final, rate = min(max(final, 15.0), 99.6), draw.uniform(0.35, 0.6)
+    curve = (final - (final - 10.0) * math.exp(-rate * epoch) for epoch in range(1, epochs + 1))
+    return [round(top1 * 2.87) / 2.87 for top1 in curve]
+
+
+def train_made_up(controller: Controller, diverging: float = 0.0) -> None:
+    """Drive `controller` to its end with made-up trainings; a share of them diverges."""
+    from vitnas.engine.controller import Decision
+    from vitnas.records import Outcome
+
+    while (job := controller.next()) is not None:
+        flops = controller.trials[job.number].flops
+        curve = made_up_curve(job.config, flops, controller.epochs)
+        seconds = 0.2 + flops / 4e5
+        if random.Random(job.seed).random() < diverging:
+            error = "Diverged: loss in epoch 1 is nan"
+            controller.fail(job.number, Outcome.DIVERGED, error, seconds=seconds, device="cpu")
+            continue
+        for epoch, top1 in enumerate(curve, start=1):
+            if controller.report(job.number, epoch, top1) is Decision.STOP:
+                break
+        controller.finish(job.number, seconds=seconds * epoch / len(curve), device="cpu")
+
+
+def show(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: the first column to the left, numbers to the right."""
+    lines = [tuple(head), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        print("  ".join(cells).rstrip(), flush=True)
+
+
+def conclude(name: str, quick: bool, figures: Figures, targets: Mapping[str, Bound]) -> None:
+    """Print every target with its figure, and the JSON object."""
+    from vitnas.engine.environment import hardware
+
+    print()
+    met = True
+    for figure, bound in targets.items():
+        value = figures[figure]
+        assert isinstance(value, (int, float))
+        within = bound.get("min", -math.inf) <= value <= bound.get("max", math.inf)
+        met = met and within
+        wanted = " and ".join(f"{side} {limit:g}" for side, limit in bound.items())
+        print(f"{'met' if within else 'MISSED'}: {figure} {value:g}, target {wanted}")
+    facts = {**hardware(), "load": round(os.getloadavg()[0], 2)}
+    result = {
+        "benchmark": name,
+        "quick": quick,
+        "figures": figures,
+        "targets": targets,
+        "met": met,
+        "hardware": facts,
+    }
+    print(json.dumps(result), flush=True)
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    """`value` with so many significant digits."""
+    return float(f"{value:.{digits}g}")

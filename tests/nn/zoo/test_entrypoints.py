@@ -1,0 +1,111 @@
+"""The papers' models among timm's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+import timm
+import torch
+
+import vitnas  # noqa: F401
+from vitnas.errors import ConfigError
+from vitnas.nn.zoo import zoo_config, zoo_names
+from vitnas.nn.zoo.entrypoints import register, timm_names
+
+
+@pytest.mark.parametrize(
+    "first", ["vitnas", "timm", "vitnas.nn.model", "vitnas.nn.zoo.entrypoints"]
+)
+def test_either_order_of_imports(first: str) -> None:
+    code = (
+        f"import warnings; warnings.simplefilter('error', UserWarning); import {first}\n"
+        "import vitnas, timm\n"
+        "print(timm.is_model('sret_t'), timm.is_model('vitnas_caformer_s18'))\n"
+        "print(timm.models.__spec__.loader is timm.models.__loader__)\n"
+        "print(timm.model_entrypoint('caformer_s18').__module__)\n"
+        "print(timm.create_model('sret_t', num_classes=10).__class__.__module__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = ["timm.models.metaformer", "vitnas.nn.model"]
+    assert done.stdout.split() == ["True", "True", "True", *modules]
+
+
+def test_only_names_that_timm_has_get_a_prefix() -> None:
+    assert list(timm_names) == zoo_names()
+    prefixed = {name for name, public in timm_names.items() if public != name}
+    assert prefixed == {"caformer_s18", "convformer_s18", "caformer_b36"}
+    assert all(timm_names[name] == f"vitnas_{name}" for name in prefixed)
+    assert set(timm.list_models("*deepvit*")) == {n for n in zoo_names() if "deepvit" in n}
+    assert set(timm.list_models(module="entrypoints")) == set(timm_names.values())
+
+
+def test_registering_twice_changes_nothing() -> None:
+    before = timm.list_models()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register()
+    assert timm.list_models() == before
+
+
+@pytest.mark.parametrize("name", zoo_names())
+def test_timm_builds_it_and_knows_its_input(name: str) -> None:
+    config = zoo_config(name)
+    with torch.device("meta"):
+        model = timm.create_model(timm_names[name])
+    assert model.config == config
+    cfg = model.pretrained_cfg
+    assert cfg["input_size"] == (3, *config.image_hw)
+    assert cfg["interpolation"] == "bicubic"
+    modules = dict(model.named_modules())
+    assert modules[cfg["first_conv"]].in_channels == 3
+    assert modules[cfg["classifier"]].out_features == 1000
+
+
+def test_options() -> None:
+    model = timm.create_model("sret_t", num_classes=10, img_size=384, drop_rate=0.0, depth=None)
+    assert model(torch.randn(1, 3, 384, 384)).shape == (1, 10)
+    model = timm.create_model(
+        "deepvit_16b",
+        in_chans=1,
+        img_size=(32, 64),
+        drop_path_rate=0.1,
+        global_pool="avg",
+        reattention_blocks=3,
+    ).eval()
+    assert model(torch.randn(1, 1, 32, 64)).shape == (1, 1000)
+    assert (model.config.drop_path_rate, model.config.global_pool) == (0.1, "avg")
+    assert model.config.reattention_plan == (3,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_clases": 10}, r"num_clases.*nearest: num_classes"),
+        ({"drop_path": 0.1}, r"drop_path.*nearest: drop_path_rate"),
+        ({"features_only": True}, "features_only.*unknown key"),
+        ({"drop_rate": 0.1}, "no dropout before the classifier"),
+        ({"global_pool": "token"}, "class_token"),
+    ],
+)
+def test_no_option_is_swallowed(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        timm.create_model("sret_t", **options)
+
+
+def test_a_saved_state_comes_back_through_timm(tmp_path) -> None:
+    torch.manual_seed(0)
+    options = {"num_classes": 5, "img_size": 32, "groups": "[8,2][4,1][1,1]"}
+    model = timm.create_model("sret_t", **options).eval()
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    again = timm.create_model("sret_t", checkpoint_path=tmp_path / "weights.pt", **options).eval()
+    images = torch.randn(1, 3, 32, 32)
+    assert torch.equal(again(images), model(images))
+    source = {"file": str(tmp_path / "weights.pt"), "num_classes": 5}
+    fewer = timm.create_model(
+        "sret_t", pretrained=True, pretrained_cfg_overlay=source, **{**options, "num_classes": 3}
+    )
+    assert fewer(images).shape == (1, 3)
+    assert torch.equal(fewer.state_dict()["pos_embed"], model.state_dict()["pos_embed"])

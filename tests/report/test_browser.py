@@ -1,0 +1,130 @@
+"""The report of a real run in a real browser: plots are drawn, nothing complains or goes out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.engine.conftest import make_space
+from vitnas.engine.search import SearchOptions, run_search
+from vitnas.report import write_report
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--window-size=1200,2400",
+    "--virtual-time-budget=20000",
+)
+PLOTS = ("front_plot", "curves_plot", "volume_plot")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on PATH"),
+]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a browser made of a page.
+
+    Attributes:
+        dom: the page after its scripts have run, without the scripts' own text.
+        console: what was written to the console, errors that nobody caught included.
+        requests: addresses that the page asked the network for; the browser's own are left out.
+        picture: a screenshot.
+    """
+
+    dom: str
+    console: list[str]
+    requests: list[str]
+    picture: Path
+
+
+def visit(page: Path, scratch: Path) -> Visit:
+    """Open `page` twice in a browser without any history: for its DOM, and for a picture."""
+    picture, log = scratch / "picture.png", scratch / "net.json"
+    shown, logged = _browse(page, scratch / "first", "--dump-dom", f"--log-net-log={log}")
+    _browse(page, scratch / "second", f"--screenshot={picture}")
+    console = [line for line in logged.splitlines() if ":CONSOLE:" in line]
+    dom = re.sub(r"(?s)<script.*?</script>", "", shown)
+    return Visit(dom, console, _requests(log.read_text(errors="replace")), picture)
+
+
+def _browse(page: Path, profile: Path, *options: str) -> tuple[str, str]:
+    assert CHROMIUM is not None
+    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *options, page.resolve().as_uri()]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    return done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+
+def _requests(log: str) -> list[str]:
+    """Addresses in the browser's network log that a page opened from a file has asked for."""
+    asked = [line for line in log.splitlines() if '"network_isolation_key":"file:' in line]
+    found = [re.search(r'"url":"((?!file:|data:|blob:)[^"]*)"', line) for line in asked]
+    return [match.group(1) for match in found if match]
+
+
+def _between(dom: str, plot: str) -> str:
+    """The DOM from the element of `plot` to the end of its figure."""
+    return dom.partition(f'id="{plot}"')[2].partition("</figure>")[0]
+
+
+@pytest.fixture(scope="module")
+def visited(tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    folder = tmp_path_factory.mktemp("browser")
+    options = SearchOptions(trials=3, gpus_per_trial=0.0, seed=1, backend="serial")
+    run = run_search(make_space(), folder / "run", options)
+    write_report(run)
+    return visit(folder / "run" / "report.html", folder)
+
+
+def test_the_plots_are_drawn(visited: Visit) -> None:
+    for plot in PLOTS:
+        drawn = _between(visited.dom, plot)
+        assert '<svg class="main-svg"' in drawn, plot
+        assert "<img" not in drawn, plot
+        assert 'class="trace' in drawn, plot
+    assert _between(visited.dom, "front_plot").count('class="point"') == 3
+
+
+def test_the_console_stays_empty(visited: Visit) -> None:
+    assert visited.console == []
+
+
+def test_nothing_is_requested_from_outside(visited: Visit) -> None:
+    assert visited.requests == []
+
+
+def test_there_is_something_to_see(visited: Visit) -> None:
+    with Image.open(visited.picture) as picture:
+        assert picture.size == (1200, 2400)
+        colours = picture.convert("RGB").getcolors(maxcolors=1 << 24)
+    assert colours is not None
+    assert len(colours) > 100
+    assert max(count for count, _ in colours) < 0.95 * 1200 * 2400
+
+
+def test_a_faulty_page_is_found_out(tmp_path: Path) -> None:
+    """The checks above can fail: an image from outside, an uncaught error, no plot."""
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<img src="http://example.invalid/x.png"><script>throw new Error("oops")</script>'
+    )
+    found = visit(page, tmp_path)
+    assert set(found.requests) == {"http://example.invalid/x.png"}
+    assert any("oops" in line for line in found.console)
+    assert "main-svg" not in found.dom

@@ -1,0 +1,159 @@
+"""Searches that are killed, interrupted, or started twice: real processes, real Ray."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.engine.conftest import TREE
+from vitnas.engine.study import read_run
+from vitnas.records import Outcome
+
+pytestmark = pytest.mark.slow
+_PATIENCE_S = 120.0
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """A search of eight trials by two workers of Ray into `tmp_path/run`."""
+    tree = TREE | {"proxy": {"epochs": 4, "batch_size": 32}}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    return [
+        *(sys.executable, "-m", "vitnas", "search", str(tmp_path / "tiny.yaml")),
+        *("--trials", "8", "--workers", "2", "--gpus-per-trial", "0", "--no-prune"),
+        *("--out", str(tmp_path / "run")),
+    ]
+
+
+def start(command: list[str], lines: int) -> subprocess.Popen[str]:
+    """The command as a process of its own group, when it has said so many lines."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert process.stdout is not None
+    for _ in range(lines):
+        assert process.stdout.readline()
+    return process
+
+
+def assert_whole(run: Path) -> None:
+    """Eight trainings, each of another network, none lost, none left open."""
+    trials = read_run(run).trials
+    ended = [trial for trial in trials if trial.outcome.is_trial]
+    assert [trial.outcome for trial in ended] == [Outcome.COMPLETE] * 8
+    assert len({trial.key for trial in ended}) == 8
+    assert not [trial for trial in trials if trial.outcome is Outcome.RUNNING]
+    assert not (run / ".tune").exists()
+
+
+def ray_of(pid: int) -> list[str]:
+    """Ray's processes of the session that the driver `pid` started."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if f"_{pid}/" in line and "ray" in line]
+
+
+def wait_until(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + _PATIENCE_S
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.5)
+    return True
+
+
+@pytest.mark.parametrize("lines", [1, 4])
+def test_kill_9_loses_nothing_and_repeats_nothing(
+    command: list[str], tmp_path: Path, lines: int
+) -> None:
+    process = start(command, lines)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=_PATIENCE_S)
+    before = read_run(tmp_path / "run").complete
+    assert len(before) >= lines
+    assert wait_until(lambda: not ray_of(process.pid)), "orphans of Ray"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_whole(tmp_path / "run")
+    after = {trial.number: trial for trial in read_run(tmp_path / "run").complete}
+    assert all(after[trial.number].curve == trial.curve for trial in before)
+
+
+@pytest.mark.parametrize("backend", ["tune", "serial"])
+def test_ctrl_c_leaves_a_report_and_a_run_to_go_on_with(
+    command: list[str], tmp_path: Path, backend: str
+) -> None:
+    command += ["--backend", backend]
+    process = start(command, 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 130
+    assert said == "vitnas: interrupted; the same command goes on where it stopped\n"
+    for name in ("trials.csv", "front.csv", "front.png", "report.md", "report.html"):
+        assert (tmp_path / "run" / name).is_file()
+    assert wait_until(lambda: not ray_of(process.pid)), "orphans of Ray"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_whole(tmp_path / "run")
+
+
+def test_ctrl_c_before_anything_is_written(command: list[str], tmp_path: Path) -> None:
+    process = start(command, 0)
+    time.sleep(1.0)  # somewhere in its imports
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode in (130, -signal.SIGINT)
+    assert not (tmp_path / "run").exists()
+    assert process.returncode != 130 or said.count("\n") == 1
+
+
+def test_a_second_driver_is_refused_and_the_first_is_not_disturbed(
+    command: list[str], tmp_path: Path
+) -> None:
+    first = start(command, 1)
+    second = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    assert (second.returncode, second.stdout) == (2, "")
+    assert second.stderr.endswith("run: another search is writing to this run\n")
+    assert second.stderr.count("\n") == 1
+    _, said = first.communicate(timeout=_PATIENCE_S)
+    assert (first.returncode, said) == (0, "")
+    assert_whole(tmp_path / "run")
+
+
+def in_a_terminal(*arguments: str) -> tuple[int, str]:
+    """Exit code and everything that `vitnas` writes to a terminal of 100 columns."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ |= {"COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+        os.execv(sys.executable, [sys.executable, "-m", "vitnas", *arguments])
+    written = b""
+    try:
+        while part := os.read(terminal, 1 << 16):
+            written += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), written.decode()
+
+
+def test_the_default_back_end_on_a_terminal(command: list[str]) -> None:
+    """The live panel holds the terminal, which Ray once tried to pickle with the search."""
+    code, written = in_a_terminal(*command[3:], "--trials", "2")
+    assert code == 0, written
+    assert "2/2 trials" in written
+    assert "Traceback" not in written
+    last = written.rsplit("\x1b[?25h", 1)[-1]
+    assert "top-1 %" in last
+    assert "report.html" in last

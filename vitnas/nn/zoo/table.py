@@ -1,0 +1,72 @@
+"""What the papers print beside what the networks have: `vitnas zoo` and docs/published.md."""
+
+from __future__ import annotations
+
+from vitnas.config.notation import human
+from vitnas.cost.closed_form import closed_form
+from vitnas.nn.zoo.names import printed, zoo_config
+
+_HEAD = """\
+# The papers' models: printed and built
+
+Made by `vitnas zoo --table`; do not edit. Parameters in millions, FLOPs in G multiply-adds of one
+image as fvcore counts them, norms included. *Printed*: the paper's own digits (SKA's Table 2 prints
+twice the multiply-adds; halved here), a dash where it gives none. *Built*: counted from the model
+file by closed form, which the tests hold equal to fvcore on built networks. A printed figure that
+is off by more than one in its last digit is **bold**, and its row says why.
+
+`vitnas zoo NAME` prints a model's file, `vitnas.nn.zoo.zoo_config(NAME)` is its configuration, and
+after `import vitnas` timm builds it: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
+Names that timm has itself get a prefix there: `vitnas_caformer_s18`.
+
+| name | source | params printed | built | FLOPs printed | built | why they differ |
+|---|---|--:|--:|--:|--:|---|
+"""
+_FOOT = """
+Not here: SReT-ExT (4.0 M, 0.7 G) cannot be rebuilt, as neither paper nor code gives its widths.
+"""
+
+
+def agrees(figure: str | None, built: float) -> bool:
+    """Whether a printed figure is at most one in its own last digit away; True if there is none."""
+    if figure is None:
+        return True
+    decimals = len(figure.partition(".")[2])
+    return abs(float(figure) - built) <= 1.0001 * 0.1**decimals
+
+
+def published_page() -> str:
+    """docs/published.md."""
+    return _HEAD + "".join(map(_row, printed())) + _FOOT
+
+
+def zoo_list() -> str:
+    """One line a model: name, parameters, FLOPs, source."""
+    width = max(map(len, printed()))
+    lines = [f"{'name':<{width}}  {'params':>7}  {'FLOPs':>7}  source"]
+    for name, entry in printed().items():
+        cost = closed_form(zoo_config(name))
+        sizes = f"{human(cost.num_params):>7}  {human(cost.flops):>7}"
+        lines.append(f"{name:<{width}}  {sizes}  {entry.source}")
+    return "\n".join(lines)
+
+
+def _row(name: str) -> str:
+    entry, cost = printed()[name], closed_form(zoo_config(name))
+    params, flops = cost.num_params / 1e6, cost.flops / 1e9
+    cells = [
+        f"`{name}`",
+        entry.source.replace("*", "\\*"),
+        _printed(entry.params, params),
+        f"{params:.3f}",
+        _printed(entry.flops, flops),
+        f"{flops:.3f}",
+        entry.why.replace("*", "\\*"),
+    ]
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def _printed(figure: str | None, built: float) -> str:
+    if figure is None:
+        return "–"
+    return figure if agrees(figure, built) else f"**{figure}**"
