@@ -16,6 +16,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -71,6 +72,12 @@ def fresh_process(
     if done.returncode != expect:
         sys.exit(f"{' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return seconds, done
+
+
+def folder_in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder that waits for no disk; on the disk where there is no /dev/shm."""
+    memory = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
 
 
 def draw_configs(space: SearchSpace, count: int, first_seed: int = 0) -> list[ModelConfig]:

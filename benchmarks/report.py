@@ -14,7 +14,16 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from common import Figures, conclude, fresh_process, is_quick, seconds_of, show, train_made_up
+from common import (
+    Figures,
+    conclude,
+    folder_in_memory,
+    fresh_process,
+    is_quick,
+    seconds_of,
+    show,
+    train_made_up,
+)
 
 from vitnas.config.space import load_space
 from vitnas.engine.controller import Controller
@@ -57,10 +66,9 @@ def write_study(folder: Path, trials: int) -> None:
 def main() -> None:
     quick = is_quick(__doc__)
     trials, repeats = (40, 1) if quick else (1000, 5)
-    memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "run"
-        with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as fast:
+        with folder_in_memory() as fast:
             building = seconds_of(lambda: write_study(Path(fast), trials))
             shutil.copytree(fast, folder)
         arguments = ("-m", "vitnas", "report", str(folder))

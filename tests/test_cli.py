@@ -285,6 +285,12 @@ def test_a_mistake_on_the_command_line_is_one_line(
     assert re.search(expected, line), line
 
 
+def test_a_share_that_leaves_no_image(capsys: pytest.CaptureFixture[str]) -> None:
+    file = space_file({"/proxy": {"train_fraction": 1.0e-9}})
+    line = complaint(capsys, "search", file, *SERIAL, "--out", "run")
+    assert re.match(r"s\.yaml: proxy\.train_fraction = 1e-09: leaves less than two of 1\d+", line)
+
+
 def test_a_folder_without_permission(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,6 +347,12 @@ def test_what_may_be_searched(kind: str, capsys: pytest.CaptureFixture[str]) -> 
     out, _ = vitnas_says(capsys, "space", space_file(VARIED[kind]), "--json", code=0)
     expected = {"whole stages": 1, "broad as a whole": 3, "tied stages": 5}.get(kind, 2)
     assert json.loads(out)["num_networks"] == expected
+
+
+def test_a_very_long_range_is_surveyed(capsys: pytest.CaptureFixture[str]) -> None:
+    file = space_file({"stages": [CONV | {"embed_dim": {"int": [1, 1_000_000]}}]})
+    out, _ = vitnas_says(capsys, "space", file, "--json", code=0)
+    assert json.loads(out)["num_networks"] == 1_000_000
 
 
 def test_a_float_axis_cannot_be_counted(capsys: pytest.CaptureFixture[str]) -> None:

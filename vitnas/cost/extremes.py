@@ -8,7 +8,7 @@ the limits, so the ends found are attained; that there is nothing beyond them is
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from vitnas.config.drawing import Refused
@@ -22,6 +22,7 @@ Wheels = list[tuple[int, int]]
 """Answers of a draw; see `PositionTrial`."""
 _STARTS = 3
 _ATTEMPTS = 300
+_WIDEST = 100
 
 
 def extremes(space: SearchSpace, quantity: Quantity) -> tuple[int, int] | None:
@@ -89,6 +90,14 @@ def _neighbours(wheels: Wheels) -> Iterator[list[int]]:
     """All draws that differ in one answer."""
     positions = [position for position, _ in wheels]
     for index, (position, count) in enumerate(wheels):
-        for other in range(count):
-            if other != position:
-                yield [*positions[:index], other, *positions[index + 1 :]]
+        for other in _others(position, count):
+            yield [*positions[:index], other, *positions[index + 1 :]]
+
+
+def _others(position: int, count: int) -> Iterable[int]:
+    """The other answers; of very many, those at distances that double, the farthest first."""
+    if count <= _WIDEST:
+        return (other for other in range(count) if other != position)
+    steps = [1 << bit for bit in reversed(range(count.bit_length()))]
+    near = (position + side * step for step in steps for side in (-1, 1))
+    return (other for other in near if 0 <= other < count)

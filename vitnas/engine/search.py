@@ -20,7 +20,7 @@ from vitnas.engine.pruning import FrontRankPruner, default_rungs
 from vitnas.engine.samplers import SamplerName
 from vitnas.engine.steering import Steering
 from vitnas.engine.weights import FrontWeights
-from vitnas.errors import DeviceError, RunError
+from vitnas.errors import ConfigError, DeviceError, RunError
 from vitnas.records import Run
 
 if TYPE_CHECKING:
@@ -169,7 +169,12 @@ def _cores() -> int:
 def _load_images(space: SearchSpace) -> BySize:
     from vitnas.training.data import load_data
 
-    return {size: load_data(space.config.data, size) for size in space.image_sizes()}
+    by_size = {size: load_data(space.config.data, size) for size in space.image_sizes()}
+    images, fraction = next(iter(by_size.values())), space.config.proxy.train_fraction
+    if len(images.train.subset(fraction, images.split_seed)) < 2:
+        rule = f"leaves less than two of {len(images.train)} training images"
+        raise ConfigError(rule, address="proxy.train_fraction", value=fraction, file=space.file)
+    return by_size
 
 
 def _worker(space: SearchSpace, options: SearchOptions, images: BySize) -> Worker:
