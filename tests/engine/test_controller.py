@@ -58,6 +58,22 @@ def test_a_small_space_ends_when_it_is_exhausted(controller_of: Make) -> None:
     assert controller.num_ended == 2
 
 
+def test_a_worker_lost_after_the_space_is_exhausted_is_made_good(controller_of: Make) -> None:
+    model = dict(make_space().config.model)
+    model["stages"] = [{"token_mixer": "mhsa", "embed_dim": {"choice": [32, 64]}}]
+    model["groups"] = "[1]"
+    controller = controller_of(make_space(model=model), num_trials=9)
+    lost, other = controller.next(), controller.next()
+    assert lost is not None
+    assert other is not None
+    assert controller.next() is None
+    train(controller, other)
+    controller.interrupt(lost.number, "node died")
+    assert not controller.done
+    finish_all(controller)
+    assert controller.num_ended == 2
+
+
 def test_what_is_over_the_limits_costs_nothing(controller_of: Make, tmp_path: Path) -> None:
     space = make_space(limits={"flops": {"max": 4.0e5}})
     finish_all(controller_of(space, num_trials=10))

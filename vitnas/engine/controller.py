@@ -85,7 +85,6 @@ class Controller:
         self.store, self.space, self.pruner = store, space, pruner
         self.num_trials, self.epochs, self.seed = num_trials, epochs, seed
         self.exhausted = False
-        self.stopping = False
         self._listener = listener or (lambda event, trial: None)
         self._all_keys: frozenset[str] | None = None
         self._in_flight: set[int] = set()
@@ -173,7 +172,7 @@ class Controller:
             self._requeued.append(number)
 
     def _may_start(self) -> bool:
-        if self.exhausted or self.stopping:
+        if self.exhausted and not self._requeued:
             return False
         return self.num_ended + len(self._in_flight) < self.num_trials
 
