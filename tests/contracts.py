@@ -90,6 +90,7 @@ class MixerContract:
             "g": stage.groups[passed],
             "c": int(place.config.class_token),
             "r": int(place.reattention),
+            "q": int(stage.q_proj),
             "M": int(stage.expansion * stage.embed_dim),
             "k": stage.kernel,
             "S": stage.hidden_tokens,

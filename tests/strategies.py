@@ -31,11 +31,27 @@ def random_config(seed: int) -> ModelConfig:
         "qkv_bias": rng.random() < 0.5,
         "proj_bias": rng.random() < 0.5,
         "pos_embed": rng.choice(["learned", "none"]),
-        "head": {"kind": rng.choice(["linear", "mlp"])},
+        "head": {
+            "kind": rng.choice(["linear", "mlp"]),
+            "norm_eps": rng.choice([1e-6, 1e-5]),
+            "mlp_norm_eps": rng.choice([1e-6, 1e-5]),
+        },
+        "norm_eps": rng.choice([1e-6, 1e-5]),
         "drop_path_rate": rng.choice([0.0, 0.1]),
+        "drop_rate": rng.choice([0.0, 0.1]),
+        "pos_drop_rate": rng.choice([0.0, 0.1]),
+        "proj_drop_rate": rng.choice([0.0, 0.1]),
+        "attn_drop_rate": rng.choice([0.0, 0.1]),
+        "branch_scale": rng.choice([1.0, 1.0, 2.0]),
+        "temperature": {
+            "kind": rng.choice(["none", "linear", "learnable"]),
+            "last": rng.choice([0.5, 0.7]),
+        },
     }
+    _add_stem_widths(rng, tree)
     _add_reattention(rng, tree)
-    _add_broad(rng, tree)
+    if tree["reattention"]["source"] == "own":
+        _add_broad(rng, tree)
     return validate(ModelConfig, tree)
 
 
@@ -54,7 +70,7 @@ def _flat_network(rng: random.Random) -> dict[str, Any]:
     tokens = grid[0] * grid[1] + class_token
     tree: dict[str, Any] = {
         "img_size": (grid[0] * stride, grid[1] * stride),
-        "stem": {"kind": rng.choice(["patch", "conv", "metaformer", "deepvit"]), "stride": stride},
+        "stem": {"kind": rng.choice(STEMS), "stride": stride},
         "class_token": class_token,
         "stages": [_stage(rng, rng.choice(mixers), tokens)],
     }
@@ -65,7 +81,7 @@ def _flat_network(rng: random.Random) -> dict[str, Any]:
 
 def _hierarchy(rng: random.Random) -> dict[str, Any]:
     count, stride = rng.choice([2, 3]), rng.choice([1, 2, 4])
-    kinds = ["patch", "conv"] if stride == 1 else ["patch", "conv", "metaformer", "deepvit"]
+    kinds = STEMS[:2] if stride == 1 else STEMS
     last = (rng.choice([1, 2]), rng.choice([1, 2]))
     scale = stride << (count - 1)
     return {
@@ -86,7 +102,7 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
         groups = [rng.choice(rules.divisors(tokens)) for _ in range(passes)]
     stage: dict[str, Any] = {
         "token_mixer": mixer,
-        "depth": rng.choice([1, 2]),
+        "depth": rng.choice([1, 2, 2, 3]),
         "embed_dim": width,
         "groups": groups,
         "mlp_ratio": rng.choice([0.0, 1.0, 2.5]),
@@ -97,6 +113,7 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
         stage |= {"num_heads": rng.choice([1, 2, 4]), "qk_scale": rng.random() < 0.7}
     if mixer in ("ska", "cska"):
         stage["key_init"] = rng.choice(["trunc_normal", "randn"])
+        stage["q_proj"] = rng.random() < 0.7
     if mixer == "dwconv":
         stage |= {"expansion": rng.choice([1.0, 2.0, 2.6]), "kernel_size": rng.choice([3, 7])}
     if mixer == "mlp":
@@ -107,11 +124,24 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
 def _add_reattention(rng: random.Random, tree: dict[str, Any]) -> None:
     stages = [(s["token_mixer"], s["depth"], s["groups"]) for s in tree["stages"]]
     limit = rules.reattention_limit(stages)
-    tree["reattention_blocks"] = rng.randint(0, limit)
+    tree["reattention_blocks"] = max(rng.randint(0, limit), rng.randint(0, limit))
     tree["reattention"] = {
         "norm": rng.choice(["batch", "layer", "none"]),
         "bias": rng.random() < 0.5,
+        "scale": rng.choice([1.0, 0.5]),
+        "source": "own",
     }
+    last = next((s for s in reversed(tree["stages"]) if s["token_mixer"] == "mhsa"), None)
+    if last and last["depth"] > 1 and last["groups"] == [1] and rng.random() < 0.5:
+        tree["reattention_blocks"] = rng.randint(1, last["depth"] - 1)
+        tree["reattention"]["source"] = "shared"
+
+
+def _add_stem_widths(rng: random.Random, tree: dict[str, Any]) -> None:
+    stem = tree["stem"]
+    count = max(1, stem["stride"].bit_length() - 1) - 1
+    if stem["kind"] == "conv" and rng.random() < 0.5:
+        stem["widths"] = [rng.choice([4, 6]) for _ in range(count)]
 
 
 def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:

@@ -63,6 +63,10 @@ def test_two_spellings_of_one_network_share_their_key() -> None:
         build(MHSA, CONV, img_size=[32, 32], permute="never", broad={"pool": "layers"}),
         build(MHSA, CONV, reattention={"norm": "none"}, global_pool="avg"),
         build({**MHSA, "residual": "plain"}, CONV, stem={"kind": "conv", "stride": 2, "width": 9}),
+        build(MHSA, CONV, stem={"kind": "conv", "stride": 2, "widths": []}),
+        build({**MHSA, "q_proj": False}, CONV, temperature={"last": 0.3}),
+        build(MHSA, CONV, temperature={"kind": "linear"}),  # of one attention block
+        build(MHSA, CONV, reattention={"source": "shared", "scale": 2.0}),
     ]
     assert {config.key for config in same} == {base.key}
 
@@ -76,8 +80,36 @@ def test_what_matters_changes_the_key() -> None:
         build(MHSA, CONV, groups="[1,1][1]"),
         build(MHSA, CONV, reattention_blocks=1),
         build(MHSA, CONV, broad={"gamma": 0.5}),
+        build(MHSA, CONV, branch_scale=2.0),
+        build(MHSA, CONV, temperature={"kind": "learnable"}),
+        build(MHSA, CONV, attn_drop_rate=0.1),
     ]
     assert len({config.key for config in [base, *other]}) == len(other) + 1
+
+
+def test_keys_of_old_runs_stay() -> None:
+    """A field with a default may be added; the key of a network that does not use it stays."""
+    assert build(MHSA, CONV).key == "28ace5c0f8cd"
+
+
+def test_stem_widths_are_those_before_the_last() -> None:
+    plain, own = ({"kind": "conv", "stride": 8, **widths} for widths in ({}, {"widths": [9, 12]}))
+    assert build(MHSA, stem=plain).stem.conv_widths(64) == (32, 64, 64)
+    assert build(MHSA, stem=own).stem.conv_widths(64) == (9, 12, 64)
+    assert build(MHSA, stem={**plain, "widths": [32, 64]}).key == build(MHSA, stem=plain).key
+
+
+def test_shared_maps_come_from_a_block_of_the_same_stage() -> None:
+    deep, shared = {**MHSA, "depth": 4}, {"source": "shared"}
+    config = build(deep, deep, reattention_blocks=3, reattention=shared)
+    assert config.map_source == 4
+    assert build(deep, deep, reattention_blocks=3).map_source is None
+    assert complaint(deep, deep, reattention_blocks=4, reattention=shared).startswith(
+        "reattention_blocks = 4: shared maps come from an mhsa block of the same stage: at most 3"
+    )
+    fields = {"reattention_blocks": 1, "reattention": shared}
+    assert "passed once" in complaint({**deep, "groups": [1, 1]}, **fields)
+    assert "a query and a key" in complaint(deep, broad={"gamma": 1.0}, **fields)
 
 
 def test_groups_may_stand_in_the_network_or_in_the_stages() -> None:
@@ -117,6 +149,16 @@ def test_reattention_goes_to_the_last_mhsa_blocks() -> None:
         (
             {"stem": {"kind": "conv", "stride": 3}},
             "stem.stride = 3: must be a power of two (nearest: 2)",
+        ),
+        (
+            {"stem": {"kind": "conv", "stride": 8, "widths": [4]}},
+            "stem.widths = [4]: must name 2 widths: a conv stem of stride 8 has 3 convolutions",
+        ),
+        ({"branch_scale": 0.0}, "branch_scale = 0.0: should be greater than 0"),
+        ({"attn_drop_rate": 1.0}, "attn_drop_rate = 1.0: should be less than 1"),
+        (
+            {"temperature": {"kind": "lineer"}},
+            "temperature.kind = 'lineer': should be 'none', 'linear' or 'learnable'",
         ),
         ({"reattention_blocks": 2}, "reattention_blocks = 2: only the last 1 mhsa blocks"),
         ({"global_pool": "token"}, "global_pool = 'token': needs class_token: true (nearest: avg)"),

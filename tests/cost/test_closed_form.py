@@ -51,7 +51,7 @@ def test_formula_equals_fvcore_equals_torch_over_hundreds(seed: int) -> None:
 
 def test_random_networks_reach_every_part_of_the_language() -> None:
     """Else the tests above would say less than they seem to."""
-    configs = [random_config(seed) for seed in range(60)]
+    configs = [random_config(seed) for seed in range(120)]
     kinds = Counter(row.kind for config in configs for row in closed_form(config).rows)
     parts = "stem pos_embed class_token downsample reattention mlp nll norm residual broad head"
     assert set(kinds) == {*rules.TOKEN_MIXERS, *parts.split()}
@@ -59,7 +59,7 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     tree = [config.model_dump() for config in configs]
     for name in ("downsample", "permute", "norm", "mlp_act", "global_pool", "pos_embed"):
         assert len({str(t[name]) for t in tree}) >= 2
-    assert {t["stem"]["kind"] for t in tree} == {"patch", "conv", "metaformer", "deepvit"}
+    assert {t["stem"]["kind"] for t in tree} == {"patch", "conv", "metaformer", "deepvit", "bvit"}
     assert {t["reattention"]["norm"] for t in tree if t["reattention_blocks"]} == {
         "batch",
         "layer",

@@ -125,7 +125,7 @@ def test_a_hierarchy_brings_its_sources_to_the_last_stage(mixers: list[str]) -> 
     sources = model.config.broad_sources
     assert len(taps) == len(sources) == sum(mixer in ("mhsa", "ska") for mixer in mixers)
     fitted = [
-        Tap(*(to_last_grid(part, model.config.grids[index], model) for part in tap))
+        Tap(*(to_last_grid(part, model.config.grids[index], model) for part in tap[:3]))
         for index, tap in zip(sources, taps, strict=True)
     ]
     head_dim = model.config.stages[-1].embed_dim // model.config.stages[sources[-1]].heads

@@ -36,6 +36,7 @@ STAGE_MATTERS: dict[str, _StageRule] = {
     "head_dim": lambda stage: stage.token_mixer in rules.ATTENTION,
     "qk_scale": lambda stage: stage.token_mixer in rules.ATTENTION,
     "key_init": lambda stage: stage.token_mixer in ("ska", "cska"),
+    "q_proj": lambda stage: stage.token_mixer in ("ska", "cska"),
     "expansion": lambda stage: stage.token_mixer == "dwconv",
     "kernel_size": lambda stage: stage.token_mixer in ("dwconv", "pool"),
     "tokens_dim": lambda stage: stage.token_mixer == "mlp",
@@ -120,6 +121,23 @@ def _check_reattention(config: ModelConfig) -> None:
     if wanted > limit:
         rule = f"only the last {limit} mhsa blocks of this network have g = 1 in every pass"
         raise RuleError(rule, "reattention_blocks", wanted, limit)
+    if config.reattention.source == "shared":
+        _check_shared_map(config)
+
+
+def _check_shared_map(config: ModelConfig) -> None:
+    """The last k blocks and the one whose map they use stand in one stage, passed once."""
+    last = max(i for i, stage in enumerate(config.stages) if stage.token_mixer == "mhsa")
+    limit = config.stages[last].depth - 1
+    if config.reattention_blocks > limit:
+        rule = f"shared maps come from an mhsa block of the same stage: at most {limit} here"
+        raise RuleError(rule, "reattention_blocks", config.reattention_blocks, limit)
+    if config.stages[last].passes > 1:
+        rule = "shared maps are for blocks that are passed once"
+        raise RuleError(rule, "reattention.source", "shared", "own")
+    if config.broad.gamma:
+        rule = "broad attention collects a query and a key, which blocks with shared maps lack"
+        raise RuleError(rule, "reattention.source", "shared", "own")
 
 
 def _check_broad(config: ModelConfig) -> None:
@@ -141,8 +159,15 @@ def canonical(config: ModelConfig) -> ModelConfig:
         "global_pool": config.pool,
         "drop_path_rate": config.drop_path_rate,
     }
-    if config.stem.kind != "deepvit":
-        changes["stem"] = config.stem.model_copy(update={"width": 64})
+    changes["stem"] = _canonical_stem(config)
+    if config.head.kind != "mlp":
+        changes["head"] = type(config.head)(norm_eps=config.head.norm_eps)
+    if not any(stage.heads for stage in stages):
+        changes |= {"attn_drop_rate": 0.0, "temperature": type(config.temperature)()}
+    elif config.temperature.kind != "linear":
+        changes["temperature"] = type(config.temperature)(kind=config.temperature.kind)
+    elif len(set(config.attention_span)) == 1:
+        changes["temperature"] = type(config.temperature)()
     if len(config.stages) == 1:
         changes["downsample"] = "conv"
     if all(number == 1 for stage in stages for number in stage.groups):
@@ -152,6 +177,17 @@ def canonical(config: ModelConfig) -> ModelConfig:
     if not config.broad.gamma:
         changes["broad"] = type(config.broad)()
     return config.model_copy(update=changes)
+
+
+def _canonical_stem(config: ModelConfig) -> Any:
+    stem, dim = config.stem, config.stages[0].embed_dim
+    plain = stem.model_copy(update={"widths": None})
+    changes: dict[str, Any] = {}
+    if stem.kind != "deepvit":
+        changes["width"] = 64
+    if stem.kind != "conv" or stem.conv_widths(dim) == plain.conv_widths(dim):
+        changes["widths"] = None
+    return stem.model_copy(update=changes)
 
 
 def _canonical_stage(config: ModelConfig, index: int) -> Any:

@@ -23,6 +23,8 @@ TokenMixer = Literal["mhsa", "ska", "cska", "dwconv", "mlp", "pool", "identity"]
 Residual = Literal["plain", "lrc", "scale"]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Epsilon = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 def _as_groups(value: Any) -> Any:
@@ -61,22 +63,42 @@ class StemConfig(Frozen):
         kind: `patch` = one convolution with kernel = stride (ViT); `conv` = a 3x3 stride-2
             convolution with BN and ReLU per factor of two (SReT, Table 12); `metaformer` = one
             overlapping convolution and a norm (CAFormer); `deepvit` = 7x7 stride 2, 3x3, then a
-            patch convolution (DeepViT-S and -L).
+            patch convolution (DeepViT-S and -L); `bvit` = 7x7 stride 2 that keeps the channels of
+            the image, then a patch convolution (BViT's code; its paper has `patch`).
         stride: pixels per token side.
         width: channels inside the `deepvit` stem.
+        widths: channels after each convolution of the `conv` stem but the last; by default half
+            of embed_dim after the first, embed_dim after the others.
     """
 
-    kind: Literal["patch", "conv", "metaformer", "deepvit"] = "patch"
+    kind: Literal["patch", "conv", "metaformer", "deepvit", "bvit"] = "patch"
     stride: Positive = 16
     width: Positive = 64
+    widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(_as_tuple)] = None
+
+    @property
+    def convolutions(self) -> int:
+        """How many convolutions the `conv` stem has."""
+        return max(1, self.stride.bit_length() - 1)
+
+    def conv_widths(self, dim: int) -> tuple[int, ...]:
+        """Channels after each convolution of the `conv` stem; `dim` after the last."""
+        count = self.convolutions
+        between = self.widths or (max(1, dim // 2), *[dim] * (count - 2))[: count - 1]
+        return (*between, dim)
 
     @model_validator(mode="after")
     def _stride_fits(self) -> StemConfig:
-        if self.kind in ("conv", "deepvit") and self.stride & (self.stride - 1):
+        if self.kind in ("conv", "deepvit", "bvit") and self.stride & (self.stride - 1):
             nearest = 1 << (self.stride.bit_length() - 1)
             raise RuleError("must be a power of two", "stride", self.stride, nearest)
-        if self.kind in ("metaformer", "deepvit") and self.stride < 2:
+        if self.kind in ("metaformer", "deepvit", "bvit") and self.stride < 2:
             raise RuleError(f"a {self.kind} stem has stride 2 or more", "stride", self.stride, 2)
+        count = self.convolutions - 1
+        if self.kind == "conv" and self.widths is not None and len(self.widths) != count:
+            rule = f"must name {count} widths: a conv stem of stride {self.stride} has {count + 1} "
+            rule += "convolutions, the last one with embed_dim channels"
+            raise RuleError(rule, "widths", list(self.widths))
         return self
 
 
@@ -97,6 +119,7 @@ class StageConfig(Frozen):
         tokens_dim: hidden tokens of the `mlp` mixer; default C // 2.
         qk_scale: whether logits are divided by sqrt(head_dim).
         key_init: initial static key of `ska` and `cska`; `randn` (the paper's code) saturates.
+        q_proj: of `ska` and `cska`: whether the query is a projection of the tokens, or the tokens.
     """
 
     token_mixer: TokenMixer
@@ -113,6 +136,7 @@ class StageConfig(Frozen):
     tokens_dim: Positive | None = None
     qk_scale: bool = True
     key_init: Literal["trunc_normal", "randn"] = "trunc_normal"
+    q_proj: bool = True
 
     @cached_property
     def heads(self) -> int:
@@ -165,10 +189,33 @@ class StageConfig(Frozen):
 
 
 class ReattentionConfig(Frozen):
-    """How maps are mixed across heads (DeepViT Eq. 3): Norm(Theta^T A)."""
+    """How maps are mixed across heads (DeepViT Eq. 3): scale * Norm(Theta^T A).
+
+    Attributes:
+        norm: over the heads.
+        bias: whether Theta has one.
+        scale: what the mixed map is multiplied by; not in the paper, in its code.
+        source: whose map A is: the block's `own`, or `shared`: the map of the last block before
+            those with re-attention, which then have neither query nor key (attention reuse, Eq. 5).
+    """
 
     norm: Literal["batch", "layer", "none"] = "batch"
     bias: bool = True
+    scale: Annotated[float, Field(gt=0.0, le=1e3)] = 1.0
+    source: Literal["own", "shared"] = "own"
+
+
+class TemperatureConfig(Frozen):
+    """Softmax temperature tau of attention, logits / (tau sqrt(d)) (DeepViT Eq. 4, Table 5).
+
+    Attributes:
+        kind: `none` = 1 everywhere; `linear` = falls from 1 in the first attention block to `last`
+            in the last one; `learnable` = a scalar of each block's own, starting at 1.
+        last: of `linear`; the paper does not give its value.
+    """
+
+    kind: Literal["none", "linear", "learnable"] = "none"
+    last: Annotated[float, Field(gt=0.0, le=10.0)] = 0.5
 
 
 class BroadConfig(Frozen):
@@ -190,13 +237,29 @@ class BroadConfig(Frozen):
 
 
 class HeadConfig(Frozen):
-    """The classifier: `linear`, or CAFormer's `mlp` (4C hidden, squared ReLU, norm)."""
+    """The last norm and the classifier.
+
+    Attributes:
+        kind: `linear`, or CAFormer's `mlp` (4C hidden, squared ReLU, norm).
+        norm_eps: epsilon of the last norm.
+        mlp_norm_eps: epsilon of the norm inside `mlp`; 1e-5 in MetaFormer's own code.
+    """
 
     kind: Literal["linear", "mlp"] = "linear"
+    norm_eps: Epsilon = 1e-6
+    mlp_norm_eps: Epsilon = 1e-6
 
 
 class ModelConfig(Frozen):
-    """A whole network. `groups` may be written once as `"[8,2][4,1][1,1]"` or in each stage."""
+    """A whole network. `groups` may be written once as `"[8,2][4,1][1,1]"` or in each stage.
+
+    The drop rates are timm's: `drop_rate` before the classifier, `pos_drop_rate` after the position
+    table, `proj_drop_rate` after the projections of attention and in the MLPs, `attn_drop_rate` on
+    attention maps, `drop_path_rate` on branches, rising to this value at the last block.
+    `branch_scale` multiplies every residual branch: 2 in DeepViT's code for -S and -L, which the
+    paper does not say. `norm_eps` is the epsilon of every layer norm before the head: 1e-6 in the
+    papers' code but for BViT's, which has PyTorch's 1e-5.
+    """
 
     shorthand_keys: ClassVar[tuple[str, ...]] = ("groups",)
 
@@ -211,7 +274,9 @@ class ModelConfig(Frozen):
     downsample: Literal["conv", "metaformer", "patch"] = "conv"
     permute: Literal["always", "second", "never"] = "always"
     residual: Residual = "plain"
+    branch_scale: Annotated[float, Field(gt=0.0, le=1e3)] = 1.0
     norm: Literal["layernorm", "layernorm_nobias"] = "layernorm"
+    norm_eps: Epsilon = 1e-6
     mlp_act: Literal["gelu", "star_relu"] = "gelu"
     mlp_bias: bool = True
     qkv_bias: bool = True
@@ -220,7 +285,12 @@ class ModelConfig(Frozen):
     class_token: bool = False
     global_pool: Literal["avg", "token"] | None = None
     head: HeadConfig = HeadConfig()
-    drop_path_rate: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    drop_rate: Rate = 0.0
+    pos_drop_rate: Rate = 0.0
+    proj_drop_rate: Rate = 0.0
+    attn_drop_rate: Rate = 0.0
+    drop_path_rate: Rate = 0.0
+    temperature: TemperatureConfig = TemperatureConfig()
     reattention_blocks: Annotated[int, Field(ge=0)] = 0
     reattention: ReattentionConfig = ReattentionConfig()
     broad: BroadConfig = BroadConfig()
@@ -302,6 +372,22 @@ class ModelConfig(Frozen):
         return tuple(reversed(plan))
 
     @cached_property
+    def map_source(self) -> int | None:
+        """Index in the network of the block whose map later ones use; None where none is shared."""
+        if not self.reattention_blocks or self.reattention.source == "own":
+            return None
+        index = next(i for i, taken in enumerate(self.reattention_plan) if taken)
+        before = sum(stage.depth for stage in self.stages[: index + 1])
+        return before - self.reattention_plan[index] - 1
+
+    @cached_property
+    def attention_span(self) -> tuple[int, int]:
+        """Index in the network of the first and of the last attention block; (0, 0) without one."""
+        mixers = [stage.token_mixer for stage in self.stages for _ in range(stage.depth)]
+        found = [index for index, mixer in enumerate(mixers) if mixer in rules.ATTENTION]
+        return (found[0], found[-1]) if found else (0, 0)
+
+    @cached_property
     def broad_sources(self) -> tuple[int, ...]:
         """Stages that broad attention collects from; empty when it is off."""
         if not self.broad.gamma:
@@ -328,8 +414,11 @@ class ModelConfig(Frozen):
 
     @cached_property
     def key(self) -> str:
-        """Twelve hex digits that two spellings of the same network share."""
-        tree = self.canonical().model_dump(mode="json")
+        """Twelve hex digits that two spellings of the same network share.
+
+        Of what differs from the defaults, so that a new field leaves the keys of old runs alone.
+        """
+        tree = self.canonical().model_dump(mode="json", exclude_defaults=True)
         text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -124,11 +124,9 @@ def _patch_stem(config: ModelConfig) -> Iterator[_Conv]:
 
 
 def _conv_stem(config: ModelConfig) -> Iterator[_Conv]:
-    stride, dim, before = config.stem.stride, config.stages[0].embed_dim, config.in_chans
-    count = max(1, stride.bit_length() - 1)
-    for index in range(count):
-        after = max(1, dim // 2) if index == 0 and count > 1 else dim
-        yield 3, min(stride, 2), before, after, True, True
+    stride, before = min(config.stem.stride, 2), config.in_chans
+    for after in config.stem.conv_widths(config.stages[0].embed_dim):
+        yield 3, stride, before, after, True, True
         before = after
 
 
@@ -144,11 +142,18 @@ def _deepvit_stem(config: ModelConfig) -> Iterator[_Conv]:
     yield patch, patch, width, config.stages[0].embed_dim, True, False
 
 
+def _bvit_stem(config: ModelConfig) -> Iterator[_Conv]:
+    patch = config.stem.stride // 2
+    yield 7, 2, config.in_chans, config.in_chans, True, False
+    yield patch, patch, config.in_chans, config.stages[0].embed_dim, True, False
+
+
 _STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
     "patch": _patch_stem,
     "conv": _conv_stem,
     "metaformer": _metaformer_stem,
     "deepvit": _deepvit_stem,
+    "bvit": _bvit_stem,
 }
 
 
@@ -173,9 +178,12 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
     dim, depth, tokens = stage.embed_dim, stage.depth, config.num_tokens(index)
     passes, branches = len(stage.groups), 1
     params, fixed, sliced = _MIXERS[stage.token_mixer](config, stage, tokens)
+    params += config.temperature.kind == "learnable" and stage.heads > 0
     first = fixed + sliced // stage.groups[0]
     every = fixed * passes + sum([sliced // number for number in stage.groups])
     rows = [_shared(index, stage, stage.token_mixer, depth, every, first, params)]
+    if config.map_source is not None and config.reattention_plan[index]:
+        rows[0] = _without_own_maps(config, stage, rows[0], tokens)
     if stage.mlp_ratio:
         branches = 2
         flops, params = _mlp(config, dim, stage.mlp_ratio, tokens)
@@ -228,6 +236,14 @@ def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: in
     return rows
 
 
+def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens: int) -> Row:
+    """Re-attention blocks with another block's map: no query, key, logits and temperature."""
+    dim, blocks = stage.embed_dim, config.reattention_plan[row.stage or 0]
+    params = 2 * dim * dim + config.qkv_bias * 2 * dim + (config.temperature.kind == "learnable")
+    flops = 2 * tokens * dim * dim + tokens * tokens * dim
+    return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
+
+
 def _norm_width(config: ModelConfig) -> int:
     """Parameters per channel of a norm inside the network; the last norm always has two."""
     return 2 if config.norm == "layernorm" else 1
@@ -247,16 +263,18 @@ def _mhsa(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
 
 def _ska(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
     dim = stage.embed_dim
-    params = 3 * dim * dim + config.qkv_bias * 2 * dim + config.proj_bias * dim + tokens * dim
-    return params, tokens * dim * (3 * dim + 2 * tokens), 0
+    linears = 2 + stage.q_proj
+    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
+    return params + tokens * dim, tokens * dim * (linears * dim + 2 * tokens), 0
 
 
 def _cska(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
     dim, patches = stage.embed_dim, tokens - config.class_token
-    params = 3 * dim * dim + config.qkv_bias * 2 * dim + config.proj_bias * dim
+    linears = 2 + stage.q_proj
+    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
     params += 9 * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
     rows_of_map = 9 * patches + config.class_token  # a class token's row is no convolution
-    return params, tokens * dim * (3 * dim + tokens + rows_of_map), 0
+    return params, tokens * dim * (linears * dim + tokens + rows_of_map), 0
 
 
 def _dwconv(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from timm.layers import DropPath
 from torch import Tensor, nn
 
@@ -12,12 +14,19 @@ from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Place, Tap, build_mixer
 
 
+def mlp_options(place: Place) -> tuple[Literal["gelu", "star_relu"], bool, float]:
+    """Activation, bias and dropout of every MLP of the network."""
+    config = place.config
+    return config.mlp_act, config.mlp_bias, config.proj_drop_rate
+
+
 class Block(nn.Module):
     """x = res1(x, mixer(norm1(x))), then x = res2(x, mlp(norm2(x))); pre-norm.
 
     Source: Vaswani et al. in ViT's order; MetaFormer for the exchangeable mixer; SReT, Eq. 1 and 9
     for the learnable residuals. With `mlp_ratio` 0 the second line, its norm and its residual are
-    left out. Drop-path acts on each branch before the residual's scales.
+    left out. Drop-path acts on each branch before the residual's scales; `branch_scale` multiplies
+    each branch (2 in DeepViT's code for its S and L).
 
     Args:
         place: where the block stands; says everything about its shape.
@@ -31,21 +40,26 @@ class Block(nn.Module):
         super().__init__()
         config, stage = place.config, place.stage_config
         dim, residual = stage.embed_dim, config.residual_of(stage)
-        self.norm1 = build_norm(dim, config.norm)
+        self.branch_scale = config.branch_scale
+        self.norm1 = build_norm(dim, config.norm, config.norm_eps)
         self.mixer = build_mixer(place)
         self.residual1 = build_residual(residual, dim)
         self.drop_path: nn.Module = DropPath(drop_path) if drop_path else nn.Identity()
         self.has_mlp = stage.mlp_ratio > 0
         if self.has_mlp:
-            self.norm2 = build_norm(dim, config.norm)
-            self.mlp = build_mlp(dim, stage.mlp_ratio, config.mlp_act, config.mlp_bias)
+            self.norm2 = build_norm(dim, config.norm, config.norm_eps)
+            self.mlp = build_mlp(dim, stage.mlp_ratio, *mlp_options(place))
             self.residual2 = build_residual(residual, dim)
 
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         mixed = self.mixer(self.norm1(x), grid, passed, taps)
-        x = self.residual1(x, self.drop_path(mixed))
+        x = self.residual1(x, self._branch(mixed))
         if self.has_mlp:
-            x = self.residual2(x, self.drop_path(self.mlp(self.norm2(x))))
+            x = self.residual2(x, self._branch(self.mlp(self.norm2(x))))
         return x
+
+    def _branch(self, x: Tensor) -> Tensor:
+        out: Tensor = self.drop_path(x)
+        return out if self.branch_scale == 1.0 else self.branch_scale * out

@@ -53,14 +53,19 @@ class HybridTransformer(nn.Module):
         rates = drop_path_rates(config)
         self.stages = nn.ModuleList(Stage(config, i, part) for i, part in enumerate(rates))
         self.broad = BroadAttention.of(config) if config.broad.gamma else None
+        self.collects = self.broad is not None or config.map_source is not None
         over_tokens = config.pool == "token"  # else the head norms the one pooled vector
-        self.norm = build_norm(self.num_features) if over_tokens else nn.Identity()
+        self.norm: nn.Module = nn.Identity()
+        if over_tokens:
+            self.norm = build_norm(self.num_features, eps=config.head.norm_eps)
         self.head = Head(
             self.num_features,
             config.num_classes,
             config.head.kind,
             config.pool,
             config.num_prefix_tokens,
+            norm_eps=config.head.norm_eps,
+            mlp_norm_eps=config.head.mlp_norm_eps,
         )
         self.init_weights()
 
@@ -91,10 +96,10 @@ class HybridTransformer(nn.Module):
             x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x], dim=1)
         if self.pos_embed is not None:
             x = x + self.pos_embed
-        taps: list[Tap] | None = None if self.broad is None else []
+        taps: list[Tap] | None = [] if self.collects else None
         for stage in self.stages:
             x = stage(x, taps)
-        if self.broad is not None:
+        if self.broad is not None and taps is not None:
             x = self.broad(x, taps)
         features: Tensor = self.norm(x)
         return features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from vitnas.nn.block import Block
+from vitnas.nn.block import Block, mlp_options
 from vitnas.nn.layers.mlp import build_mlp
 from vitnas.nn.layers.norm import build_norm
 from vitnas.nn.layers.residual import build_residual
@@ -27,12 +27,16 @@ class NonLinearLayer(nn.Module):
     def __init__(self, place: Place) -> None:
         super().__init__()
         config, stage = place.config, place.stage_config
-        self.norm = build_norm(stage.embed_dim, config.norm)
-        self.mlp = build_mlp(stage.embed_dim, stage.nll_ratio, config.mlp_act, config.mlp_bias)
+        self.norm = build_norm(stage.embed_dim, config.norm, config.norm_eps)
+        self.mlp = build_mlp(stage.embed_dim, stage.nll_ratio, *mlp_options(place))
         self.residual = build_residual(config.residual_of(stage), stage.embed_dim)
+        self.branch_scale = config.branch_scale
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.residual(x, self.mlp(self.norm(x)))
+        branch = self.mlp(self.norm(x))
+        if self.branch_scale != 1.0:
+            branch = self.branch_scale * branch
+        out: Tensor = self.residual(x, branch)
         return out
 
 
@@ -62,6 +66,7 @@ class RecursiveBlock(nn.Module):
 
     def forward(self, x: Tensor, grid: Grid, taps: list[Tap] | None = None) -> Tensor:
         for passed, nll in enumerate(self.nlls):
-            last = passed == self.passes - 1
-            x = nll(self.block(x, grid, passed, taps if last else None))
+            if passed < self.passes:  # fewer than there are in mixed-depth training alone
+                last = passed == self.passes - 1
+                x = nll(self.block(x, grid, passed, taps if last else None))
         return x

@@ -23,7 +23,7 @@ class Stage(nn.Module):
         drop_paths: drop-path probability of each block of this stage.
 
     Attributes:
-        tapped: for each block, whether broad attention collects from it.
+        tapped: for each block, whether it writes to the taps or reads from them.
     """
 
     def __init__(self, config: ModelConfig, index: int, drop_paths: Sequence[float]) -> None:
@@ -33,7 +33,9 @@ class Stage(nn.Module):
         self.downsample: Downsample | None = None
         if index:
             before = config.stages[index - 1].embed_dim
-            self.downsample = Downsample(before, stage.embed_dim, config.downsample, config.norm)
+            self.downsample = Downsample(
+                before, stage.embed_dim, config.downsample, config.norm, config.norm_eps
+            )
         first = sum(earlier.depth for earlier in config.stages[:index])
         plain = stage.depth - config.reattention_plan[index]
         self.blocks = nn.ModuleList(
@@ -54,12 +56,17 @@ class Stage(nn.Module):
 
 
 def tapped_blocks(config: ModelConfig, index: int) -> tuple[bool, ...]:
-    """Which blocks of stage `index` broad attention collects from.
+    """Which blocks of stage `index` give a tap to broad attention, or give or use a shared map.
 
-    All of them in a network of one stage (BViT, Eq. 5), the last one of each stage with a key in a
-    hierarchy (BViT's Swin and LVT forms), none without broad attention.
+    Broad attention collects from all of them in a network of one stage (BViT, Eq. 5), from the last
+    one of each stage with a key in a hierarchy (BViT's Swin and LVT forms). A shared map goes from
+    the block before the last k to each of them.
     """
     depth = config.stages[index].depth
+    if config.map_source is not None:
+        sharing = config.reattention_plan[index]
+        sharing += 1 if sharing else 0
+        return (False,) * (depth - sharing) + (True,) * sharing
     if index not in config.broad_sources:
         return (False,) * depth
     every = len(config.stages) == 1

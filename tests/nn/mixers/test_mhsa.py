@@ -147,7 +147,7 @@ def test_taps_hold_query_key_and_value_in_true_order(fields: dict[str, Any]) -> 
     out = mixer(x, place.grid, 0, taps)
     assert torch.equal(out, mixer(x, place.grid))
     (tap,) = taps
-    for index, part in enumerate(tap):
+    for index, part in enumerate(tap[:3]):
         rows = slice(WIDTH * index, WIDTH * (index + 1))
         projected = x @ mixer.qkv.weight[rows].T + mixer.qkv.bias[rows]
         torch.testing.assert_close(part.transpose(1, 2).flatten(2), projected)

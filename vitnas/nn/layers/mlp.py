@@ -11,7 +11,11 @@ from vitnas.nn.layers.activation import ACTIVATIONS
 
 
 def build_mlp(
-    dim: int, ratio: float, act: Literal["gelu", "star_relu"] = "gelu", bias: bool = True
+    dim: int,
+    ratio: float,
+    act: Literal["gelu", "star_relu"] = "gelu",
+    bias: bool = True,
+    drop: float = 0.0,
 ) -> nn.Module:
     """Linear C -> int(ratio * C), activation, Linear back; timm's `Mlp`.
 
@@ -21,8 +25,10 @@ def build_mlp(
             (C = 64 and ratio 3.6 have 230 hidden channels).
         act: `gelu` or MetaFormer's `star_relu`.
         bias: of both linear layers.
+        drop: dropout after the activation and after the second layer.
 
     MACs: ``N * 2 * C * int(ratio * C)``
     """
-    mlp: nn.Module = Mlp(dim, int(ratio * dim), act_layer=ACTIVATIONS[act], bias=bias)
+    hidden = int(ratio * dim)
+    mlp: nn.Module = Mlp(dim, hidden, act_layer=ACTIVATIONS[act], bias=bias, drop=drop)
     return mlp

@@ -12,7 +12,7 @@ from vitnas.nn.layers.norm import EPS
 
 
 class Reattention(nn.Module):
-    """A' = Norm(Theta^T A), to be followed by A' V.
+    """A' = scale * Norm(Theta^T A), to be followed by A' V.
 
     Source: DeepViT, Eq. 3. Theta is a 1x1 convolution over the heads, with a bias as in the
     official code. Norm is `batch` (BatchNorm2d over the heads: the official code), `layer`
@@ -27,15 +27,21 @@ class Reattention(nn.Module):
         num_heads: heads h.
         norm: as above.
         bias: whether Theta has one.
+        scale: 1 in the paper; a constant in the official code.
 
     Shape: map `(B, h, N, N)` -> the same.
     MACs: ``h * h * N * N``, and 2 (batch) or 5 (layer) per entry of the map for the norm.
     """
 
     def __init__(
-        self, num_heads: int, norm: Literal["batch", "layer", "none"] = "batch", bias: bool = True
+        self,
+        num_heads: int,
+        norm: Literal["batch", "layer", "none"] = "batch",
+        bias: bool = True,
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.scale = scale
         self.theta = nn.Conv2d(num_heads, num_heads, 1, bias=bias)
         self.over_heads = norm == "layer"
         self.norm = _NORMS[norm](num_heads)
@@ -55,7 +61,7 @@ class Reattention(nn.Module):
         mixed = self.norm(mixed)
         if self.over_heads:
             mixed = mixed.permute(0, 3, 1, 2)
-        return mixed
+        return mixed if self.scale == 1.0 else self.scale * mixed
 
 
 _NORMS: dict[str, Callable[[int], nn.Module]] = {

@@ -12,14 +12,17 @@ from vitnas.nn.layers.tokens import to_tokens
 class Stem(nn.Module):
     """`(B, in_chans, H*stride, W*stride)` -> `(B, H*W, C)`.
 
-    Four kinds (`StemConfig.kind`):
+    Five kinds (`StemConfig.kind`):
 
     - `patch`: one convolution, kernel = stride, with bias (ViT).
     - `conv`: max(1, log2(stride)) convolutions 3x3 of stride 2 (1 if the stem's stride is 1), each
-      with bias, BN and ReLU; the first has C // 2 channels when there are several (SReT, Table 12).
+      with bias, BN and ReLU; the first has C // 2 channels when there are several, or all but the
+      last have those of `widths` (SReT, Table 12).
     - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer).
     - `deepvit`: 7x7 stride 2, BN, ReLU, 3x3, BN, ReLU without biases at `width` channels, then a
       patch convolution with bias (DeepViT-S and -L, from T2T-ViT's and LV-ViT's code).
+    - `bvit`: 7x7 stride 2 from in_chans to in_chans channels, then a patch convolution, both with
+      bias and nothing between (BViT's code).
 
     Args:
         config: of the whole network; stem, in_chans, norm and the first stage's embed_dim count.
@@ -30,7 +33,7 @@ class Stem(nn.Module):
         self.conv = nn.Sequential(*_LAYERS[config.stem.kind](config))
         self.norm: nn.Module = nn.Identity()
         if config.stem.kind == "metaformer":
-            self.norm = build_norm(config.stages[0].embed_dim, config.norm)
+            self.norm = build_norm(config.stages[0].embed_dim, config.norm, config.norm_eps)
 
     def forward(self, images: Tensor) -> Tensor:
         tokens: Tensor = self.norm(to_tokens(self.conv(images)))
@@ -43,17 +46,11 @@ def _patch(config: ModelConfig) -> list[nn.Module]:
 
 
 def _conv(config: ModelConfig) -> list[nn.Module]:
-    stride, dim = config.stem.stride, config.stages[0].embed_dim
-    count = max(1, stride.bit_length() - 1)
-    widths = [config.in_chans, *[max(1, dim // 2)] * (count > 1)] + [dim] * count
+    before, stride = config.in_chans, min(config.stem.stride, 2)
     layers: list[nn.Module] = []
-    for index in range(count):
-        before, after = widths[index], widths[index + 1]
-        layers += [
-            nn.Conv2d(before, after, 3, min(stride, 2), padding=1),
-            nn.BatchNorm2d(after),
-            nn.ReLU(),
-        ]
+    for after in config.stem.conv_widths(config.stages[0].embed_dim):
+        layers += [nn.Conv2d(before, after, 3, stride, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
+        before = after
     return layers
 
 
@@ -75,4 +72,18 @@ def _deepvit(config: ModelConfig) -> list[nn.Module]:
     ]
 
 
-_LAYERS = {"patch": _patch, "conv": _conv, "metaformer": _metaformer, "deepvit": _deepvit}
+def _bvit(config: ModelConfig) -> list[nn.Module]:
+    patch = config.stem.stride // 2
+    return [
+        nn.Conv2d(config.in_chans, config.in_chans, 7, 2, padding=3),
+        nn.Conv2d(config.in_chans, config.stages[0].embed_dim, patch, patch),
+    ]
+
+
+_LAYERS = {
+    "patch": _patch,
+    "conv": _conv,
+    "metaformer": _metaformer,
+    "deepvit": _deepvit,
+    "bvit": _bvit,
+}

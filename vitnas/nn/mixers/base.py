@@ -13,12 +13,14 @@ from vitnas.nn.layers.tokens import Grid
 
 
 class Tap(NamedTuple):
-    """What broad attention collects from one attention block, each `(B, h, N, d)`, tokens in
-    their true order. The key of a static-key mixer is the same for all B."""
+    """What an attention block hands on: to broad attention its query, key and value, each
+    `(B, h, N, d)`, tokens in their true order, the key of a static-key mixer the same for all B; to
+    blocks that use its map again, that map `(B, h, N, N)`."""
 
     query: Tensor
     key: Tensor
     value: Tensor
+    attention: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,6 @@ class TokenMixer(nn.Module, ABC):
             x: tokens `(B, N, C)`.
             grid: (H, W) of the patch tokens.
             passed: index of the pass through the block; chooses the token groups of `mhsa`.
-            taps: where given, an attention with query, key and value appends them for broad
-                attention; it computes them anyway.
+            taps: where given, an attention with query, key and value appends them; it computes
+                them anyway. One without takes its map from the last tap.
         """

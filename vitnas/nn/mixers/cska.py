@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from vitnas.nn.layers.tokens import Grid, to_picture
-from vitnas.nn.mixers.base import Place, Tap, TokenMixer
-from vitnas.nn.mixers.ska import KeyInit, init_key
+from vitnas.nn.mixers.attention import options_at
+from vitnas.nn.mixers.base import Place, Tap
+from vitnas.nn.mixers.ska import KeyInit, StaticKeyMixer, init_key
 
 
-class ConvStaticKeyAttention(TokenMixer):
+class ConvStaticKeyAttention(StaticKeyMixer):
     """softmax(M / sqrt(d)) V, where a grouped 3x3 convolution on the query grid IS the map M.
 
     Source: Static Key Attention, Section 4.2 and Table 6. Each head is one group of the
@@ -29,14 +32,14 @@ class ConvStaticKeyAttention(TokenMixer):
         num_heads: heads h; d = C / h.
         num_tokens: N, class token included.
         class_token: whether the first token is one.
-        qkv_bias, proj_bias: whether the linear layers have one; the convolution always has.
-        qk_scale: whether logits are divided by sqrt(d).
         key_init: `trunc_normal` or `randn`.
+        **attention: as for `StaticKeyMixer`; the convolution always has a bias.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters 3 C^2 + 9 N C + h N and biases, with a class token
-    N C more.
-    MACs: ``N * C * (3 * C + 10 * N - 8 * c)``; c is 1 where there is a class token, else 0.
-    Randomness: none after construction.
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + 9 N C + h N and biases, with a class
+    token N C more.
+    MACs: ``N * C * ((2 + q) * C + 10 * N - 8 * c)``; c is 1 where there is a class token, else 0,
+    and q 1 where the query is projected.
+    Randomness: dropout, in training only.
     """
 
     def __init__(
@@ -46,22 +49,16 @@ class ConvStaticKeyAttention(TokenMixer):
         num_tokens: int,
         *,
         class_token: bool = False,
-        qkv_bias: bool = True,
-        proj_bias: bool = True,
-        qk_scale: bool = True,
         key_init: KeyInit = "trunc_normal",
+        **attention: Any,
     ) -> None:
-        super().__init__()
-        self.num_heads, self.head_dim = num_heads, dim // num_heads
+        super().__init__(dim, num_heads, **attention)
         self.num_tokens = num_tokens
-        self.scale = self.head_dim**-0.5 if qk_scale else 1.0
-        self.qv = nn.Linear(dim, 2 * dim, bias=qkv_bias)
         self.key = nn.Conv2d(dim, num_heads * num_tokens, 3, padding=1, groups=num_heads)
         self.class_key: nn.Parameter | None = None
         if class_token:
             self.class_key = nn.Parameter(torch.empty(num_heads, num_tokens, self.head_dim))
             init_key(self.class_key, key_init)
-        self.proj = nn.Linear(dim, dim, bias=proj_bias)
         init_key(self.key.weight, key_init)
         nn.init.zeros_(self.key.bias)  # type: ignore[arg-type]
 
@@ -74,19 +71,17 @@ class ConvStaticKeyAttention(TokenMixer):
             place.num_tokens,
             class_token=config.class_token,
             qkv_bias=config.qkv_bias,
-            proj_bias=config.proj_bias,
-            qk_scale=stage.qk_scale,
+            q_proj=stage.q_proj,
             key_init=stage.key_init,
+            **options_at(place),
         )
 
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        query, value = self.qv(x).chunk(2, dim=-1)
-        value = self._split_heads(value)
-        attention = (self.scale * self._logits(query, grid)).softmax(dim=-1)
-        out: Tensor = self.proj((attention @ value).transpose(1, 2).flatten(2))
-        return out
+        query, value = self._query_value(x)
+        attention = self._map(self._scaled(self._logits(query, grid)))
+        return self._project(self._apply_map(attention, self._split_heads(value)))
 
     def _logits(self, query: Tensor, grid: Grid) -> Tensor:
         """`(B, N, C)` -> the maps `(B, h, N, N)` before scale and softmax."""
@@ -101,7 +96,3 @@ class ConvStaticKeyAttention(TokenMixer):
         picture = self.key(to_picture(query, grid))  # (B, h * N, H, W)
         rows = torch.unflatten(picture.flatten(2), 1, (self.num_heads, self.num_tokens))
         return rows.transpose(-2, -1)
-
-    def _split_heads(self, x: Tensor) -> Tensor:
-        """`(B, N, C)` -> `(B, h, N, d)`."""
-        return torch.unflatten(x, 2, (self.num_heads, self.head_dim)).transpose(1, 2)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitnas.config.model import ReattentionConfig
-from vitnas.nn.layers.reattention import Reattention
 from vitnas.nn.layers.shuffle import TokenShuffle
 from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.mixers.attention import AttentionMixer, options_at
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
 
-class MultiHeadSelfAttention(TokenMixer):
+class MultiHeadSelfAttention(AttentionMixer):
     """softmax(Q K^T / sqrt(d)) V for h heads, then a projection.
 
     Sources: Vaswani et al.; group attention is SReT, Section 4 and Algorithm 1; re-attention is
@@ -28,8 +26,8 @@ class MultiHeadSelfAttention(TokenMixer):
     contiguous windows in the first pass, permuted and inverted in later ones. g = 1 never
     permutes, because attention does not see the order.
 
-    With re-attention the map is built and mixed across heads; else attention is PyTorch's fused
-    one, which never holds the map.
+    Where maps are shared (`SharedMapAttention`), the block that they are taken from builds its map
+    and gives it away with its tap.
 
     Args:
         dim: channels C.
@@ -38,13 +36,13 @@ class MultiHeadSelfAttention(TokenMixer):
         groups: g of each pass; each divides N.
         permute: `always` (every pass with g > 1), `second` or `never` (contiguous windows).
         block: index of the block in the network; seeds the permutations of eval.
-        qkv_bias, proj_bias: whether the linear layers have one.
-        qk_scale: whether logits are divided by sqrt(d).
-        reattention: how the maps are mixed, or None.
+        qkv_bias: whether query, key and value have one.
+        shares_map: whether later blocks take this block's map; its last pass has g = 1 then.
+        **attention: as for `AttentionMixer`.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
     MACs: ``N * (4 * C**2 + 2 * N * C / g + r * h**2 * N)``; r is 1 with re-attention, else 0.
-    Randomness: permutations, in training only (see `TokenShuffle`).
+    Randomness: dropout and permutations, in training only (see `TokenShuffle`).
     """
 
     def __init__(
@@ -57,19 +55,12 @@ class MultiHeadSelfAttention(TokenMixer):
         permute: Literal["always", "second", "never"] = "always",
         block: int = 0,
         qkv_bias: bool = True,
-        proj_bias: bool = True,
-        qk_scale: bool = True,
-        reattention: ReattentionConfig | None = None,
+        shares_map: bool = False,
+        **attention: Any,
     ) -> None:
-        super().__init__()
-        self.num_heads, self.head_dim = num_heads, dim // num_heads
-        self.groups = tuple(groups)
-        self.scale = self.head_dim**-0.5 if qk_scale else 1.0
+        super().__init__(dim, num_heads, **attention)
+        self.groups, self.shares_map = tuple(groups), shares_map
         self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
-        self.proj = nn.Linear(dim, dim, bias=proj_bias)
-        self.reattention: Reattention | None = None
-        if reattention is not None:
-            self.reattention = Reattention(num_heads, reattention.norm, reattention.bias)
         first = {"always": 0, "second": 1, "never": len(self.groups)}[permute]
         self.shuffles = nn.ModuleDict(
             {
@@ -80,8 +71,10 @@ class MultiHeadSelfAttention(TokenMixer):
         )
 
     @classmethod
-    def at(cls, place: Place) -> MultiHeadSelfAttention:
+    def at(cls, place: Place) -> TokenMixer:
         config, stage = place.config, place.stage_config
+        if place.reattention and config.reattention.source == "shared":
+            return SharedMapAttention.at(place)
         return cls(
             stage.embed_dim,
             stage.heads,
@@ -90,34 +83,38 @@ class MultiHeadSelfAttention(TokenMixer):
             permute=config.permute,
             block=place.block,
             qkv_bias=config.qkv_bias,
-            proj_bias=config.proj_bias,
-            qk_scale=stage.qk_scale,
-            reattention=config.reattention if place.reattention else None,
+            shares_map=place.block == config.map_source,
+            **options_at(place),
         )
 
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         qkv = torch.unflatten(self.qkv(x), 2, (3, self.num_heads, self.head_dim))  # (B, N, 3, h, d)
+        if self.shares_map and taps is not None:
+            return self._project(self._attend_and_share(qkv, taps))
         if taps is not None:
-            taps.append(Tap(*qkv.permute(2, 0, 3, 1, 4).unbind(0)))
+            query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            taps.append(Tap(query, key, value))
         number = self.groups[passed]
-        mixed = self._attend(qkv) if number == 1 else self._attend_groups(qkv, passed)
-        out: Tensor = self.proj(mixed)
-        return out
+        return self._project(
+            self._attend_all(qkv) if number == 1 else self._attend_groups(qkv, passed)
+        )
 
-    def _attend(self, qkv: Tensor) -> Tensor:
+    def _attend_all(self, qkv: Tensor) -> Tensor:
         """`(B, N, 3, h, d)` -> `(B, N, C)`: every token sees every other."""
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        if self.reattention is None:
-            out = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
-        else:
-            attention = (self.scale * query @ key.transpose(-2, -1)).softmax(dim=-1)
-            out = self.reattention(attention) @ value
-        return out.transpose(1, 2).flatten(2)
+        return self._attend(query, key, value)
+
+    def _attend_and_share(self, qkv: Tensor, taps: list[Tap]) -> Tensor:
+        """As `_attend_all`; the map goes to later blocks."""
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        attention = self._map_of(query, key)
+        taps.append(Tap(query, key, value, attention))
+        return self._apply_map(attention, value)
 
     def _attend_groups(self, qkv: Tensor, passed: int) -> Tensor:
-        """As `_attend`, inside g groups, which are folded into the batch."""
+        """As `_attend_all`, inside g groups, which are folded into the batch."""
         number, name = self.groups[passed], str(passed)
         if name not in self.shuffles:
             return self._attend_windows(qkv, number)
@@ -127,4 +124,49 @@ class MultiHeadSelfAttention(TokenMixer):
     def _attend_windows(self, qkv: Tensor, number: int) -> Tensor:
         batch, tokens = qkv.shape[:2]
         folded = qkv.reshape(batch * number, tokens // number, *qkv.shape[2:])
-        return self._attend(folded).reshape(batch, tokens, -1)
+        return self._attend_all(folded).reshape(batch, tokens, -1)
+
+
+class SharedMapAttention(AttentionMixer):
+    """scale * Norm(Theta^T A_unique) V, then a projection: an earlier block's map is used again.
+
+    Source: DeepViT, attention reuse, Eq. 5 and Table 3. There is neither a query nor a key.
+
+    Args:
+        dim: channels C.
+        num_heads: heads h, those of the earlier block.
+        qkv_bias: whether the value has a bias.
+        **attention: as for `AttentionMixer`; `reattention` is given.
+
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters 2 C^2, those of re-attention, and biases.
+    MACs: ``N * (2 * C**2 + N * C + h**2 * N)``
+    Randomness: dropout, in training only.
+    """
+
+    def __init__(
+        self, dim: int, num_heads: int, *, qkv_bias: bool = True, **attention: Any
+    ) -> None:
+        super().__init__(dim, num_heads, **attention)
+        self.v = nn.Linear(dim, dim, bias=qkv_bias)
+
+    @classmethod
+    def at(cls, place: Place) -> SharedMapAttention:
+        stage = place.stage_config
+        return cls(
+            stage.embed_dim,
+            stage.heads,
+            qkv_bias=place.config.qkv_bias,
+            **{**options_at(place), "tau": 1.0},  # softmax was taken in the other block
+        )
+
+    def forward(
+        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+    ) -> Tensor:
+        """`taps`: the last one has the map `(B, h, N, N)` to use."""
+        assert taps is not None
+        assert self.reattention is not None
+        attention = taps[-1].attention
+        assert attention is not None
+        value = self._split_heads(self.v(x))
+        mixed = self.reattention(self.attn_drop(attention))
+        return self._project(self._apply_map(mixed, value))

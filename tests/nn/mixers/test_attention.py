@@ -1,0 +1,162 @@
+"""What the attention mixers share: the map where it is wanted, temperature, dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.contracts import place_of, tokens_for
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.nn import build_model
+from vitnas.nn.mixers import Place, TokenMixer, build_mixer
+from vitnas.nn.mixers.mhsa import SharedMapAttention
+
+ATTENTION = ["mhsa", "ska", "cska"]
+
+
+def build(token_mixer: str, **fields: Any) -> tuple[TokenMixer, Place]:
+    torch.manual_seed(0)
+    key_init = {} if token_mixer == "mhsa" else {"key_init": "randn"}
+    place = place_of(token_mixer, **{**key_init, **fields})
+    return build_mixer(place).eval(), place
+
+
+def maps_of(mixer: TokenMixer, place: Place, module: str = "attn_drop") -> list[Tensor]:
+    """Maps that pass through `module` when the mixer is asked to hold them."""
+    found: list[Tensor] = []
+    hook = getattr(mixer, module).register_forward_hook(lambda *call: found.append(call[2]))
+    mixer.fused_attn = False
+    mixer(tokens_for(place), place.grid)
+    hook.remove()
+    return found
+
+
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+def test_holding_the_map_changes_nothing(token_mixer: str) -> None:
+    mixer, place = build(token_mixer)
+    fused = mixer(tokens_for(place), place.grid)
+    mixer.fused_attn = False
+    torch.testing.assert_close(mixer(tokens_for(place), place.grid), fused)
+
+
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+def test_the_map_passes_through_attn_drop(token_mixer: str) -> None:
+    mixer, place = build(token_mixer)
+    (attention,) = maps_of(mixer, place)
+    assert attention.shape == (3, 4, 24, 24)
+    torch.testing.assert_close(attention.sum(-1), torch.ones(3, 4, 24))
+
+
+def test_reattention_sees_the_map_after_it() -> None:
+    mixer, place = build("mhsa", reattention_blocks=1, reattention={"norm": "none", "bias": False})
+    with torch.no_grad():
+        mixer.reattention.theta.weight.mul_(2.0)
+    before, after = maps_of(mixer, place)[0], maps_of(mixer, place, "reattention")[0]
+    torch.testing.assert_close(after, 2.0 * before)
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer", "none"])
+def test_reattention_is_multiplied_by_its_scale(norm: str) -> None:
+    plain, place = build("mhsa", reattention_blocks=1, reattention={"norm": norm})
+    scaled, _ = build("mhsa", reattention_blocks=1, reattention={"norm": norm, "scale": 3.0})
+    expected = 3.0 * maps_of(plain, place, "reattention")[0]
+    torch.testing.assert_close(maps_of(scaled, place, "reattention")[0], expected)
+
+
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+def test_a_learned_temperature_divides_the_logits(token_mixer: str) -> None:
+    """DeepViT, Eq. 4; it starts at 1, where it changes nothing."""
+    plain, place = build(token_mixer)
+    warm, _ = build(token_mixer, temperature={"kind": "learnable"})
+    assert warm.tau.tolist() == [1.0]
+    torch.testing.assert_close(maps_of(warm, place)[0], maps_of(plain, place)[0])
+    with torch.no_grad():
+        warm.tau.fill_(2.0)
+    half, _ = build(token_mixer)
+    half.scale /= 2
+    for fused in (True, False):
+        warm.fused_attn = half.fused_attn = fused
+        x = tokens_for(place)
+        torch.testing.assert_close(warm(x, place.grid), half(x, place.grid))
+
+
+def test_a_linear_temperature_falls_to_its_last_value() -> None:
+    """Over the attention blocks: the first has 1, the last `last`."""
+    stages = [
+        {"token_mixer": "dwconv", "embed_dim": 16},
+        {"token_mixer": "mhsa", "depth": 3, "embed_dim": 16, "num_heads": 1},
+    ]
+    tree = {"img_size": 8, "stem": {"stride": 1}, "stages": stages}
+    model = build_model(validate(ModelConfig, tree | {"temperature": {"kind": "linear"}}))
+    scales = [block.mixer.scale for block in model.stages[1].blocks]
+    assert scales == pytest.approx([1 / 4, 1 / 4 / 0.75, 1 / 4 / 0.5])
+
+
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+@pytest.mark.parametrize("rate", ["attn_drop_rate", "proj_drop_rate"])
+def test_dropout_acts_in_training_only(token_mixer: str, rate: str) -> None:
+    mixer, place = build(token_mixer, **{rate: 0.5})
+    plain, _ = build(token_mixer)
+    x = tokens_for(place)
+    torch.testing.assert_close(mixer(x, place.grid), plain(x, place.grid))
+    mixer.train()
+    assert not torch.allclose(mixer(x, place.grid), mixer(x, place.grid))
+
+
+@pytest.mark.parametrize("token_mixer", ["ska", "cska"])
+def test_without_projection_the_tokens_are_the_query(token_mixer: str) -> None:
+    bare, place = build(token_mixer, q_proj=False)
+    full, _ = build(token_mixer)
+    state = bare.state_dict()
+    state["qv.weight"] = torch.cat([torch.eye(16), state["qv.weight"]])
+    state["qv.bias"] = torch.cat([torch.zeros(16), state["qv.bias"]])
+    full.load_state_dict(state)
+    x = tokens_for(place)
+    torch.testing.assert_close(bare(x, place.grid), full(x, place.grid))
+
+
+def reusing(reattention: dict[str, Any], depth: int = 4, blocks: int = 2) -> Any:
+    stage = {"token_mixer": "mhsa", "depth": depth, "embed_dim": 16, "num_heads": 4}
+    tree = {"img_size": 8, "stem": {"stride": 2}, "num_classes": 5, "stages": [stage]}
+    tree |= {"reattention_blocks": blocks, "reattention": reattention}
+    torch.manual_seed(0)
+    return build_model(validate(ModelConfig, tree)).eval()
+
+
+def test_the_last_blocks_use_the_map_of_the_block_before_them() -> None:
+    """DeepViT, Eq. 5: Norm(Theta^T A_unique) V, with Theta at its start the identity."""
+    model = reusing({"norm": "none", "source": "shared"})
+    blocks = model.stages[0].blocks
+    assert [isinstance(block.mixer, SharedMapAttention) for block in blocks] == [False] * 2 + [
+        True,
+        True,
+    ]
+    seen: list[Tensor] = []
+    for block in blocks[1:]:
+        block.mixer.attn_drop.register_forward_hook(lambda *call: seen.append(call[2]))
+    model(torch.randn(2, 3, 8, 8))
+    assert len(seen) == 3
+    assert torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[0], seen[2])
+
+
+def test_a_shared_map_is_mixed_and_applied_to_the_blocks_own_values() -> None:
+    model = reusing({"norm": "batch", "source": "shared"})
+    mixer = model.stages[0].blocks[3].mixer
+    inputs: list[Any] = []
+    mixer.register_forward_hook(lambda _, given, out: inputs.append((given[0], given[3], out)))
+    model(torch.randn(2, 3, 8, 8))
+    x, taps, out = inputs[0]
+    value = mixer.v(x).reshape(2, 16, 4, 4).transpose(1, 2)
+    mixed = mixer.reattention(taps[-1].attention) @ value
+    torch.testing.assert_close(out, mixer.proj(mixed.transpose(1, 2).flatten(2)))
+
+
+def test_gradient_reaches_the_block_that_gives_its_map() -> None:
+    model = reusing({"source": "shared"}, depth=2, blocks=1).train()
+    model(torch.randn(4, 3, 8, 8)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in model.stages[0].parameters())

@@ -1,0 +1,130 @@
+"""What all attention mixers share: heads, the map and what it passes through, the projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitnas.nn.layers.reattention import Reattention
+from vitnas.nn.mixers.base import Place, TokenMixer
+
+
+class AttentionMixer(TokenMixer):
+    """softmax(logits) V for h heads, then a projection; subclasses say where the logits are from.
+
+    The map (B, h, N, N) is held only where something needs it: re-attention, or whoever sets
+    `fused_attn` to False. It then passes through `attn_drop`, and after that through `reattention`
+    where there is one: a forward hook there sees it. Both names are timm's, and mean the same
+    there. Otherwise attention is PyTorch's fused one.
+
+    Sources: Vaswani et al.; the temperature tau is DeepViT's Eq. 4, logits / (tau sqrt(d)).
+
+    Args:
+        dim: channels C.
+        num_heads: heads h; d = C / h.
+        qk_scale: whether logits are divided by sqrt(d).
+        tau: the temperature; None = one to learn, starting at 1.
+        attn_drop, proj_drop: dropout on the map, before re-attention, and after the projection.
+        proj_bias: whether the projection has a bias.
+        reattention: mixes the map across heads, or None.
+
+    Attributes:
+        fused_attn: whether fused attention may be used; it is not where the map is needed.
+
+    Randomness: dropout, in training only.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        *,
+        qk_scale: bool = True,
+        tau: float | None = 1.0,
+        attn_drop: float = 0.0,
+        proj_drop: float = 0.0,
+        proj_bias: bool = True,
+        reattention: Reattention | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, dim // num_heads
+        self.scale = (self.head_dim**-0.5 if qk_scale else 1.0) / (tau or 1.0)
+        self.tau: nn.Parameter | None = None if tau else nn.Parameter(torch.ones(1))
+        self.fused_attn = True
+        self.attn_drop = nn.Dropout(attn_drop)
+        self.reattention = reattention
+        self.proj = nn.Linear(dim, dim, bias=proj_bias)
+        self.proj_drop = nn.Dropout(proj_drop)
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Three `(B, h, N, d)` -> `(B, N, C)`."""
+        if self.reattention is not None or not self.fused_attn:
+            return self._apply_map(self._map_of(query, key), value)
+        if self.tau is not None:
+            query = query / self.tau
+        drop = self.attn_drop.p if self.training else 0.0
+        out = F.scaled_dot_product_attention(query, key, value, dropout_p=drop, scale=self.scale)
+        return out.transpose(1, 2).flatten(2)
+
+    def _map_of(self, query: Tensor, key: Tensor) -> Tensor:
+        """Two `(B, h, N, d)` -> the map `(B, h, N, N)` that the values are mixed with."""
+        return self._map(self._scaled(query) @ key.transpose(-2, -1))
+
+    def _map(self, logits: Tensor) -> Tensor:
+        """Scaled logits `(B, h, N, N)` -> the map that the values are mixed with."""
+        attention: Tensor = self.attn_drop(logits.softmax(dim=-1))
+        return attention if self.reattention is None else self.reattention(attention)
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        """Queries or logits, by scale and temperature."""
+        x = self.scale * x
+        return x if self.tau is None else x / self.tau
+
+    def _apply_map(self, attention: Tensor, value: Tensor) -> Tensor:
+        """`(B, h, N, N)` and `(B, h, N, d)` -> `(B, N, C)`."""
+        return (attention @ value).transpose(1, 2).flatten(2)
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """`(B, N, C)` -> `(B, h, N, d)`."""
+        return torch.unflatten(x, 2, (self.num_heads, self.head_dim)).transpose(1, 2)
+
+    def _project(self, mixed: Tensor) -> Tensor:
+        out: Tensor = self.proj_drop(self.proj(mixed))
+        return out
+
+
+def options_at(place: Place) -> dict[str, Any]:
+    """What every attention at `place` is told by the network and the stage."""
+    config, stage = place.config, place.stage_config
+    return {
+        "qk_scale": stage.qk_scale,
+        "tau": tau_of(place),
+        "attn_drop": config.attn_drop_rate,
+        "proj_drop": config.proj_drop_rate,
+        "proj_bias": config.proj_bias,
+        "reattention": _reattention_at(place),
+    }
+
+
+def tau_of(place: Place) -> float | None:
+    """Temperature of the attention at `place`; None = a learned one (DeepViT, Eq. 4).
+
+    `linear` falls from 1 in the network's first attention block to `last` in its last one.
+    """
+    temperature = place.config.temperature
+    if temperature.kind == "learnable":
+        return None
+    first, last = place.config.attention_span
+    if temperature.kind == "none" or first == last:
+        return 1.0
+    return 1.0 + (temperature.last - 1.0) * (place.block - first) / (last - first)
+
+
+def _reattention_at(place: Place) -> Reattention | None:
+    if not place.reattention:
+        return None
+    wanted = place.config.reattention
+    return Reattention(place.stage_config.heads, wanted.norm, wanted.bias, wanted.scale)
