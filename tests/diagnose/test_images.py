@@ -1,0 +1,107 @@
+"""Which images a network is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from tests.diagnose.networks import MHSA, network
+from vitnas.config.training import DataConfig
+from vitnas.diagnose.images import data_named, show
+from vitnas.diagnose.subject import Subject, subject_of
+from vitnas.errors import ConfigError, DataError
+from vitnas.training.data import load_data
+
+
+def taker(side: int = 8, channels: int = 1) -> Subject:
+    model = network(MHSA, img_size=side, in_chans=channels)
+    return subject_of(model, "taker", "random")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twelve images of unequal sizes, without classes."""
+    for index in range(12):
+        Image.new("RGB", (20 + index, 30), (20 * index, 0, 255)).save(tmp_path / f"{index}.png")
+    return tmp_path
+
+
+def test_named_data_is_as_in_training_and_held_out() -> None:
+    """Same size, same normalisation, images from the scoring split."""
+    shown = show(DataConfig(), taker(), 20)
+    whole = load_data(DataConfig(), 8)
+    assert torch.equal(shown.images.mean, whole.val.mean)
+    assert len(shown.images) == 20
+    held = {image.numpy().tobytes() for image in whole.val.x}
+    assert {image.numpy().tobytes() for image in shown.images.x} <= held
+    assert shown.facts["available"] == len(whole.val)
+
+
+def test_the_seed_draws_the_images() -> None:
+    drawn = [show(DataConfig(), taker(), 20, seed).images.x for seed in (0, 0, 1)]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_there_may_be_fewer_than_were_asked_for() -> None:
+    shown = show(DataConfig(), taker(), 10_000)
+    assert len(shown.images) == shown.facts["images"] == shown.facts["available"]
+
+
+def test_images_are_resized_to_the_network() -> None:
+    small, large = show(DataConfig(), taker(16), 4), show(DataConfig(), taker(72), 4)
+    assert small.images.x.shape == (4, 1, 16, 16)
+    assert large.images.x.shape == (4, 1, 72, 72)
+    assert large.images.x.dtype == torch.uint8
+
+
+def test_other_channels_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(ConfigError) as error:
+        show(DataConfig(name="cifar10", root="/none"), taker(), 4)
+    rule = "in_chans = 1: cifar10 has images with 3 channels, and taker takes others"
+    assert str(error.value) == f"{rule} (nearest: 3)"
+
+
+def test_a_folder_without_train_gives_all_its_images(folder: Path) -> None:
+    shown = show(data_named(str(folder)), taker(channels=3), 8)
+    assert shown.images.x.shape == (8, 3, 8, 8)
+    assert (shown.facts["available"], shown.facts["part"]) == (12, "all images below the folder")
+    assert float(shown.images.normalise(shown.images.x).mean()) == pytest.approx(0, abs=1e-3)
+    with pytest.raises(ConfigError, match="3 channels"):
+        show(folder, taker(), 4)
+
+
+def test_a_network_that_knows_its_normalisation_keeps_it(folder: Path) -> None:
+    from dataclasses import replace
+
+    knowing = replace(taker(channels=3), mean=(0.5, 0.25, 0.0), std=(0.1, 0.1, 0.1))
+    images = show(folder, knowing, 4).images
+    assert images.mean.flatten().tolist() == [127.5, 63.75, 0]
+
+
+def test_a_folder_with_classes_shows_what_is_held_out(folder: Path) -> None:
+    for index, path in enumerate(sorted(folder.glob("*.png"))):
+        target = folder / "train" / "ab"[index % 2] / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    shown = show(data_named(str(folder)), taker(channels=3), 256)
+    assert shown.facts["part"] == "held out of train/"
+    assert len(shown.images) == 2  # a fifth of six in each class, rounded
+
+
+def test_a_folder_without_images(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no image in it"):
+        show(tmp_path, taker(channels=3), 4)
+
+
+def test_names_folders_and_spaces(tmp_path: Path) -> None:
+    assert data_named("digits") == DataConfig()
+    assert data_named("cifar10:/data/c") == DataConfig(name="cifar10", root="/data/c")
+    assert data_named("hybrid_fashion") == DataConfig(name="fashion_mnist", val_fraction=0.1)
+    with pytest.raises(ConfigError, match=r"nearest: fashion_mnist\)"):
+        data_named("fashion_mnit")
+    with pytest.raises(ConfigError, match="no such file"):
+        data_named(str(tmp_path / "none.yaml"))

@@ -1,0 +1,293 @@
+"""All diagnostics on small networks, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+from torch import Tensor
+
+from tests.diagnose.networks import CONV, CSKA, MHSA, SKA, config, hooks_of, network, small_swin
+from vitnas import api
+from vitnas.cli import main
+from vitnas.config.files import dump_yaml
+from vitnas.diagnose.names import NAMES, OF_MAPS
+from vitnas.diagnose.run import Diagnosis, diagnose
+from vitnas.engine.weights import FrontWeights
+from vitnas.errors import RunError, VitnasError
+from vitnas.nn.graft import graft
+from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.training.data import Split
+from vitnas.training.weights import weights_bytes
+
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.chdir(tmp_path)
+
+
+def images(number: int = 6, channels: int = 1, side: int = 8) -> Split:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(0, 256, (number, channels, side, side), generator=generator)
+    moment: Tensor = torch.full((channels, 1, 1), 100.0)
+    return Split(x.to(torch.uint8), torch.zeros(number).long(), moment, moment)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int) -> tuple[str, str]:
+    """What the command prints to stdout and stderr."""
+    with pytest.raises(SystemExit) as ended:
+        main(["diagnose", *arguments])
+    out, err = capsys.readouterr()
+    assert ended.value.code == code, err
+    return out, err
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a mistake is answered with; nothing may have been written."""
+    before = sorted(Path.cwd().rglob("*"))
+    out, err = said(capsys, *arguments, code=2)
+    assert not out
+    assert err.startswith("vitnas: ")
+    assert err.count("\n") == 1
+    assert sorted(Path.cwd().rglob("*")) == before
+    return err
+
+
+def write_model(path: Path, *stages: dict[str, Any], **fields: Any) -> str:
+    path.write_text(dump_yaml(config(*stages, **fields).to_tree()))
+    return str(path)
+
+
+HIERARCHY = (
+    CONV,
+    MHSA | {"depth": 2, "groups": [2, 1], "nll_ratio": 1.0},
+    MHSA | {"embed_dim": 24, "num_heads": 3, "depth": 2},
+)
+
+
+def test_a_hierarchy_with_recursion_groups_and_reattention() -> None:
+    model = network(*HIERARCHY, stem={"stride": 1}, reattention_blocks=1, residual="lrc")
+    found = diagnose(model, images())
+    assert set(found.findings) == set(NAMES) - {"lrc"}
+    assert "no training log is here" in found.absent["lrc"]
+    assert all(figure.startswith(PNG) for figure in found.figures.values())
+    tree = json.loads(json.dumps(found.to_tree(), allow_nan=False))
+    layers = {layer["name"]: layer for layer in tree["layers"]}
+    assert len(layers) == 7
+    assert layers["stage 1, block 1"]["why_no_map"] == "dwconv has no attention map"
+    assert layers["stage 2, block 2, pass 1"]["map"] is True
+    assert layers["stage 3, block 2"]["mixer"] == "mhsa with re-attention"
+    numbers = tree["diagnostics"]
+    assert [s["stage"] for s in numbers["similarity"]["stages"]] == [2, 3]
+    assert numbers["rollout"]["grid"] == [4, 4]
+    assert numbers["rollout"]["counted_as_identity"] == ["stage 1, block 1"]
+    assert len(numbers["cka"]["cka"]) == 7
+    assert [len(one["pixels"]) for one in numbers["distance"]["layers"]] == [2, 2, 2, 2, 3, 3]
+    assert not hooks_of(model)
+
+
+@pytest.mark.parametrize("stage", [SKA, CSKA])
+def test_static_keys_have_maps(stage: dict[str, Any]) -> None:
+    model = network(stage | {"depth": 2}, class_token=True)
+    found = diagnose(model, images(), OF_MAPS)
+    assert set(found.findings) == set(OF_MAPS)
+    assert found.findings["rollout"].numbers["read_from"] == "class token"
+
+
+def test_broad_attention_is_a_layer_of_cka_alone() -> None:
+    found = diagnose(network(MHSA | {"depth": 2}, broad={"gamma": 0.4}), images())
+    assert found.findings["cka"].numbers["layers"] == ["block 1", "block 2", "broad attention"]
+    assert set(found.findings["features"].numbers["cosine"]) == {"block 1", "block 2"}
+    assert "none in broad" in found.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("vit_tiny_patch16_224", {"img_size": 64, "depth": 3}),
+        ("deit_tiny_distilled_patch16_224", {"img_size": 64, "depth": 2}),
+        ("cait_xxs24_224", {"img_size": 64, "depth": 2}),
+    ],
+)
+def test_timms_networks(name: str, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    found = diagnose(timm.create_model(name, **options), images(4, 3, 64))
+    assert set(found.findings) == set(NAMES) - {"lrc"}
+    assert not found.found.layers[0].absent
+
+
+def test_windows_are_short_sighted_and_comparable_within_a_stage() -> None:
+    found = diagnose(small_swin(64, 4), images(4, 3, 64))
+    numbers = {name: finding.numbers for name, finding in found.findings.items()}
+    assert [len(stage["ratio"]) for stage in numbers["similarity"]["stages"]] == [2, 2]
+    for one in numbers["distance"]["layers"]:
+        assert max(one["tokens"]) < 2.5 < one["uniform_tokens"]  # 4 x 4 windows
+    assert numbers["rollout"]["grid"] == [16, 16]
+
+
+def test_the_numbers_are_those_of_the_maps() -> None:
+    """One block of one head over 4 x 4 tokens against the map as the mixer computes it."""
+    model = network(MHSA | {"num_heads": 1})
+    shown = images(2)
+    mixer: Any = model.stages[0].blocks[0].mixer
+    kept: list[Tensor] = []
+    mixer.fused_attn = False
+    handle = mixer.attn_drop.register_forward_hook(lambda m, args, out: kept.append(out))
+    with torch.no_grad():
+        model(shown.normalise(shown.x))
+    handle.remove()
+    mixer.fused_attn = True
+    places = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0))
+    expected = (kept[0][:, 0] * torch.cdist(places, places)).sum(-1).mean()
+    found = diagnose(model, shown, ["distance"]).findings["distance"].numbers["layers"][0]
+    assert found["tokens"][0] == pytest.approx(float(expected), abs=1e-5)
+    assert found["pixels"][0] == pytest.approx(2 * float(expected), abs=1e-5)
+
+
+def test_a_network_without_maps_is_still_looked_into() -> None:
+    found = diagnose(network(CONV | {"depth": 2}), images())
+    assert set(found.findings) == {"features", "cka"}
+    for name in OF_MAPS:
+        assert found.absent[name] == "no block of this network has an attention map (dwconv)"
+    assert "not done: no block of this network has an attention map" in found.text()
+
+
+def test_nothing_to_be_done_is_an_error() -> None:
+    with pytest.raises(VitnasError) as error:
+        diagnose(network(CONV), images(), ["similarity", "rollout", "lrc"])
+    assert str(error.value).startswith("no block of this network has an attention map (dwconv)")
+    assert str(error.value).count("no block") == 1
+
+
+def test_an_image_that_is_not_there() -> None:
+    with pytest.raises(VitnasError, match="--image 6: there are 6 images, from 0 on"):
+        diagnose(network(MHSA), images(), ["rollout"], image=6)
+
+
+def done(folder: Path, only: list[str]) -> Diagnosis:
+    found = diagnose(network(MHSA | {"depth": 2}), images(), only)
+    found.write(folder)
+    return found
+
+
+def test_an_earlier_diagnosis_is_replaced(tmp_path: Path) -> None:
+    done(tmp_path / "out", ["cka", "heads"])
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "cka.png",
+        "heads.png",
+        "diagnosis.json",
+    }
+    done(tmp_path / "out", ["features"])
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"features.png", "diagnosis.json"}
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        done(tmp_path / "file" / "out", ["cka"])
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = write_model(tmp_path / "small.yaml", *HIERARCHY, stem={"stride": 1})
+    out, _ = said(capsys, model, "--data", "digits", "--images", "8", code=0)
+    assert out.splitlines()[0] == ("7 layers in 3 stages, 6 with an attention map (none in dwconv)")
+    assert "results/diagnose/small: 6 figures and diagnosis.json" in out
+    tree = json.loads((tmp_path / "results/diagnose/small/diagnosis.json").read_text())
+    assert (tree["network"], tree["weights"]) == ("small", "random, seed 0")
+    assert (tree["data"], tree["images"]) == ("digits", 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("--data", "digitz"), "--data = 'digitz': must be of digits"),
+        ((), "--data: is required"),
+        (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be of similarity"),
+        (("--data", "digits", "--weights", "none"), "none: no such file or directory"),
+        (("--data", "digits", "--trial", "1"), "no study.db"),
+        (("--data", "digits", "--image", "900"), "--image 900: there are 256 images"),
+        (("--data", "digits", "--device", "tpu"), "'tpu'"),
+        (("--data", "cifar10"), "cifar10 has images with 3 channels"),
+        (("--data", "digits", "--log", "none.jsonl", "--only", "lrc"), "none.jsonl: no such file"),
+    ],
+)
+def test_every_mistake_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], rule: str
+) -> None:
+    model = write_model(tmp_path / "small.yaml", MHSA, residual="lrc")
+    assert rule in complaint(capsys, model, *arguments)
+
+
+def test_a_name_that_is_almost_right_and_a_folder_that_is_no_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "nearest: sret_s" in complaint(capsys, "sret_sl", "--data", "digits")
+    (tmp_path / "empty").mkdir()
+    assert "no config.yaml in it" in complaint(capsys, "empty", "--data", "digits")
+
+
+def run_of(folder: Path, *stages: dict[str, Any]) -> Run:
+    tree = config(*stages).to_tree()
+    trial = TrialRecord(3, Outcome.COMPLETE, config=tree, curve=(50.0,))
+    space = {"name": "s", "data": {"name": "digits"}, "model": tree}
+    return Run(folder, "s", (trial,), space, {}, 1)
+
+
+def test_a_trial_is_looked_into_with_the_weights_that_its_run_kept(tmp_path: Path) -> None:
+    run, model = run_of(tmp_path, MHSA), network(MHSA)
+    FrontWeights(tmp_path).put(3, weights_bytes(model))
+    subject, data = api._trial_subject(run, 3)
+    assert (subject.name, data.name) == ("s_trial_3", "digits")
+    for found, kept in zip(subject.network.parameters(), model.parameters(), strict=True):
+        assert torch.equal(found, kept)
+
+
+def test_a_trial_without_weights_says_how_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"trial 3 are not kept .* --trial 3 --to DIR trains"):
+        api._trial_subject(run_of(tmp_path, MHSA), 3)
+
+
+@pytest.mark.parametrize("mixer", ["ska", "cska"])
+def test_a_graft_is_looked_into_like_what_it_replaced(mixer: str) -> None:
+    torch.manual_seed(0)
+    model = timm.create_model("vit_tiny_patch16_224", img_size=64, depth=2)
+    graft(model, mixer=mixer)
+    found = diagnose(model, images(4, 3, 64), OF_MAPS)
+    assert [layer.mixer for layer in found.found.layers] == [mixer] * 2
+    assert set(found.findings) == set(OF_MAPS)
+
+
+def test_a_grafted_reattention_shows_the_mixed_map() -> None:
+    torch.manual_seed(0)
+    model = timm.create_model("vit_tiny_patch16_224", img_size=64, depth=2)
+    graft(model, reattention_blocks=1)
+    found = diagnose(model, images(4, 3, 64), ["similarity"])
+    assert [layer.mixer for layer in found.found.layers] == [
+        "Attention",
+        "Attention with re-attention",
+    ]
+
+
+@pytest.mark.slow
+def test_from_a_long_training_to_the_evolution_of_its_coefficients(tmp_path: Path) -> None:
+    """Train, then look: every diagnostic has something to show."""
+    model = write_model(tmp_path / "m.yaml", MHSA | {"groups": [2, 1], "nll_ratio": 1.0,
+                                                     "depth": 2}, residual="lrc")  # fmt: skip
+    api.train(model, tmp_path / "trained", data="digits", epochs=2)
+    found, folder = api.diagnose(tmp_path / "trained", "digits", images=32)
+    assert set(found.findings) == set(NAMES)
+    curves = found.findings["lrc"].numbers
+    assert curves["epochs"] == [1, 2]
+    last: Any = found.found.network
+    value = float(last.stages[0].blocks[1].nlls[0].residual.identity.detach())
+    assert curves["blocks"]["1.2"]["nll 1"]["identity"][-1] == pytest.approx(value, abs=1e-5)
+    assert {path.name for path in folder.iterdir()} == {f"{name}.png" for name in NAMES} | {
+        "diagnosis.json"
+    }

@@ -1,0 +1,154 @@
+"""Centred kernel alignment between the features of all layers (BViT, Eq. 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitnas.diagnose import draw
+from vitnas.diagnose.layers import Layer
+from vitnas.diagnose.observer import Finding, Observer, plain
+
+MOST_BYTES = 1 << 29
+"""Of all layers' features that are held for one estimate, 512 MiB."""
+FEWEST = 8
+"""Images in an estimate, where the bytes would allow fewer."""
+
+
+def linear_gram(features: Tensor) -> Tensor:
+    """K = X X^T of n images with p features each, `(n, p)` -> `(n, n)` float64.
+
+    X is centred first, which changes none of the centred forms and keeps the digits.
+    """
+    centred = features - features.mean(dim=0, keepdim=True)
+    return (centred @ centred.T).double()
+
+
+def centre(gram: Tensor) -> Tensor:
+    """H K H: `(n, n)` with rows and columns of mean zero."""
+    return gram - gram.mean(0, keepdim=True) - gram.mean(1, keepdim=True) + gram.mean()
+
+
+def u_centre(gram: Tensor) -> Tensor:
+    """The U-centred K: no diagonal, and rows and columns of sum zero, `(n, n)`, n > 2.
+
+    <U(K), U(L)> / (n (n - 3)) is HSIC_1 (Song et al., 2012), unbiased in any number n > 3 of
+    images: the same sum in Szekely and Rizzo's form.
+    """
+    n = len(gram)
+    hollow = gram - torch.diag(torch.diagonal(gram))
+    rows = hollow.sum(1)
+    centred = hollow - (rows[:, None] + rows[None, :]) / (n - 2)
+    centred = centred + rows.sum() / ((n - 1) * (n - 2))
+    return centred - torch.diag(torch.diagonal(centred))
+
+
+def hsic_matrix(grams: Sequence[Tensor], *, unbiased: bool) -> Tensor:
+    """HSIC between all pairs of L Gram matrices `(n, n)` -> `(L, L)`.
+
+    Biased: tr(K H L H) / (n - 1)^2, as in BViT's Eq. 9; unbiased: HSIC_1.
+    """
+    n = len(grams[0])
+    flat = torch.stack([(u_centre if unbiased else centre)(gram).flatten() for gram in grams])
+    return flat @ flat.T / (n * (n - 3) if unbiased else (n - 1) ** 2)
+
+
+def normalised(hsic: Tensor) -> Tensor:
+    """CKA from a matrix of HSIC: HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)); NaN without variance."""
+    scale = torch.diagonal(hsic).clamp_min(0).sqrt()
+    return hsic / (scale[:, None] * scale[None, :])
+
+
+def linear_cka(x: Tensor, y: Tensor) -> float:
+    """Linear CKA (BViT, Eq. 9) of two sets of features of the same n images, `(n, p)`, `(n, q)`."""
+    hsic = hsic_matrix([linear_gram(x), linear_gram(y)], unbiased=False)
+    return float(normalised(hsic)[0, 1])
+
+
+class LayerCka(Observer):
+    """CKA between all layers; a layer's features are all its tokens and channels, flattened.
+
+    Source: BViT, Eq. 9 (Kornblith et al., 2019). Where the features of all images do not fit, they
+    are dealt into groups, HSIC_1 is meaned over the groups and then normalised (Nguyen et al.,
+    2021), which does not depend on the groups' size as the biased form would.
+
+    Args:
+        layers: all layers; layers of any two stages can be compared.
+        images: how many will be seen.
+        most_bytes: of features that may be held.
+    """
+
+    def __init__(self, layers: Sequence[Layer], images: int, most_bytes: int = MOST_BYTES) -> None:
+        self.layers = list(layers)
+        each = sum(4 * layer.tokens * layer.dim for layer in layers)
+        self.groups = ceil(images / max(FEWEST, most_bytes // each))
+        self.group_size = ceil(images / self.groups)
+        self._held: dict[int, list[Tensor]] = {layer.index: [] for layer in layers}
+        self._hsic = torch.zeros(len(layers), len(layers)).double()
+        self._used, self._estimates = 0, 0
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the minibatch estimator is used."""
+        return self.groups > 1
+
+    def see_features(self, layer: Layer, tokens: Tensor) -> None:
+        self._held[layer.index].append(tokens.flatten(1))
+
+    def end_batch(self) -> None:
+        while sum(map(len, self._held[self.layers[0].index])) >= self.group_size:
+            self._estimate(self.group_size)
+
+    def _estimate(self, number: int) -> None:
+        """Use the first `number` images that are held."""
+        grams = []
+        for layer in self.layers:
+            held = torch.cat(self._held[layer.index])
+            self._held[layer.index] = [held[number:].clone()]
+            grams.append(linear_gram(held[:number]))
+        self._hsic += hsic_matrix(grams, unbiased=self.unbiased).cpu()
+        self._used, self._estimates = self._used + number, self._estimates + 1
+
+    def matrix(self) -> Tensor:
+        """`(L, L)`; NaN where a layer's features are the same for all images."""
+        left = sum(map(len, self._held[self.layers[0].index]))
+        if left > 3 or (left and not self._estimates):  # HSIC_1 takes four
+            self._estimate(left)
+        return normalised(self._hsic / max(1, self._estimates))
+
+    def finding(self) -> Finding:
+        found = self.matrix()
+        numbers: dict[str, Any] = {
+            "meaning": "linear centred kernel alignment between the outputs of every two layers, "
+            "all tokens and channels flattened (BViT, Eq. 9); 1 = the same up to rotation and "
+            "scale. estimator full: Eq. 9 over all images; minibatch: mean of the unbiased HSIC_1 "
+            "over groups of images, then normalised",
+            "estimator": "minibatch" if self.unbiased else "full",
+            "images": self._used,
+            "images_per_group": self.group_size,
+            "layers": [layer.name for layer in self.layers],
+            "cka": plain(found),
+        }
+        off = ~torch.eye(len(found), dtype=torch.bool)
+        mean = float(found[off].nanmean()) if off.any() else 1.0
+        ends = float(found[0, -1])
+        summary = f"mean {mean:.2f} over pairs of layers; first with last {ends:.2f}"
+        return Finding(summary, numbers, self._figure(found))
+
+    def _figure(self, found: Tensor) -> bytes:
+        groups = f"HSIC_1 over groups of {self.group_size}" if self.unbiased else "all at once"
+        figure = draw.new_figure(
+            "Similarity of features between layers (linear CKA)",
+            f"{self._used} images, {groups}. White: no variance",
+            6.6,
+            5.6,
+        )
+        axes = figure.subplots()
+        labels = [layer.label for layer in self.layers]
+        image = draw.heat_map(axes, found, labels, "", draw.block_axis(self.layers), 32)
+        draw.colour_bar(figure, image, axes, "CKA")
+        return draw.png(figure)

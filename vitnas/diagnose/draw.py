@@ -1,0 +1,113 @@
+"""The hand that all figures share: matplotlib without pyplot or a display, the report's colours."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from vitnas.diagnose.layers import Layer
+
+DPI = 110
+INK, FAINT, GRID = "#22262e", "#5b626e", "#e4e6ea"
+COLOURS = ("#3b78d8", "#e0762a", "#0f9d94", "#8059d6", "#c43d86", "#7c9a22")
+DEPTH = "viridis"
+_MOST_TICKS = 16
+
+
+def new_figure(title: str, note: str, width: float, height: float) -> Any:
+    """A figure in inches with its title, and below it what the numbers are."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=FAINT)
+    return figure
+
+
+def png(figure: Any) -> bytes:
+    image = io.BytesIO()
+    figure.savefig(
+        image, format="png", metadata={"Software": "vitnas"}, pil_kwargs={"optimize": True}
+    )
+    return image.getvalue()
+
+
+def dress(axes: Any, x: str, y: str, title: str = "") -> None:
+    """Names with units, light grid, no box."""
+    axes.set_xlabel(x, color=INK, fontsize=9)
+    axes.set_ylabel(y, color=INK, fontsize=9)
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    axes.tick_params(labelsize=8, colors=INK)
+    axes.grid(visible=True, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def heat_map(
+    axes: Any, matrix: Tensor, labels: Sequence[str], title: str, axis: str, most: int = _MOST_TICKS
+) -> Any:
+    """A square matrix of values from 0 to 1, named on both sides; its image, for a colour bar."""
+    image = axes.imshow(matrix.cpu().numpy(), cmap=DEPTH, vmin=0.0, vmax=1.0)
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    axes.set_xlabel(axis, fontsize=9, color=INK)
+    axes.set_ylabel(axis, fontsize=9, color=INK)
+    positions = some_ticks(len(labels), most)
+    shown = [labels[position] for position in positions]
+    long = len(shown) > 20 or (max(map(len, shown)) > 2 and len(shown) > 6)
+    axes.set_xticks(positions, shown, fontsize=8, rotation=90 if long else 0)
+    axes.set_yticks(positions, shown, fontsize=8)
+    return image
+
+
+def colour_bar(figure: Any, image: Any, panels: Any, label: str, shrink: float = 0.9) -> None:
+    """The one bar that the heat maps of a figure share."""
+    bar = figure.colorbar(image, ax=panels, shrink=shrink)
+    bar.set_label(label, fontsize=9, color=INK)
+    bar.ax.tick_params(labelsize=8, colors=INK)
+
+
+def name_layers(axes: Any, layers: Sequence[Layer], axis: str) -> None:
+    """The x axis of a plot over layers."""
+    positions = some_ticks(len(layers), 2 * _MOST_TICKS)
+    labels = [layers[position].label for position in positions]
+    long = max(map(len, labels)) > 2 and len(labels) > 10
+    axes.set_xticks(positions, labels, rotation=90 if long else 0)
+    axes.set_xlabel(axis, color=INK, fontsize=9)
+    axes.set_xlim(-0.6, len(layers) - 0.4)
+
+
+def block_axis(layers: Sequence[Layer]) -> str:
+    """What stands on an axis of layers."""
+    staged = any("." in layer.label for layer in layers)
+    passes = any("p" in layer.label for layer in layers)
+    return f"{'stage.block' if staged else 'block'}{', p = pass' if passes else ''}"
+
+
+def some_ticks(number: int, most: int = _MOST_TICKS) -> list[int]:
+    """At most `most` of the positions 0 .. number - 1, evenly, the first and maybe the last."""
+    step = -(-number // most)
+    return list(range(0, number, max(1, step)))
+
+
+def depth_colours(number: int) -> list[Any]:
+    """Colours from first to last layer, none too light for white paper."""
+    from matplotlib import colormaps
+
+    scale = colormaps[DEPTH]
+    return [scale(0.88 * index / max(1, number - 1)) for index in range(number)]
+
+
+def stage_title(layer: Layer, several: bool) -> str:
+    """`stage 2: 14 x 14 tokens`."""
+    grid = f"{layer.tokens} tokens"
+    if layer.grid is not None:
+        grid = f"{layer.grid[0]} x {layer.grid[1]} tokens"
+        grid += f" + {layer.prefix}" if layer.prefix else ""
+    return f"stage {layer.stage}: {grid}" if several else grid

@@ -1,0 +1,162 @@
+"""A few images of a data set as a network takes them; never of its test split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from vitnas.config.files import exists, validate
+from vitnas.config.space import load_space, shipped_spaces
+from vitnas.config.training import DATA_FACTS, DataConfig, class_names
+from vitnas.diagnose.subject import Subject
+from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.training.data import Split, load_data
+from vitnas.training.sources import ImageHW, list_folder, read_files, split_by_class
+
+_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
+_WHOLE_SIDE = 64
+"""Up to this side all images are brought to the network's size, as in training; of larger ones
+only those that are drawn, and mean and deviation are those of the images as published."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Images that were drawn.
+
+    Attributes:
+        images: them, with the mean and deviation that they are normalised by.
+        facts: where they are from and how many, for JSON.
+    """
+
+    images: Split
+    facts: dict[str, Any]
+
+
+def data_named(text: str) -> DataConfig | Path:
+    """`digits`, `cifar10`, `cifar10:/data/cifar`, a folder, a space file or a shipped space.
+
+    Raises:
+        ConfigError: none of them, with the nearest name; or the space file is wrong.
+    """
+    names = [name for name in DATA_FACTS if name != "imagefolder"]
+    asked, _, root = text.partition(":")
+    if asked in names:
+        return validate(DataConfig, {"name": asked, "root": root or None})
+    if exists(text) and Path(text).is_dir():
+        return Path(text)
+    spaces = shipped_spaces()
+    if text in spaces or Path(text).suffix in (".yaml", ".yml"):
+        return load_space(text).config.data
+    nearest = nearest_name(text, [*names, *spaces])
+    rule = f"must be of {', '.join(names)}, a folder of images or a space file"
+    raise ConfigError(rule, address="--data", value=text, nearest=nearest)
+
+
+def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) -> Shown:
+    """Draw `number` images, resized to what `subject` takes.
+
+    Of a named data set and of a space: of the images that score candidates, which no training
+    sees. Of a folder: of `train/<class>/`, of the share that is held out, or of all images below it
+    where there is no `train/`.
+
+    Raises:
+        ConfigError: the network takes images with other channels.
+        DataError: there are no images, or they cannot be read.
+    """
+    if isinstance(data, Path):
+        if class_names(data / "train"):
+            data = DataConfig(name="imagefolder", root=str(data))
+        else:
+            _check_channels(subject, 3, str(data))
+            return _from_files(data, [(path, 0) for path in _files_below(data)], subject,
+                               number, seed, "all images below the folder")  # fmt: skip
+    _check_channels(subject, data.facts.in_chans, data.name)
+    if data.name == "imagefolder":
+        assert data.folder is not None
+        listed = list_folder(data).train
+        labels = torch.tensor([label for _, label in listed])
+        held = split_by_class(labels, data.val_fraction, data.split_seed)[1].tolist()
+        files = [listed[index] for index in held] or listed
+        return _from_files(data.folder, files, subject, number, seed, "held out of train/")
+    return _from_memory(data, subject, number, seed)
+
+
+def _check_channels(subject: Subject, channels: int, name: str) -> None:
+    if subject.in_chans != channels:
+        count = "1 channel" if channels == 1 else f"{channels} channels"
+        rule = f"{name} has images with {count}, and {subject.name} takes others"
+        raise ConfigError(rule, address="in_chans", value=subject.in_chans, nearest=channels)
+
+
+def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> Shown:
+    published = data.facts.img_size or _WHOLE_SIDE
+    small = max(subject.image_hw) <= _WHOLE_SIDE
+    size = subject.image_hw if small else (published, published)
+    val = load_data(data, size).val
+    kept = _draw(len(val), number, seed)
+    images = replace(val, x=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
+    return Shown(images, _facts(data.name, "held out of the training images", images, len(val)))
+
+
+def _from_files(
+    folder: Path,
+    files: list[tuple[Path, int]],
+    subject: Subject,
+    number: int,
+    seed: int,
+    part: str,
+) -> Shown:
+    """Only the images that are drawn are read; normalised as the network says, or by themselves."""
+    config = DataConfig(name="imagefolder", root=str(folder))
+    drawn = [files[index] for index in _draw(len(files), number, seed).tolist()]
+    x, y = read_files(config, drawn, subject.image_hw)
+    if subject.mean is not None and subject.std is not None:
+        mean, std = (255 * torch.tensor(v).float() for v in (subject.mean, subject.std))
+    else:
+        pixels = x.double().transpose(0, 1).flatten(1)
+        mean, std = pixels.mean(1).float(), pixels.std(1).float().clamp_min(1.0)
+    images = Split(x, y, mean[:, None, None], std[:, None, None])
+    return Shown(images, _facts(str(folder), part, images, len(files)))
+
+
+def _files_below(folder: Path) -> list[Path]:
+    try:
+        found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+    except OSError as error:
+        raise DataError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+    if not found:
+        raise DataError(f"{folder}: no image in it")
+    return found
+
+
+def _draw(available: int, number: int, seed: int) -> Tensor:
+    """Sorted positions of `number` images, or of all."""
+    order = torch.randperm(available, generator=torch.Generator().manual_seed(seed))
+    return order[:number].sort().values
+
+
+def _resized(images: Tensor, image_hw: ImageHW) -> Tensor:
+    """(n, C, h, w) bytes -> (n, C, H, W) bytes, bilinear with antialiasing, as in training."""
+    if tuple(images.shape[-2:]) == image_hw:
+        return images
+    larger = interpolate(
+        images.float(), image_hw, mode="bilinear", antialias=True, align_corners=False
+    )
+    return larger.round_().clamp_(0, 255).to(torch.uint8)
+
+
+def _facts(name: str, part: str, images: Split, available: int) -> dict[str, Any]:
+    return {
+        "data": name,
+        "part": part,
+        "images": len(images),
+        "available": available,
+        "image_hw": list(images.x.shape[-2:]),
+        "mean": [round(float(v) / 255, 5) for v in images.mean.flatten()],
+        "std": [round(float(v) / 255, 5) for v in images.std.flatten()],
+    }

@@ -1,0 +1,167 @@
+"""Where in a network features and attention maps can be seen: one layer per pass of each block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from torch import nn
+
+from vitnas.errors import VitnasError
+from vitnas.nn.broad import BroadAttention
+from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.mixers import MIXERS
+from vitnas.nn.mixers.mhsa import SharedMapAttention
+from vitnas.nn.recursion import RecursiveBlock
+
+
+@dataclass(frozen=True)
+class Place:
+    """One pass through one block, and the modules whose outputs are to be seen.
+
+    Attributes:
+        stage, block: counted from 1; blocks anew in every stage. Broad attention has block 0.
+        passed: which pass, counted from 1; 0 in a block with a single one.
+        mixer: what mixes its tokens, as a model file calls it, or a class of timm's.
+        output: its output are the features.
+        owner: the block itself.
+        attention: what has the map, or None.
+        tap: its output is the map: `attn_drop`, or `reattention` after it.
+        absent: why there is no map; empty where there is one.
+    """
+
+    stage: int
+    block: int
+    passed: int
+    mixer: str
+    output: nn.Module
+    owner: nn.Module
+    attention: nn.Module | None = None
+    tap: nn.Module | None = None
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A place with what one image showed there.
+
+    Attributes:
+        index: position in the network, from 0.
+        name, label: for people (`stage 2, block 1, pass 2`) and for axes (`2.1p2`).
+        stage, mixer: as in `Place`.
+        tokens: N, prefix tokens included.
+        dim: channels C.
+        prefix: class tokens and the like, which come first.
+        grid: (H, W) of the other tokens; None where they are no grid.
+        heads: heads of the map; 0 without one.
+        absent: why there is no map; empty where there is one.
+        last: whether it is a block of the network, and none follows in its stage.
+    """
+
+    index: int
+    name: str
+    label: str
+    stage: int
+    mixer: str
+    tokens: int
+    dim: int
+    prefix: int
+    grid: Grid | None
+    heads: int
+    absent: str
+    last: bool
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        grid = None if self.grid is None else list(self.grid)
+        facts = {"name": self.name, "label": self.label, "stage": self.stage}
+        facts |= {"mixer": self.mixer, "tokens": self.tokens, "dim": self.dim, "grid": grid}
+        facts |= {"prefix_tokens": self.prefix, "heads": self.heads or None}
+        return facts | {"map": not self.absent, "why_no_map": self.absent or None}
+
+
+def find_places(network: nn.Module) -> list[Place]:
+    """The passes of all blocks in order, broad attention last.
+
+    A block is an element of a list named `blocks`, as in our networks and timm's; each such list
+    is a stage.
+
+    Raises:
+        VitnasError: there is no such list.
+    """
+    places: list[Place] = []
+    for stage, blocks in enumerate(lists_of_blocks(network), 1):
+        for number, block in enumerate(blocks, 1):
+            places += _passes(stage, number, block)
+    if not places:
+        name = type(network).__name__
+        raise VitnasError(f"{name}: no list named 'blocks' in it, so its blocks are not known")
+    broad = getattr(network, "broad", None)
+    if isinstance(broad, BroadAttention):
+        why = "its map is over the queries and keys of all layers"
+        places.append(Place(places[-1].stage, 0, 0, "broad", broad, broad, absent=why))
+    return places
+
+
+def name_of(place: Place, *, stages: int) -> tuple[str, str]:
+    """Name and axis label; a network of one stage is not reminded of it."""
+    if not place.block:
+        return "broad attention", "broad"
+    name = f"block {place.block}" if stages == 1 else f"stage {place.stage}, block {place.block}"
+    label = f"{place.block}" if stages == 1 else f"{place.stage}.{place.block}"
+    if place.passed:
+        return f"{name}, pass {place.passed}", f"{label}p{place.passed}"
+    return name, label
+
+
+def grid_of(tokens: int, image_hw: Grid) -> Grid | None:
+    """The (H, W) of `tokens` tokens that has the shape of the image; None where there is none."""
+    height = round(sqrt(tokens * image_hw[0] / image_hw[1]))
+    if height < 1 or tokens % height:
+        return None
+    grid = (height, tokens // height)
+    same_shape = abs(grid[0] * image_hw[1] - grid[1] * image_hw[0]) < max(image_hw)
+    return grid if same_shape else None
+
+
+def lists_of_blocks(network: nn.Module) -> Iterator[Iterable[nn.Module]]:
+    """Every list named `blocks` that holds no other one."""
+    for name, module in network.named_modules():
+        if name.rpartition(".")[2] == "blocks" and isinstance(
+            module, (nn.ModuleList, nn.Sequential)
+        ):
+            inner = (below.rpartition(".")[2] for below, _ in module.named_modules() if below)
+            if "blocks" not in inner:
+                yield module
+
+
+def _passes(stage: int, number: int, block: nn.Module) -> Iterator[Place]:
+    if isinstance(block, RecursiveBlock):
+        for passed, nll in enumerate(block.nlls, 1):
+            yield _place(stage, number, passed, nll, block.block)
+    else:
+        yield _place(stage, number, 0, block, block)
+
+
+def _place(stage: int, number: int, passed: int, output: nn.Module, block: nn.Module) -> Place:
+    found = [m for m in block.modules() if isinstance(getattr(m, "attn_drop", None), nn.Module)]
+    if len(found) != 1:
+        mixer = mixer_name(getattr(block, "mixer", None) or getattr(block, "attn", None) or block)
+        why = "has several attentions" if found else "has no attention map"
+        return Place(stage, number, passed, mixer, output, block, absent=f"{mixer} {why}")
+    mixing = getattr(found[0], "reattention", None)
+    tap: Any = mixing if isinstance(mixing, nn.Module) else found[0].attn_drop
+    return Place(stage, number, passed, mixer_name(found[0]), output, block, found[0], tap)
+
+
+def mixer_name(module: nn.Module) -> str:
+    """As a model file says it; a class of timm's by its name."""
+    known = next((name for name, kind in MIXERS.items() if type(module) is kind), None)
+    if isinstance(module, SharedMapAttention):
+        return "mhsa with an earlier block's map"
+    name = known or type(module).__name__
+    dropout = getattr(module, "attn_drop", None)  # a graft's re-attention is inside it
+    mixed = any(isinstance(getattr(m, "reattention", None), nn.Module) for m in (module, dropout))
+    return f"{name} with re-attention" if mixed else name

@@ -1,0 +1,36 @@
+"""The diagnostics by name; no torch, so that a misspelt one is refused at once."""
+
+from __future__ import annotations
+
+from vitnas.errors import ConfigError, nearest_name
+
+WHAT = {
+    "similarity": "similarity of attention maps across blocks (DeepViT, Eq. 2 and 7)",
+    "features": "similarity of features to the last block's (DeepViT, Fig. 4)",
+    "heads": "similarity of the maps of one block's heads (DeepViT, Fig. 3c)",
+    "cka": "centred kernel alignment of all blocks' features (BViT, Eq. 9)",
+    "distance": "mean attention distance of every head (BViT, Fig. 6)",
+    "rollout": "attention rollout on one image (BViT, Fig. 7)",
+    "lrc": "evolution of the residual coefficients in training (SReT, Fig. 6 and 16)",
+}
+NAMES = tuple(WHAT)
+OF_MAPS = ("similarity", "heads", "distance", "rollout")
+"""Those that need attention maps."""
+
+
+def choose(only: str | None) -> tuple[str, ...]:
+    """`"cka,heads"` -> the diagnostics meant, in our order; None = all.
+
+    Raises:
+        ConfigError: an unknown name, with the nearest one.
+    """
+    if only is None:
+        return NAMES
+    asked = [name.strip() for name in only.split(",") if name.strip()]
+    for name in asked:
+        if name not in NAMES:
+            rule = f"must be of {', '.join(NAMES)}"
+            raise ConfigError(rule, address="--only", value=name, nearest=nearest_name(name, NAMES))
+    if not asked:
+        raise ConfigError(f"names none of {', '.join(NAMES)}", address="--only", value=only)
+    return tuple(name for name in NAMES if name in asked)

@@ -1,0 +1,56 @@
+"""What every diagnostic is: something that is shown maps and features, keeps sums, and tells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitnas.diagnose.layers import Layer
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one diagnostic found.
+
+    Attributes:
+        summary: one short line.
+        numbers: plain values for JSON, with a `meaning` that says what they are.
+        figure: a PNG, or None where there is nothing to draw.
+    """
+
+    summary: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+    figure: bytes | None = None
+
+
+class Observer(ABC):
+    """Shown one batch after the other; holds sums and at most what one batch needs."""
+
+    def see_map(self, layer: Layer, attention: Tensor) -> None:  # noqa: B027
+        """A layer's map `(B, h, N, N)`, tokens in their true order; rows are output tokens."""
+
+    def see_features(self, layer: Layer, tokens: Tensor) -> None:  # noqa: B027
+        """A layer's output `(B, N, C)`."""
+
+    def end_batch(self) -> None:  # noqa: B027
+        """All layers of a batch have been shown."""
+
+    @abstractmethod
+    def finding(self) -> Finding:
+        """What the sums say, drawn."""
+
+
+def plain(values: Tensor, digits: int = 6) -> Any:
+    """A tensor as nested lists for JSON; what is not finite becomes None."""
+    return _plain(values.detach().to("cpu", torch.float64).tolist(), digits)
+
+
+def _plain(value: Any, digits: int) -> Any:
+    if isinstance(value, list):
+        return [_plain(item, digits) for item in value]
+    return round(value, digits) if isfinite(value) else None

@@ -1,0 +1,198 @@
+"""All diagnostics of one network on some images, and the folder that they are written to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from vitnas import __version__
+from vitnas.config.files import write_bytes, write_text
+from vitnas.diagnose.cka import LayerCka
+from vitnas.diagnose.coefficients import evolution_finding
+from vitnas.diagnose.distance import AttentionDistance
+from vitnas.diagnose.features import SimilarityToLast
+from vitnas.diagnose.heads import HeadSimilarity
+from vitnas.diagnose.names import NAMES, OF_MAPS, WHAT
+from vitnas.diagnose.observer import Finding, Observer
+from vitnas.diagnose.rollout import Rollout
+from vitnas.diagnose.similarity import TAU, CrossLayerSimilarity
+from vitnas.diagnose.survey import Survey, survey
+from vitnas.diagnose.sweep import sweep_features, sweep_maps
+from vitnas.errors import DataError, RunError, VitnasError
+from vitnas.training.data import Split
+
+NUMBERS_FILE = "diagnosis.json"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found in one network.
+
+    Attributes:
+        found: the network's layers.
+        findings: of each diagnostic that could be done.
+        absent: why another one could not.
+        facts: network, weights, data; for JSON.
+    """
+
+    found: Survey
+    findings: dict[str, Finding]
+    absent: dict[str, str]
+    facts: dict[str, Any]
+
+    @property
+    def figures(self) -> dict[str, bytes]:
+        """PNGs by diagnostic."""
+        return {name: f.figure for name, f in self.findings.items() if f.figure is not None}
+
+    def to_tree(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "vitnas": __version__,
+            **self.facts,
+            "layers": [layer.facts() for layer in self.found.layers],
+            "diagnostics": {
+                name: {"what": WHAT[name], "summary": finding.summary, **finding.numbers}
+                for name, finding in self.findings.items()
+            },
+            "absent": self.absent,
+        }
+
+    def text(self) -> str:
+        """A line for the network, one for each diagnostic."""
+        layers, with_maps = self.found.layers, self.found.with_maps
+        stages = f" in {self.found.num_stages} stages" if self.found.num_stages > 1 else ""
+        lines = [f"{len(layers)} layers{stages}, {len(with_maps)} with an attention map"]
+        if 0 < len(with_maps) < len(layers):
+            without = sorted({layer.mixer for layer in layers if layer.absent})
+            lines[0] += f" (none in {', '.join(without)})"
+        said = {name: finding.summary for name, finding in self.findings.items()}
+        said |= {name: f"not done: {why}" for name, why in self.absent.items()}
+        lines += [f"  {name:<11} {said[name]}" for name in NAMES if name in said]
+        return "\n".join(lines)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the numbers and a PNG for each figure; figures of an earlier diagnosis go.
+
+        Raises:
+            RunError: the folder cannot be written.
+        """
+        folder = Path(folder)
+        figures = self.figures
+        written = [folder / f"{name}.png" for name in figures]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path, figure in zip(written, figures.values(), strict=True):
+                write_bytes(path, figure)
+            for name in NAMES:
+                if name not in figures:
+                    (folder / f"{name}.png").unlink(missing_ok=True)
+            write_text(folder / NUMBERS_FILE, json.dumps(self.to_tree(), indent=1) + "\n")
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise RunError(f"{folder}: cannot be written: {reason}") from None
+        return [*written, folder / NUMBERS_FILE]
+
+
+def diagnose(
+    network: nn.Module,
+    images: Split,
+    only: Sequence[str] = NAMES,
+    *,
+    tau: float = TAU,
+    image: int = 0,
+    log: Path | None = None,
+    facts: dict[str, Any] | None = None,
+) -> Diagnosis:
+    """Look into a network; it is left as it was, in mode, weights and `fused_attn`.
+
+    Args:
+        network: ours, or a transformer of timm with a list `blocks`; on its device.
+        images: what it is shown, of its own size; see `vitnas.diagnose.images.show`.
+        only: names of diagnostics, of `NAMES`.
+        tau: threshold of similar vectors (DeepViT, Eq. 7).
+        image: which of the images rollout is for.
+        log: the log of its training, for the residual coefficients.
+        facts: further facts for the numbers' file.
+
+    Raises:
+        VitnasError: the network's blocks are not known, its maps are too large, or nothing of what
+            was asked for can be done.
+    """
+    device = next(network.parameters()).device
+    if not 0 <= image < len(images):
+        raise VitnasError(f"--image {image}: there are {len(images)} images, from 0 on")
+    of_maps = [name for name in only if name in OF_MAPS]
+    first = images.normalise(images.x[:1]).to(device)
+    found = survey(network, first, maps=bool(of_maps))
+    findings: dict[str, Finding] = {}
+    absent: dict[str, str] = {}
+    if of_maps and not found.with_maps:
+        absent = dict.fromkeys(of_maps, why_no_maps(found))
+    elif of_maps:
+        findings |= _of_maps(found, images, of_maps, tau, image)
+    findings |= _of_features(found, images, only)
+    if "lrc" in only:
+        try:
+            findings["lrc"] = evolution_finding(network, log)
+        except DataError:
+            raise
+        except VitnasError as error:
+            absent["lrc"] = str(error)
+    if not findings:
+        raise VitnasError("; ".join(dict.fromkeys(absent.values())))
+    ordered = {name: findings[name] for name in NAMES if name in findings}
+    return Diagnosis(found, ordered, absent, facts or {})
+
+
+def why_no_maps(found: Survey) -> str:
+    """In words."""
+    mixers = ", ".join(sorted({layer.mixer for layer in found.layers}))
+    return f"no block of this network has an attention map ({mixers})"
+
+
+def _of_maps(
+    found: Survey, images: Split, only: Sequence[str], tau: float, image: int
+) -> dict[str, Finding]:
+    """One run over as many images as the maps' size allows, and one over a single image."""
+    layers, image_hw = found.with_maps, (images.x.shape[-2], images.x.shape[-1])
+    observers: dict[str, Observer] = {}
+    if "similarity" in only:
+        observers["similarity"] = CrossLayerSimilarity(layers, tau)
+    if "heads" in only:
+        observers["heads"] = HeadSimilarity(layers, tau)
+    if "distance" in only:
+        observers["distance"] = AttentionDistance(layers, image_hw)
+    sweep_maps(found, _some(images, slice(found.most_map_images)), list(observers.values()))
+    if "rollout" in only:
+        reads_class = _reads_class_token(found.network)
+        rollout = Rollout(found.layers, images.x[image], reads_class=reads_class)
+        sweep_maps(found, _some(images, slice(image, image + 1)), [rollout])
+        observers["rollout"] = rollout
+    return {name: observer.finding() for name, observer in observers.items()}
+
+
+def _of_features(found: Survey, images: Split, only: Sequence[str]) -> dict[str, Finding]:
+    observers: dict[str, Observer] = {}
+    if "features" in only:
+        observers["features"] = SimilarityToLast(found.layers)
+    if "cka" in only:
+        observers["cka"] = LayerCka(found.layers, len(images))
+    sweep_features(found, images, list(observers.values()))
+    return {name: observer.finding() for name, observer in observers.items()}
+
+
+def _some(images: Split, part: slice) -> Split:
+    return replace(images, x=images.x[part], y=images.y[part])
+
+
+def _reads_class_token(network: nn.Module) -> bool:
+    """Whether the head reads the class token and not all tokens; ours and timm's words."""
+    config: Any = getattr(network, "config", None)
+    pool = getattr(config, "pool", None) or getattr(network, "global_pool", "")
+    return str(pool) == "token"

@@ -1,0 +1,163 @@
+"""How alike attention maps of different blocks are (DeepViT, Eq. 2 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitnas.diagnose import draw
+from vitnas.diagnose.layers import Layer
+from vitnas.diagnose.observer import Finding, Observer, plain
+from vitnas.diagnose.survey import MOST_HELD, comparable, map_size
+
+TAU = 0.5
+"""DeepViT's threshold of similar vectors (its appendix D)."""
+SIMILAR_BLOCK = 0.8
+"""DeepViT's threshold of similar blocks (its appendix D)."""
+
+
+def unit_columns(attention: Tensor, columns: Tensor | None = None) -> Tensor:
+    """`(B, h, N, N)` -> `(B, h, T, N)`: what chosen input tokens give to all N output tokens, as
+    vectors of length one. A token that nobody looks at stays zero.
+
+    Args:
+        attention: the map; row n are the weights of output token n.
+        columns: `(T,)` positions of input tokens; None = all.
+    """
+    chosen = attention if columns is None else attention[..., columns]
+    return torch.nn.functional.normalize(chosen.transpose(-2, -1).contiguous(), dim=-1)
+
+
+def cross_layer(units: Sequence[Tensor]) -> Tensor:
+    """M of DeepViT's Eq. 2: L tensors `(B, h, T, N)` of `unit_columns` -> `(B, h, T, L, L)`.
+
+    M[p, q] is the cosine between what token t of head h gives in layers p and q.
+    """
+    by_token = torch.stack(list(units), dim=-2)  # (B, h, T, L, N)
+    return by_token @ by_token.transpose(-2, -1)
+
+
+def similar_blocks(neighbours: Sequence[float], threshold: float = SIMILAR_BLOCK) -> list[bool]:
+    """Which blocks are similar: more than `threshold` alike with the one before or after.
+
+    Source: DeepViT, appendix D, which says "the adjacent block"; we take either neighbour.
+
+    Args:
+        neighbours: S(p, p + 1) of L layers, L - 1 of them.
+    """
+    above = [value > threshold for value in neighbours]
+    return [before or after for before, after in zip([False, *above], [*above, False], strict=True)]
+
+
+def spread_columns(layers: Sequence[Layer]) -> Tensor | None:
+    """Input tokens to look at where all of them do not fit: evenly spread positions, else None."""
+    numbers, tokens = sum(map(map_size, layers)), layers[0].tokens
+    if numbers <= MOST_HELD:
+        return None
+    kept = max(16, MOST_HELD * tokens // numbers)
+    return torch.linspace(0, tokens - 1, min(kept, tokens)).round().long()
+
+
+class CrossLayerSimilarity(Observer):
+    """S(p, q) = share of (head, token) pairs with M > tau, and the mean of M, over all images.
+
+    Source: DeepViT, Eq. 2 (columns of the map, the same head in both layers) and Eq. 7. Maps of
+    stages have different sizes and are compared within their stage alone.
+
+    Args:
+        layers: those with a map.
+        tau: threshold of similar vectors, -1 to 1.
+    """
+
+    def __init__(self, layers: Sequence[Layer], tau: float = TAU) -> None:
+        self.tau, self.groups = tau, comparable(layers)
+        self.columns = [spread_columns(group) for group in self.groups]
+        self._home = {layer.index: g for g, group in enumerate(self.groups) for layer in group}
+        self._held: dict[int, Tensor] = {}
+        self._above = [torch.zeros(len(group), len(group)).double() for group in self.groups]
+        self._cosine = [torch.zeros_like(zeros) for zeros in self._above]
+        self.images = 0
+
+    def see_map(self, layer: Layer, attention: Tensor) -> None:
+        self._held[layer.index] = unit_columns(attention, self.columns[self._home[layer.index]])
+
+    def end_batch(self) -> None:
+        batch = 0
+        for number, group in enumerate(self.groups):
+            found = cross_layer([self._held.pop(layer.index) for layer in group])
+            batch = len(found)
+            self._above[number] += (found > self.tau).double().mean((1, 2)).sum(0).cpu()
+            self._cosine[number] += found.double().mean((1, 2)).sum(0).cpu()
+        self.images += batch
+
+    def finding(self) -> Finding:
+        ratios = [above / self.images for above in self._above]
+        cosines = [cosine / self.images for cosine in self._cosine]
+        similar = [similar_blocks(torch.diagonal(ratio, 1).tolist()) for ratio in ratios]
+        count, total = sum(map(sum, similar)), sum(map(len, self.groups))
+        numbers: dict[str, Any] = {
+            "meaning": "ratio[p][q]: share of (head, input token) pairs whose columns of the maps "
+            "of layers p and q have a cosine above tau (DeepViT, Eq. 2 and 7); mean_cosine: the "
+            "mean of these cosines; a block is similar where ratio with the layer before or after "
+            f"is above {SIMILAR_BLOCK}. Maps are compared within a stage only: those of different "
+            "stages have different sizes.",
+            "tau": self.tau,
+            "images": self.images,
+            "similar_blocks": count,
+            "blocks": total,
+            "ratio_of_similar_blocks": round(count / total, 6),
+            "stages": [
+                self._stage(number, ratios[number], cosines[number], similar[number])
+                for number in range(len(self.groups))
+            ],
+        }
+        summary = f"{count} of {total} maps similar to a neighbour's ({100 * count / total:.0f} %)"
+        return Finding(summary, numbers, self._figure(ratios))
+
+    def _stage(self, number: int, ratio: Tensor, cosine: Tensor, similar: list[bool]) -> Any:
+        group, columns = self.groups[number], self.columns[number]
+        return {
+            "stage": group[0].stage,
+            "layers": [layer.name for layer in group],
+            "input_tokens_compared": group[0].tokens if columns is None else len(columns),
+            "input_tokens": group[0].tokens,
+            "ratio": plain(ratio),
+            "mean_cosine": plain(cosine),
+            "similar": similar,
+        }
+
+    def _figure(self, ratios: Sequence[Tensor]) -> bytes:
+        several = len(self.groups) > 1
+        width = max(6.5, 3.6 * len(self.groups) + 1.2)
+        note = f"{self.images} images; maps are compared within a stage" if several else ""
+        note = note or f"{self.images} images"
+        figure = draw.new_figure(
+            f"Similarity of attention maps across blocks (cosine above {self.tau:g})",
+            f"{note}. Dashed: DeepViT's threshold of similar blocks, {100 * SIMILAR_BLOCK:.0f} %",
+            width,
+            6.6,
+        )
+        top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
+        panels = top.subplots(1, len(self.groups), squeeze=False)[0]
+        for axes, group, ratio in zip(panels, self.groups, ratios, strict=True):
+            labels = [layer.label for layer in group]
+            title = draw.stage_title(group[0], several)
+            image = draw.heat_map(axes, ratio, labels, title, draw.block_axis(group))
+        draw.colour_bar(top, image, panels, "share of similar vectors")
+        self._draw_neighbours(bottom.subplots(), ratios)
+        return draw.png(figure)
+
+    def _draw_neighbours(self, axes: Any, ratios: Sequence[Tensor]) -> None:
+        layers = [layer for group in self.groups for layer in group]
+        draw.dress(axes, "", "share of similar vectors", "with the block before, in its stage")
+        start = 0
+        for group, ratio in zip(self.groups, ratios, strict=True):
+            x = range(start + 1, start + len(group))
+            axes.plot(x, torch.diagonal(ratio, 1).tolist(), "o-", color=draw.COLOURS[0], ms=4)
+            start += len(group)
+        axes.axhline(SIMILAR_BLOCK, color=draw.INK, linewidth=1, linestyle="--")
+        axes.set_ylim(-0.03, 1.03)
+        draw.name_layers(axes, layers, draw.block_axis(layers))

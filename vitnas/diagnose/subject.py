@@ -1,0 +1,143 @@
+"""The network that is looked into: by a name of the zoo or timm, a model file, or a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import timm
+from torch import nn
+
+from vitnas.config.files import exists
+from vitnas.config.model import load_config
+from vitnas.diagnose.coefficients import LOG_FILE
+from vitnas.errors import ConfigError, VitnasError, nearest_name
+from vitnas.export.folder import CONFIG_FILE, GRAFT_FILE, load
+from vitnas.nn.model import build_model
+from vitnas.nn.zoo import zoo_config, zoo_names
+from vitnas.nn.zoo.entrypoints import MEAN, STD
+from vitnas.training.device import own_randomness, resolve_device
+from vitnas.training.weights import load_weights
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network and what must be known to show it images.
+
+    Attributes:
+        network: on the CPU.
+        name: for titles and folders.
+        weights: where its weights are from, in words.
+        image_hw: (H, W) in pixels.
+        in_chans: channels of an image.
+        mean, std: what its images are normalised by, pixels from 0 to 1; None where only the data
+            can tell.
+        log: the log of its training, or None.
+    """
+
+    network: nn.Module
+    name: str
+    weights: str
+    image_hw: tuple[int, int]
+    in_chans: int
+    mean: Numbers | None = None
+    std: Numbers | None = None
+    log: Path | None = None
+
+
+def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subject:
+    """Build or load the network that `model` names.
+
+    Args:
+        model: a model of the zoo or of timm, a model file (.yaml), or a folder that `vitnas export`
+            or `vitnas train` wrote.
+        weights: a safetensors file of a named network or model file; None = random.
+        seed: of random weights.
+
+    Raises:
+        ConfigError: no such network, with the nearest name, or weights of another one.
+        DataError: weights are missing or damaged.
+        VitnasError: a folder without a network in it.
+    """
+    path = Path(model)
+    if exists(path) and path.is_dir() and (_has_network(path) or not _is_known(model)):
+        return _from_folder(path, weights)
+    network = _by_name(model, seed)
+    how = f"random, seed {seed}"
+    if weights is not None:
+        load_weights(network, weights)
+        how = weights
+    name = path.stem if path.suffix == ".yaml" else model
+    found = subject_of(network, name, how)
+    return replace(found, mean=MEAN, std=STD) if model in zoo_names() else found
+
+
+def subject_of(network: nn.Module, name: str, weights: str, log: Path | None = None) -> Subject:
+    """What `network` says of itself."""
+    cfg: Any = getattr(network, "pretrained_cfg", None) or {}
+    config: Any = getattr(network, "config", None)
+    image_hw = getattr(config, "image_hw", None) or _image_hw(network, cfg)
+    convolutions = (m for m in network.modules() if isinstance(m, nn.Conv2d))
+    first = next(convolutions, None)
+    return Subject(
+        network.eval(),
+        name,
+        weights,
+        (int(image_hw[0]), int(image_hw[1])),
+        first.in_channels if first is not None else 3,
+        cfg.get("mean"),
+        cfg.get("std"),
+        log,
+    )
+
+
+def _from_folder(folder: Path, weights: str | None) -> Subject:
+    if weights is not None:
+        raise VitnasError(f"{folder}: a folder has weights of its own; leave --weights out")
+    if not _has_network(folder):
+        raise VitnasError(
+            f"{folder}: no {CONFIG_FILE} in it; give a folder that vitnas export wrote, or a run "
+            "with --trial"
+        )
+    log = folder / LOG_FILE
+    found = log if log.is_file() else None
+    return subject_of(load(folder), folder.resolve().name, "those of the folder", found)
+
+
+def _by_name(model: str, seed: int) -> nn.Module:
+    path = Path(model)
+    with own_randomness(seed, resolve_device("cpu")):
+        if path.suffix in (".yaml", ".yml"):
+            return build_model(load_config(path))
+        if model in zoo_names():
+            return build_model(zoo_config(model))
+        if _is_known(model):
+            network: nn.Module = timm.create_model(model)
+            return network
+    if path.parent != Path():
+        raise ConfigError("no such folder or model file", address="MODEL", value=model)
+    nearest = nearest_name(model, [*zoo_names(), *timm.list_models()])
+    rule = "neither a model of the zoo or of timm, nor a folder or model file"
+    raise ConfigError(rule, address="MODEL", value=model, nearest=nearest)
+
+
+def _has_network(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (CONFIG_FILE, GRAFT_FILE))
+
+
+def _is_known(model: str) -> bool:
+    """Whether it is a name of the zoo or of timm; never one that timm would fetch from a hub."""
+    if model in zoo_names():
+        return True
+    return "/" not in model and ":" not in model and bool(timm.is_model(model))
+
+
+def _image_hw(network: nn.Module, cfg: Any) -> tuple[int, int]:
+    """Of timm's networks: what the patch embedding is built for, or what the weights were."""
+    found: Any = getattr(getattr(network, "patch_embed", None), "img_size", None)
+    if found is None:
+        found = tuple(cfg.get("input_size") or (3, 224, 224))[1:]
+    return found if isinstance(found, tuple) else (found, found)
