@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vitnas.config.model import ModelConfig
+from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.training import DataConfig
 from vitnas.training.data import Images, load_data
 
@@ -98,3 +98,14 @@ def tiny_config() -> ModelConfig:
             ],
         }
     )
+
+
+@pytest.fixture
+def lrc(tiny_config: ModelConfig) -> ModelConfig:
+    return ModelConfig.model_validate(tiny_config.model_dump() | {"residual": "lrc"})
+
+
+@pytest.fixture
+def model_file(lrc: ModelConfig, tmp_path: Path) -> Path:
+    save_config(lrc, tmp_path / "net.yaml")
+    return tmp_path / "net.yaml"

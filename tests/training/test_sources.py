@@ -168,7 +168,7 @@ def test_a_test_class_that_was_never_trained_is_refused(folder_root: Path) -> No
 def test_more_images_than_memory_are_refused_before_reading(
     folder_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_read_image", lambda *_: pytest.fail("read an image"))
+    monkeypatch.setattr(sources, "read_image", lambda *_: pytest.fail("read an image"))
     config = DataConfig(name="imagefolder", root=str(folder_root))
     message = _refusal(config, folder_root, side=1_000_000)
     assert "smaller img_size" in message

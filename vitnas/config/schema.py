@@ -1,4 +1,4 @@
-"""JSON schemas of model and space files, made from the configuration classes, for editors.
+"""JSON schemas of model, space and recipe files, made from the configuration classes, for editors.
 
 A space's schema is the model's with a searched value allowed in every place.
 """
@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from vitnas.config.model import ModelConfig
+from vitnas.config.recipe import Recipe
 from vitnas.config.space import SpaceConfig
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,6 +41,12 @@ def space_schema() -> dict[str, Any]:
     schema["$defs"] |= definitions | _axes()
     schema["properties"]["model"] = _searchable(model)
     return {"$schema": _DIALECT, "title": "vitnas space file", **_without_title(schema)}
+
+
+def recipe_schema() -> dict[str, Any]:
+    """The schema of a recipe file."""
+    schema = Recipe.model_json_schema()
+    return {"$schema": _DIALECT, "title": "vitnas recipe file", **_without_title(schema)}
 
 
 def _without_title(schema: dict[str, Any]) -> dict[str, Any]:

@@ -142,24 +142,43 @@ def load_data(config: DataConfig, img_size: int | ImageHW) -> Images:
     source = read_source(config, image_hw)
     images, labels = source.train
     train, val = split_by_class(labels, config.val_fraction, config.split_seed)
-    if len(train) < 2 or len(val) < 1:
+
+    def part(index: Tensor) -> Labelled:
+        return images[index], labels[index]
+
+    return images_of(config, part(train), part(val), source.test, source.classes)
+
+
+def images_of(
+    config: DataConfig,
+    train: Labelled,
+    val: Labelled,
+    test: Labelled | None,
+    classes: tuple[str, ...],
+) -> Images:
+    """Images that have been read and split, normalised by those in `train`.
+
+    Raises:
+        DataError: too few of them.
+    """
+    if len(train[1]) < 2 or len(val[1]) < 1:
         where = config.folder or config.name
         raise DataError(
-            f"{where}: {len(labels)} training images are too few for val_fraction "
+            f"{where}: {len(train[1]) + len(val[1])} training images are too few for val_fraction "
             f"{config.val_fraction:g}: two to train on and one to score with are needed"
         )
-    mean, std = _statistics(images[train])
+    mean, std = _statistics(train[0])
 
     def split(pair: Labelled) -> Split:
         return Split(*pair, mean, std)
 
     return Images(
         name=config.name,
-        train=split((images[train], labels[train])),
-        val=split((images[val], labels[val])),
-        classes=source.classes,
+        train=split(train),
+        val=split(val),
+        classes=classes,
         split_seed=config.split_seed,
-        _test=None if source.test is None else split(source.test),
+        _test=None if test is None else split(test),
     )
 
 

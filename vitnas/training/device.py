@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 from vitnas.errors import DeviceError
@@ -47,3 +49,20 @@ def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
             with torch.cuda.device(one):
                 torch.cuda.manual_seed(seed)
         yield
+
+
+@contextmanager
+def own_all_randomness(seed: int, device: torch.device) -> Iterator[None]:
+    """As `own_randomness`, for Python's and NumPy's global generators too.
+
+    timm's augmentations draw from all three.
+    """
+    states = random.getstate(), np.random.get_state()
+    try:
+        with own_randomness(seed, device):
+            random.seed(seed)
+            np.random.seed(seed)
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])

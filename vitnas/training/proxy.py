@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
@@ -44,16 +45,16 @@ class EpochResult:
     seconds: float
 
 
-class ProxyTraining:
-    """Train one candidate; iterate over it to get an `EpochResult` an epoch.
+class Training:
+    """Train a network; iterate over it to get an `EpochResult` an epoch.
 
-    The result is a function of configuration and seed: initialisation, order of images,
+    The result is a function of the first weights, the configuration and the seed: order of images,
     augmentation, dropout and drop-path come from seeds of its own, for each epoch anew, and
     torch's global random state is as before whenever this gives control back. On the CPU and with
     one number of threads the curve is the same to the bit; on CUDA some sums are not ordered.
 
     Args:
-        model_config: the candidate.
+        model: the network; moved to `device` in place.
         proxy: how it is trained.
         images: what it is trained and scored on; moved to `device` if they are elsewhere.
         seed: any integer; the same one gives the same curve.
@@ -61,6 +62,112 @@ class ProxyTraining:
 
     Attributes:
         model: the network, as the last epoch left it.
+
+    Raises:
+        DeviceError: `device` is not on this machine.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        proxy: ProxyConfig,
+        images: Images,
+        seed: int,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.proxy, self.seed = proxy, seed
+        self.device = resolve_device(device)
+        self.model = model.to(self.device)
+        self._images = images.to(self.device)
+        self._train = self._images.train.subset(proxy.train_fraction, images.split_seed)
+        self._augment = proxy.augment_for(images.name)
+        self._optimizer = self._make_optimizer()
+        self._steps = count_batches(len(self._train), proxy.batch_size)
+
+    def __iter__(self) -> Iterator[EpochResult]:
+        return self.epochs()
+
+    def epochs(self, first: int = 1) -> Iterator[EpochResult]:
+        """Train from epoch `first` to the end, giving control back after every epoch; once.
+
+        Raises:
+            Diverged: as soon as the loss or a logit is not finite.
+            torch.OutOfMemoryError: the device's memory is exhausted.
+        """
+        for epoch in range(first, self.proxy.epochs + 1):
+            started = time.perf_counter()
+            with self._randomness(derive_seed(self.seed, "epoch", epoch)):
+                loss = self._train_epoch(epoch)
+                top1 = evaluate(self.scored(), self._images.val, self.proxy.eval_batch_size)
+            yield EpochResult(epoch, top1, loss, time.perf_counter() - started)
+
+    def _train_epoch(self, epoch: int) -> float:
+        """One pass over the training images; the mean loss."""
+        check_every = 1 if self.device.type == "cpu" else _CUDA_STEPS_PER_CHECK
+        total, seen = torch.zeros((), device=self.device), 0
+        self.model.train()
+        for number, (x, y) in enumerate(self._batches(epoch)):
+            total += self._step(x, y, self._rate((epoch - 1) * self._steps + number)) * len(y)
+            seen += len(y)
+            if number % check_every == 0:
+                _check_finite(total, f"loss in epoch {epoch}")
+        return _check_finite(total, f"loss in epoch {epoch}") / seen
+
+    def _step(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
+        """One step of the optimizer; the loss, still on the device."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        loss = self._loss(x, y)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.proxy.grad_clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.proxy.grad_clip)
+        self._optimizer.step()
+        return loss.detach()
+
+    # What a longer training does otherwise
+
+    def _make_optimizer(self) -> torch.optim.Optimizer:
+        return make_optimizer(self.model, self.proxy.lr, self.proxy.weight_decay)
+
+    def _rate(self, step: int) -> float:
+        """The learning rate of one step, counted from 0 over the whole training."""
+        return learning_rate(self.proxy, step, self._steps)
+
+    def _randomness(self, seed: int) -> AbstractContextManager[None]:
+        """What an epoch runs in, so that it draws from `seed` and leaves no trace."""
+        return own_randomness(seed, self.device)
+
+    def scored(self) -> nn.Module:
+        """The network whose accuracy counts."""
+        return self.model
+
+    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Augmented and normalised images with their classes, every training image once."""
+        order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
+        dealt = torch.randperm(len(self._train), generator=order, device=self.device)
+        for index in dealt.tensor_split(self._steps):
+            x = augment_batch(self._augment, self._train.x[index], augmenting)
+            yield self._train.normalise(x), self._train.y[index]
+
+    def _loss(self, x: Tensor, y: Tensor) -> Tensor:
+        with autocast(self.device):
+            logits = self.model(x)
+        return cross_entropy(logits.float(), y, label_smoothing=self.proxy.label_smoothing)
+
+    def _generator(self, purpose: str, epoch: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(self._seed(purpose, epoch))
+
+    def _seed(self, purpose: str, epoch: int) -> int:
+        return derive_seed(self.seed, purpose, epoch)
+
+
+class ProxyTraining(Training):
+    """Train one candidate from weights that come from the seed, too.
+
+    Args:
+        model_config: the candidate.
+        proxy, images, seed, device: as for `Training`.
 
     Raises:
         ConfigError: the network's classes, channels or image size are not those of `images`.
@@ -76,65 +183,14 @@ class ProxyTraining:
         device: str | torch.device = "cpu",
     ) -> None:
         images.check_fits(model_config)
-        self.proxy, self.seed = proxy, seed
-        self.device = resolve_device(device)
-        with own_randomness(derive_seed(seed, "init"), self.device):
-            self.model: nn.Module = build_model(model_config).to(self.device)
-        self._images = images.to(self.device)
-        self._train = self._images.train.subset(proxy.train_fraction, images.split_seed)
-        self._augment = proxy.augment_for(images.name)
-        self._optimizer = make_optimizer(self.model, proxy.lr, proxy.weight_decay)
-        self._steps = count_batches(len(self._train), proxy.batch_size)
+        model = fresh_model(model_config, seed, resolve_device(device))
+        super().__init__(model, proxy, images, seed, device)
 
-    def __iter__(self) -> Iterator[EpochResult]:
-        return self.epochs()
 
-    def epochs(self) -> Iterator[EpochResult]:
-        """Train to the end, giving control back after every epoch; can be run through once.
-
-        Raises:
-            Diverged: as soon as the loss or a logit is not finite.
-            torch.OutOfMemoryError: the device's memory is exhausted.
-        """
-        for epoch in range(1, self.proxy.epochs + 1):
-            started = time.perf_counter()
-            with own_randomness(derive_seed(self.seed, "epoch", epoch), self.device):
-                loss = self._train_epoch(epoch)
-                top1 = evaluate(self.model, self._images.val, self.proxy.eval_batch_size)
-            yield EpochResult(epoch, top1, loss, time.perf_counter() - started)
-
-    def _train_epoch(self, epoch: int) -> float:
-        """One pass over the training images; the mean loss."""
-        order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
-        dealt = torch.randperm(len(self._train), generator=order, device=self.device)
-        check_every = 1 if self.device.type == "cpu" else _CUDA_STEPS_PER_CHECK
-        total = torch.zeros((), device=self.device)
-        self.model.train()
-        for number, index in enumerate(dealt.tensor_split(self._steps)):
-            x = augment_batch(self._augment, self._train.x[index], augmenting)
-            rate = learning_rate(self.proxy, (epoch - 1) * self._steps + number, self._steps)
-            total += self._step(self._train.normalise(x), self._train.y[index], rate) * len(index)
-            if number % check_every == 0:
-                _check_finite(total, f"loss in epoch {epoch}")
-        return _check_finite(total, f"loss in epoch {epoch}") / len(self._train)
-
-    def _step(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
-        """One step of the optimizer; the loss, still on the device."""
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        with autocast(self.device):
-            logits = self.model(x)
-        loss = cross_entropy(logits.float(), y, label_smoothing=self.proxy.label_smoothing)
-        self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        if self.proxy.grad_clip:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.proxy.grad_clip)
-        self._optimizer.step()
-        return loss.detach()
-
-    def _generator(self, purpose: str, epoch: int) -> torch.Generator:
-        generator = torch.Generator(self.device)
-        return generator.manual_seed(derive_seed(self.seed, purpose, epoch))
+def fresh_model(model_config: ModelConfig, seed: int, device: torch.device) -> nn.Module:
+    """The network with the first weights that `seed` gives, whatever was drawn before."""
+    with own_randomness(derive_seed(seed, "init"), device):
+        return build_model(model_config).to(device)
 
 
 def count_batches(number: int, batch_size: int) -> int:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -159,6 +159,31 @@ def _cifar_names(path: Path, config: DataConfig) -> tuple[str, ...]:
 
 
 def _read_folder(config: DataConfig, image_hw: ImageHW) -> Source:
+    folder = list_folder(config)
+    listed = [files for files in (folder.train, folder.held) if files]
+    assert config.folder is not None
+    _check_memory(config.folder, sum(map(len, listed)), 3, image_hw)
+    first, *rest = [read_files(config, files, image_hw) for files in listed]
+    return Source(first, rest[0] if rest else None, folder.classes)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Paths of an image folder, each with the number of its class.
+
+    Attributes:
+        classes: names of the classes, in the order of their numbers.
+        train: what is below `train/`.
+        held: what is below `test/` or `val/`; empty where there is neither.
+    """
+
+    classes: tuple[str, ...]
+    train: list[tuple[Path, int]]
+    held: list[tuple[Path, int]]
+
+
+def list_folder(config: DataConfig) -> Folder:
+    """List the images of an `imagefolder`, opening none of them; raises as `read_source`."""
     root = _folder(config)
     train = root / "train"
     if not _is_folder(train):
@@ -169,10 +194,8 @@ def _read_folder(config: DataConfig, image_hw: ImageHW) -> Source:
     held = next((root / name for name in ("test", "val") if _is_folder(root / name)), None)
     if held is not None and (strange := sorted(set(class_names(held)) - set(classes))):
         _damaged(config, held, f"class '{strange[0]}' is not in {train}")
-    listed = [_list_images(config, part, classes) for part in (train, held) if part is not None]
-    _check_memory(root, sum(map(len, listed)), 3, image_hw)
-    first, *rest = [_read_images(config, files, image_hw) for files in listed]
-    return Source(first, rest[0] if rest else None, classes)
+    found = [_list_images(config, part, classes) for part in (train, held) if part is not None]
+    return Folder(classes, found[0], found[1] if len(found) > 1 else [])
 
 
 def _list_images(
@@ -190,22 +213,34 @@ def _list_images(
     return files
 
 
-def _read_images(
+def read_files(
     config: DataConfig, files: Sequence[tuple[Path, int]], image_hw: ImageHW
 ) -> Labelled:
+    """Image files, scaled to cover `image_hw` = (H, W) pixels and cut to it; raises `DataError`."""
     images = torch.empty(len(files), 3, *image_hw, dtype=torch.uint8)
     for index, (path, _) in enumerate(files):
-        images[index] = _read_image(config, path, image_hw)
+        images[index] = read_image(config, path, image_hw)
     return images, torch.tensor([number for _, number in files])
 
 
-def _read_image(config: DataConfig, path: Path, image_hw: ImageHW) -> Tensor:
-    """One image as (3, H, W) uint8: scaled to cover, then its centre."""
+def read_image(
+    config: DataConfig,
+    path: Path,
+    image_hw: ImageHW,
+    augmentation: Callable[[Any], Any] | None = None,
+) -> Tensor:
+    """One image as (3, H, W) uint8: scaled to cover, then its centre; or as `augmentation` likes.
+
+    Args:
+        augmentation: a PIL image in RGB -> an array (3, H, W) uint8.
+    """
     from PIL import Image, ImageOps
 
     try:
         with Image.open(path) as image:
             size = (image_hw[1], image_hw[0])
+            if augmentation is not None:
+                return torch.as_tensor(augmentation(image.convert("RGB")))
             fitted = ImageOps.fit(image.convert("RGB"), size, Image.Resampling.BICUBIC)
             return torch.from_numpy(np.array(fitted)).permute(2, 0, 1)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:

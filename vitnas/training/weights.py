@@ -17,25 +17,28 @@ def weights_bytes(model: nn.Module) -> bytes:
     A module that is used several times is stored once, under its first name.
     """
     content: bytes = save(
-        {name: tensor.cpu().contiguous() for name, tensor in _state(model).items()}
+        {name: tensor.cpu().contiguous() for name, tensor in state_of(model).items()}
     )
     return content
 
 
-def load_weights(model: nn.Module, weights: bytes | str | Path) -> None:
+def load_weights(
+    model: nn.Module, weights: bytes | str | Path, file: str | Path | None = None
+) -> None:
     """Copy weights into `model` in place: what is shared stays shared, on whatever device it is.
 
     Args:
         model: the network that the weights are of.
         weights: what `weights_bytes` gave, or a file that holds it.
+        file: where bytes are from, for the error.
 
     Raises:
         DataError: not readable, or not safetensors.
         ConfigError: the weights of another network; `model` is unchanged.
     """
-    file = None if isinstance(weights, bytes) else Path(weights)
+    file = file if isinstance(weights, bytes) else Path(weights)
     stored = _read(weights)
-    wanted = _state(model)
+    wanted = state_of(model)
     strange = sorted(stored.keys() ^ wanted.keys())
     if strange:
         side = "have no" if strange[0] in wanted else "have an unknown"
@@ -48,7 +51,7 @@ def load_weights(model: nn.Module, weights: bytes | str | Path) -> None:
     model.load_state_dict(stored, strict=False)
 
 
-def _state(model: nn.Module) -> dict[str, Tensor]:
+def state_of(model: nn.Module) -> dict[str, Tensor]:
     """What `model.state_dict()` holds, a shared tensor under its first name only."""
     saved = model.state_dict()
     named = [*model.named_parameters(), *model.named_buffers()]

@@ -1,0 +1,165 @@
+"""Soft distillation: Eq. 17 by hand, a teacher that only answers, and DeiT's loss beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from torch import nn
+from torch.nn.functional import kl_div, log_softmax
+
+from vitnas.config.files import write_bytes
+from vitnas.config.model import ModelConfig, save_config
+from vitnas.config.recipe import DistillConfig
+from vitnas.errors import ConfigError, DataError
+from vitnas.nn.model import build_model
+from vitnas.training.data import Images
+from vitnas.training.distill import Teacher, load_teacher, soft_cross_entropy
+from vitnas.training.weights import weights_bytes
+
+CPU = torch.device("cpu")
+
+
+def logits(seed: int, number: int = 5, classes: int = 7) -> torch.Tensor:
+    return torch.randn(number, classes, generator=torch.Generator().manual_seed(seed))
+
+
+def exported(config: ModelConfig, folder: Path) -> Path:
+    """A folder as an export leaves it, with fresh weights."""
+    torch.manual_seed(0)
+    save_config(config, folder / "config.yaml")
+    write_bytes(folder / "model.safetensors", weights_bytes(build_model(config)))
+    return folder
+
+
+def test_the_formula_by_hand() -> None:
+    """Teacher (3/4, 1/4), student (1/2, 1/2): -(3/4 + 1/4) log 1/2."""
+    teacher = torch.tensor([[3.0, 1.0]]).log()
+    student = torch.zeros(1, 2)
+    assert float(soft_cross_entropy(student, teacher)) == pytest.approx(0.6931472)
+    student = torch.tensor([[1.0, 3.0]]).log()
+    expected = -(0.75 * torch.tensor(0.25).log() + 0.25 * torch.tensor(0.75).log())
+    assert float(soft_cross_entropy(student, teacher)) == pytest.approx(float(expected))
+
+
+def test_its_least_value_is_the_teachers_entropy_and_is_at_the_teacher() -> None:
+    teacher = logits(0)
+    probabilities = teacher.softmax(1)
+    entropy = float(-(probabilities * probabilities.log()).sum(1).mean())
+    student = teacher.clone().requires_grad_()
+    loss = soft_cross_entropy(student, teacher)
+    assert float(loss.detach()) == pytest.approx(entropy)
+    loss.backward()
+    assert student.grad.abs().max() < 1e-6
+    for seed in range(1, 20):
+        assert float(soft_cross_entropy(teacher + 0.1 * logits(seed), teacher)) > entropy
+
+
+def test_no_gradient_reaches_the_teachers_logits() -> None:
+    student, teacher = logits(1).requires_grad_(), logits(2).requires_grad_()
+    soft_cross_entropy(student, teacher).backward()
+    assert teacher.grad is None
+    assert student.grad.abs().sum() > 0
+
+
+def test_a_temperature_divides_both() -> None:
+    student, teacher = logits(1), logits(2)
+    warm = soft_cross_entropy(student, teacher, 4.0)
+    assert torch.equal(warm, soft_cross_entropy(student / 4, teacher / 4))
+
+
+def test_deits_loss_differs_by_a_constant_and_the_number_of_classes() -> None:
+    """So the logarithm that SReT's footnote 7 blames is not what makes it small."""
+    student, teacher = logits(1).requires_grad_(), logits(2)
+    deit = kl_div(
+        log_softmax(student, 1), log_softmax(teacher, 1), reduction="sum", log_target=True
+    )
+    deit = deit / student.numel()
+    ours, entropy = soft_cross_entropy(student, teacher), soft_cross_entropy(teacher, teacher)
+    assert float(deit.detach()) * 7 == pytest.approx(float((ours - entropy).detach()), rel=1e-5)
+    (theirs,) = torch.autograd.grad(deit, student)
+    (mine,) = torch.autograd.grad(ours, student)
+    assert torch.allclose(7 * theirs, mine, atol=1e-6)
+
+
+def test_a_teacher_is_in_eval_and_gets_no_gradient() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.9), nn.Linear(64, 10), nn.BatchNorm1d(10))
+    teacher = Teacher(model.train(), CPU)
+    x = torch.randn(4, 1, 8, 8)
+    first = teacher(x)
+    assert not any(module.training for module in model.modules())
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert not first.requires_grad
+    assert torch.equal(first, teacher(x))
+    assert int(model[3].num_batches_tracked) == 0
+
+
+def test_an_exported_folder_teaches(
+    tiny_config: ModelConfig, digits: Images, tmp_path: Path
+) -> None:
+    folder = exported(tiny_config, tmp_path / "teacher")
+    teacher = load_teacher(DistillConfig(teacher=str(folder)), digits, CPU)
+    x = digits.val.normalise(digits.val.x[:4])
+    assert teacher(x).shape == (4, 10)
+
+
+def test_a_timm_model_teaches_and_sees_pixels_in_its_own_normalisation(
+    digits: Images, tmp_path: Path
+) -> None:
+    source = timm.create_model("test_resnet", num_classes=10, in_chans=1)
+    path = tmp_path / "teacher.pth"
+    torch.save(source.state_dict(), path)
+    config = DistillConfig(teacher="test_resnet", weights=str(path))
+    teacher = load_teacher(config, digits, CPU)
+    x = digits.val.normalise(digits.val.x[:4])
+    assert torch.allclose(teacher(x), source.eval()(x), atol=1e-5)
+    pixels = digits.val.x[:4].float() / 255
+    scale, shift = torch.tensor(digits.std[0]) / 0.5, (torch.tensor(digits.mean[0]) - 0.5) / 0.5
+    own = Teacher(nn.Identity(), CPU, scale[None, None, None], shift[None, None, None])
+    assert torch.allclose(own(x), (pixels - 0.5) / 0.5, atol=1e-4)
+
+
+def test_teachers_that_do_not_fit_are_refused(
+    tiny_config: ModelConfig, digits: Images, tmp_path: Path
+) -> None:
+    tree = tiny_config.model_dump()
+    for changes, message in (
+        ({"num_classes": 7}, "has 7 classes and digits has 10"),
+        ({"img_size": 16}, "cannot take these images of 1 x 8 x 8: .*16x16"),
+        ({"in_chans": 3}, "cannot take these images of 1 x 8 x 8: .*3 channels"),
+    ):
+        config = ModelConfig.model_validate(tree | changes)
+        folder = exported(config, tmp_path / "-".join(changes))
+        with pytest.raises(ConfigError, match=message) as caught:
+            load_teacher(DistillConfig(teacher=str(folder)), digits, CPU)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "weights", "message"),
+    [
+        ("resnet5O", None, r"distill\.teacher = 'resnet5O': is neither .*\(nearest: resnet50"),
+        ("test_resnet", "gone.pth", "teacher test_resnet: gone.pth cannot be loaded"),
+        ("sret_t", None, "teacher sret_t: its weights cannot be loaded: .*distill.weights"),
+        ("resnet50.zzz", None, r"teacher resnet50\.zzz: its weights cannot be loaded: .*tag"),
+    ],
+)
+def test_teachers_that_cannot_be_had_are_one_line(
+    digits: Images,
+    teacher: str,
+    weights: str | None,
+    message: str,
+) -> None:
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
+        load_teacher(DistillConfig(teacher=teacher, weights=weights), digits, CPU)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_pickle_with_code_is_not_read(digits: Images, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pth"
+    torch.save({"state_dict": Path}, path)
+    config = DistillConfig(teacher="test_resnet", weights=str(path))
+    with pytest.raises(DataError, match="cannot be loaded"):
+        load_teacher(config, digits, CPU)

@@ -1,0 +1,88 @@
+"""Images that stay in their folders: the same split, random by image, whoever reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.recipe import Recipe
+from vitnas.config.training import DataConfig
+from vitnas.errors import DataError
+from vitnas.training.data import load_data
+from vitnas.training.final import FinalTraining
+from vitnas.training.folders import Files, open_folder
+from vitnas.training.proxy import fresh_model
+
+RANDOM = Recipe(rand_augment="rand-m9-mstd0.5-inc1", batch_size=4, epochs=1, lr=1e-3)
+
+
+def dealt(files: Files, recipe: Recipe = RANDOM, seed: int = 5, workers: int = 0) -> list[bytes]:
+    order = torch.Generator().manual_seed(seed)
+    return [
+        x.numpy().tobytes() + y.numpy().tobytes()
+        for x, y in files.batches(recipe, 3, order, seed, workers)
+    ]
+
+
+@pytest.fixture
+def data(folder_root: Path) -> DataConfig:
+    return DataConfig(name="imagefolder", root=str(folder_root))
+
+
+def test_it_is_split_as_in_memory(data: DataConfig) -> None:
+    images, files = open_folder(data, (8, 8))
+    memory = load_data(data, 8)
+    assert torch.equal(images.val.x, memory.val.x)
+    assert torch.equal(images.test().x, memory.test().x)
+    assert torch.equal(images.train.x, memory.train.x)
+    assert images.classes == memory.classes
+    plain = Recipe(augment="none")
+    (batch,) = files.batches(plain, 1, torch.Generator().manual_seed(0), 0, 0)
+    order = torch.randperm(len(files), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(batch[0], memory.train.x[order])
+    assert torch.equal(batch[1], memory.train.y[order])
+
+
+def test_a_share_of_each_class_is_used(data: DataConfig) -> None:
+    _, files = open_folder(data, (8, 8), 0.5)
+    classes = [number for _, number in files.paths]
+    assert sorted(classes) == [0, 0, 1, 1, 2, 2]
+
+
+def test_augmentation_is_the_seeds_alone_whoever_reads(data: DataConfig) -> None:
+    files = open_folder(data, (16, 16))[1]
+    before = torch.get_rng_state()
+    first = dealt(files)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert dealt(files) == first
+    assert dealt(files, seed=6) != first
+    assert dealt(files, Recipe(augment="none")) != first
+
+
+@pytest.mark.slow
+def test_processes_read_the_same(data: DataConfig) -> None:
+    files = open_folder(data, (16, 16))[1]
+    assert dealt(files, workers=2) == dealt(files)
+
+
+def test_a_network_trains_on_them(tiny_config: ModelConfig, data: DataConfig) -> None:
+    config = ModelConfig.model_validate(
+        tiny_config.model_dump() | {"num_classes": 3, "in_chans": 3}
+    )
+    images, files = open_folder(data, (8, 8))
+    recipe = RANDOM.model_copy(update={"epochs": 8, "random_erasing": 0.25, "lr": 3e-3})
+    model = fresh_model(config, 0, torch.device("cpu"))
+    training = FinalTraining(model, recipe, images, 0, files=files)
+    losses = [result.loss for result in training]
+    assert losses[-1] < losses[0]
+    assert training._steps == 3
+
+
+def test_an_image_that_is_damaged_after_the_start_is_named(data: DataConfig) -> None:
+    files = open_folder(data, (8, 8))[1]
+    files.paths[3][0].write_bytes(b"no image")
+    with pytest.raises(DataError, match="not a readable image"):
+        dealt(files)

@@ -1,0 +1,175 @@
+"""From a plan to a folder: all or nothing, and to the same bit after a kill."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from filelock import FileLock
+
+from vitnas.config.files import write_bytes
+from vitnas.config.model import ModelConfig, save_config
+from vitnas.config.recipe import Recipe
+from vitnas.config.training import DataConfig
+from vitnas.errors import ConfigError, RunError
+from vitnas.export import load
+from vitnas.training.data import load_data
+from vitnas.training.final import Entry
+from vitnas.training.plan import Plan, make_plan
+from vitnas.training.proxy import evaluate
+from vitnas.training.train import train_network
+
+SHORT: dict[str, Any] = {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0}
+PARTS: list[dict[str, Any]] = [
+    {},
+    {"mixup": 0.8, "cutmix": 1.0},
+    {"random_erasing": 0.5},
+    {"ema_decay": 0.9},
+    {"optimizer": "lamb"},
+    {"optimizer": "sgd"},
+]
+
+
+def recipe(**changes: Any) -> Recipe:
+    return Recipe.model_validate(SHORT | changes)
+
+
+def plan(model_file: Path, **changes: Any) -> Plan:
+    return make_plan(model_file, recipe=recipe(**changes), seed=3)
+
+
+def test_an_exported_folder_has_what_was_scored(model_file: Path, tmp_path: Path) -> None:
+    seen: list[Entry] = []
+    folder = train_network(
+        plan(model_file, ema_decay=0.9), tmp_path / "out", device="cpu", listener=seen.append
+    )
+    names = {"README.md", "config.yaml", "log.jsonl", "model.safetensors", "recipe.yaml"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert sorted(tmp_path.iterdir()) == [model_file, folder]
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert lines == seen
+    assert evaluate(load(folder), load_data(DataConfig(), 8).val) == lines[-1]["top1"]
+    assert f"{lines[-1]['top1']:.2f} %" in (folder / "README.md").read_text()
+
+
+class Killed(Exception):
+    pass
+
+
+def killed_after(number: int) -> Any:
+    def listen(entry: Entry) -> None:
+        if entry["epoch"] == number:
+            raise Killed
+
+    return listen
+
+
+@pytest.mark.parametrize("changes", PARTS, ids=lambda changes: "-".join(changes))
+def test_a_killed_training_goes_on_to_the_same_weights(
+    model_file: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    wanted = plan(model_file, epochs=3, **changes)
+    whole = train_network(wanted, tmp_path / "whole", device="cpu")
+    with pytest.raises(Killed):
+        train_network(wanted, tmp_path / "cut", device="cpu", listener=killed_after(2))
+    assert not (tmp_path / "cut").exists()
+    assert (tmp_path / "cut.training" / "log.jsonl").is_file()
+    seen: list[Entry] = []
+    cut = train_network(wanted, tmp_path / "cut", device="cpu", listener=seen.append)
+    assert [entry["epoch"] for entry in seen] == [3]
+    assert not (tmp_path / "cut.training").exists()
+    name = "model.safetensors"
+    assert (cut / name).read_bytes() == (whole / name).read_bytes()
+    logs = [
+        [{**json.loads(line), "seconds": 0} for line in (f / "log.jsonl").read_text().splitlines()]
+        for f in (whole, cut)
+    ]
+    assert logs[0] == logs[1]
+
+
+def test_the_checkpoint_of_another_training_is_refused(
+    model_file: Path, lrc: ModelConfig, tmp_path: Path
+) -> None:
+    first = plan(model_file, epochs=3)
+    with pytest.raises(Killed):
+        train_network(first, tmp_path / "out", device="cpu", listener=killed_after(1))
+    before = (tmp_path / "out.training" / "checkpoint.safetensors").read_bytes()
+    tree = lrc.model_dump()
+    tree["stages"][0]["embed_dim"] = 24
+    save_config(ModelConfig.model_validate(tree), tmp_path / "other.yaml")
+    for other, message in (
+        (
+            plan(tmp_path / "other.yaml", epochs=3),
+            r"network was '1x dwconv 16 .*and is '1x dwconv 24",
+        ),
+        (plan(model_file, epochs=4), r"recipe\.epochs was 3 and is 4"),
+        (make_plan(model_file, recipe=recipe(epochs=3), seed=4), r"seed was 3 and is 4"),
+    ):
+        with pytest.raises(RunError, match=f"checkpoint of another training: {message}"):
+            train_network(other, tmp_path / "out", device="cpu")
+    assert (tmp_path / "out.training" / "checkpoint.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\xff" * 64])
+def test_a_damaged_checkpoint_is_one_line(model_file: Path, tmp_path: Path, content: bytes) -> None:
+    write_bytes(tmp_path / "out.training" / "checkpoint.safetensors", content)
+    with pytest.raises(RunError, match="damaged checkpoint"):
+        train_network(plan(model_file), tmp_path / "out", device="cpu")
+
+
+def test_a_training_that_diverges_leaves_nothing(model_file: Path, tmp_path: Path) -> None:
+    wild = plan(model_file, optimizer="sgd", lr=1.0, min_lr=1.0, grad_clip=0.0, epochs=3)
+    with pytest.raises(RunError, match=r"diverged: .*take a lower lr or set grad_clip"):
+        train_network(wild, tmp_path / "out", device="cpu")
+    assert sorted(tmp_path.iterdir()) == [model_file]
+
+
+def test_two_processes_do_not_train_in_one_folder(model_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.training").mkdir()
+    with (
+        FileLock(tmp_path / "out.training" / "lock"),
+        pytest.raises(RunError, match="another proc"),
+    ):
+        train_network(plan(model_file), tmp_path / "out", device="cpu")
+
+
+def test_a_folder_that_is_not_empty_is_refused(model_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").touch()
+    with pytest.raises(RunError, match="is not empty"):
+        train_network(plan(model_file), tmp_path / "out", device="cpu")
+
+
+@pytest.mark.slow
+def test_training_goes_on_at_another_resolution(model_file: Path, tmp_path: Path) -> None:
+    """SReT's Table 10: first weights from a smaller size, no decay, a small constant rate."""
+    small = train_network(
+        plan(model_file, epochs=4, train_fraction=0.5), tmp_path / "a", device="cpu"
+    )
+    tree = {"epochs": 2, "train_fraction": 0.5, "weight_decay": 0.0, "lr": 1e-3, "min_lr": 1e-3}
+    fine = Recipe.model_validate(tree | {"warmup_epochs": 0.0})
+    ends = []
+    for name, start in (("b", small), ("c", None)):
+        wanted = make_plan(small, recipe=fine, img_size=16, init_from=start)
+        seen: list[Entry] = []
+        folder = train_network(wanted, tmp_path / name, device="cpu", listener=seen.append)
+        assert load(folder)(torch.zeros(1, 1, 16, 16)).shape == (1, 10)
+        ends.append(seen[-1]["top1"])
+    assert ends[0] > ends[1] + 20
+
+
+def test_first_weights_of_another_network_are_refused(
+    model_file: Path, lrc: ModelConfig, tmp_path: Path
+) -> None:
+    small = train_network(plan(model_file, epochs=1), tmp_path / "a", device="cpu")
+    tree = lrc.model_dump()
+    tree["stages"][0]["embed_dim"] = 24
+    save_config(ModelConfig.model_validate(tree), tmp_path / "other.yaml")
+    wanted = make_plan(tmp_path / "other.yaml", recipe=recipe(), init_from=small)
+    with pytest.raises(ConfigError, match="a: weights of another network: "):
+        train_network(wanted, tmp_path / "b", device="cpu")
+    assert not (tmp_path / "b").exists()
+    assert not (tmp_path / "b.training").exists()

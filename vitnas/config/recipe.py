@@ -1,0 +1,151 @@
+"""How a network is trained for long, without torch: what a recipe file may say.
+
+The papers' recipes are such files, `vitnas/training/recipes/*.yaml`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from vitnas.config.files import RuleError, read_yaml, validate
+from vitnas.config.model import Frozen, ModelConfig, Rate
+from vitnas.config.rules import ATTENTION
+from vitnas.config.training import ProxyConfig
+from vitnas.errors import ConfigError, nearest_name
+
+FOLDER = Path(__file__).parents[1] / "training" / "recipes"
+DEFAULT_RECIPE = "small"
+
+
+class SimilarityPenaltyConfig(Frozen):
+    """loss + weight * sum over l = 0..blocks of the likeness of maps l and l + 1 (DeepViT, Eq. 6).
+
+    Attributes:
+        weight: the paper's lambda, of which it gives no value; 0 turns the penalty off.
+        blocks: the paper's B, 4, 8 and 12 for ViTs of 16, 24 and 32 blocks.
+    """
+
+    weight: Annotated[float, Field(ge=0.0, le=1e3)] = 0.0
+    blocks: Annotated[int, Field(ge=0, le=100_000)] = 4
+
+
+class DistillConfig(Frozen):
+    """Learning a teacher's probabilities instead of the labels (SReT, Eq. 17).
+
+    Attributes:
+        teacher: an exported folder, or the name of a timm model; None turns distillation off.
+        weights: a file with the weights of a timm teacher; None = timm's own, from its hub.
+        temperature: what both networks' logits are divided by; 1 in the paper.
+    """
+
+    teacher: Annotated[str, Field(min_length=1)] | None = None
+    weights: Annotated[str, Field(min_length=1)] | None = None
+    temperature: Annotated[float, Field(gt=0.0, le=1e3)] = 1.0
+
+    @model_validator(mode="after")
+    def _weights_have_a_teacher(self) -> DistillConfig:
+        if self.weights is not None and self.teacher is None:
+            raise RuleError("needs a teacher that the weights are of", "weights", self.weights)
+        return self
+
+
+class Recipe(ProxyConfig):
+    """The long training: `ProxyConfig`'s fields, and what only a long training needs.
+
+    Attributes:
+        epochs, batch_size, lr, weight_decay, warmup_epochs, label_smoothing, grad_clip,
+        train_fraction, eval_batch_size: as in `ProxyConfig`.
+        augment: as in `ProxyConfig`; images in folders are cropped anew from their files with
+            `crop_flip` (timm's random resized crop) and `auto`.
+        optimizer: `adamw`, `lamb` (timm's) or `sgd` (Nesterov momentum 0.9).
+        min_lr: where the warm-up starts and the cosine ends; as large as `lr`: a constant rate.
+        drop_path_rate: overrides the network's; None leaves it.
+        rand_augment: timm's name of a policy, e.g. `rand-m9-mstd0.5-inc1`, for images in folders;
+            images in memory have `augment` alone.
+        random_erasing: probability that a box of an image becomes noise.
+        mixup, cutmix: alpha of each, 0 turns it off; with both, each batch takes one of them.
+        ema_decay: of the moving average of the weights, which is then scored and exported; it
+            warms up, so that a short training is not left with its first weights. 0 turns it off.
+        similarity_penalty, distill: see there.
+        mixed_depth: train the network and, with the same weights, the network with one pass
+            through every block (SReT, Section 5.7); the loss is the mean of both.
+    """
+
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 300
+    optimizer: Literal["adamw", "lamb", "sgd"] = "adamw"
+    min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    drop_path_rate: Rate | None = None
+    rand_augment: Annotated[str, Field(pattern=r"^rand(-[a-z]+[0-9.]*)*$")] | None = None
+    random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    mixup: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    cutmix: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
+    ema_decay: Rate = 0.0
+    similarity_penalty: SimilarityPenaltyConfig = SimilarityPenaltyConfig()
+    distill: DistillConfig = DistillConfig()
+    mixed_depth: bool = False
+
+    @model_validator(mode="after")
+    def _rates_fit_together(self) -> Recipe:
+        if self.min_lr > self.lr:
+            raise RuleError(f"must not be above lr {self.lr:g}", "min_lr", self.min_lr, self.lr)
+        return self
+
+
+def recipe_names() -> list[str]:
+    """The recipes that ship."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:
+    """A shipped recipe by its name, or a recipe file.
+
+    Raises:
+        ConfigError: no such recipe, naming the nearest; or file, address, value and rule.
+    """
+    text = str(name)
+    if Path(text).suffix in (".yaml", ".yml") or Path(text).name != text:
+        return validate(Recipe, read_yaml(text), file=text)
+    known = recipe_names()
+    if text not in known:
+        rule = f"no such recipe; known are {', '.join(known)}, or give a file"
+        nearest = nearest_name(text, known)
+        raise ConfigError(rule, address="recipe", value=text, nearest=nearest)
+    file = FOLDER / f"{text}.yaml"
+    return validate(Recipe, read_yaml(file), file=file)
+
+
+def check_recipe_fits(recipe: Recipe, config: ModelConfig) -> None:
+    """Refuse what a recipe asks of a network that cannot have it.
+
+    Raises:
+        ConfigError: addressed inside the recipe.
+    """
+    if recipe.mixed_depth and all(stage.passes == 1 for stage in config.stages):
+        rule = "mixed depth needs recursion, and every block of this network is passed through once"
+        raise ConfigError(rule, address="mixed_depth", value=True, nearest="false")
+    penalty = recipe.similarity_penalty
+    if penalty.weight and not comparable_maps(config, penalty.blocks):
+        rule = (
+            f"the first {penalty.blocks + 2} attention layers of this network have no two maps of "
+            "equal size that follow each other: mhsa, ska and cska with g = 1 have maps"
+        )
+        address = "similarity_penalty.weight"
+        raise ConfigError(rule, address=address, value=penalty.weight, nearest=0)
+
+
+def comparable_maps(config: ModelConfig, blocks: int) -> int:
+    """How many of the pairs (l, l + 1), l = 0..blocks, are maps of whole images of equal size.
+
+    Every pass through a block is a layer with a map.
+    """
+    sizes: list[tuple[int, int] | None] = []
+    for index, stage in enumerate(config.stages):
+        if stage.token_mixer in ATTENTION:
+            size = (stage.heads, config.num_tokens(index))
+            sizes += [size if g == 1 else None for g in stage.groups] * stage.depth
+    pairs = list(pairwise(sizes))[: blocks + 1]
+    return sum(size is not None and size == following for size, following in pairs)

@@ -1,0 +1,150 @@
+"""Learning from a teacher's probabilities instead of the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import log_softmax
+
+from vitnas.config.files import exists
+from vitnas.config.recipe import DistillConfig
+from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.training.data import Images
+from vitnas.training.proxy import autocast
+
+
+def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
+    """-mean over images of the sum over classes of P_teacher log P_student.
+
+    Source: SReT, Eq. 17; labels have no part in it. Its least value is the mean entropy of the
+    teacher's probabilities, where the student's are the same. The difference from that is the
+    Kullback-Leibler divergence, so its gradient is that of DeiT's soft distillation but for a
+    factor: DeiT divides by images *and classes*. That factor, a thousand for ImageNet, is what
+    makes DeiT's value "extremely small"; the logarithm of the teacher's probabilities, which SReT's
+    footnote 7 blames, is undone inside `kl_div(log_target=True)`.
+
+    Args:
+        student, teacher: logits `(B, classes)`; no gradient flows to the teacher's.
+        temperature: what both are divided by, > 0.
+    """
+    wanted = (teacher.detach() / temperature).softmax(dim=1)
+    return -(wanted * log_softmax(student / temperature, dim=1)).sum(dim=1).mean()
+
+
+class Teacher:
+    """A trained network that is only asked: in eval mode, without gradients.
+
+    Args:
+        model: images `(B, C, H, W)` -> logits; moved to `device`.
+        device: where it answers.
+        scale, shift: `(C, 1, 1)`, what brings the student's normalised pixels to the teacher's.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        device: torch.device,
+        scale: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> None:
+        self.model = model.to(device).eval().requires_grad_(False)
+        self.device = device
+        self._scale = None if scale is None else scale.to(device)
+        self._shift = None if shift is None else shift.to(device)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Logits `(B, classes)` in float32."""
+        if self._scale is not None and self._shift is not None:
+            x = x * self._scale + self._shift
+        with torch.no_grad(), autocast(self.device):
+            logits: Tensor = self.model(x)
+        return logits.float()
+
+
+def load_teacher(config: DistillConfig, images: Images, device: torch.device) -> Teacher:
+    """The teacher that a recipe names, made sure to fit the images.
+
+    An exported folder sees the student's pixels as they are, since it was trained on the same data;
+    a timm model sees them with the mean and deviation that it was trained with.
+
+    Raises:
+        ConfigError: no such teacher, or one for another number of classes or another image size.
+        DataError: its weights cannot be read or fetched.
+    """
+    assert config.teacher is not None
+    folder = Path(config.teacher)
+    ours = exists(folder / "model.safetensors")
+    model = _exported(config) if ours else _timm_model(config, images)
+    same_pixels = ours and not exists(folder / "graft.yaml")  # a graft is a network of timm's
+    teacher = Teacher(
+        model, device, *((None, None) if same_pixels else _renormalise(model, images))
+    )
+    _check_fits(teacher.model, config.teacher, images)
+    return teacher
+
+
+def _exported(config: DistillConfig) -> nn.Module:
+    from vitnas.export import load
+
+    if config.weights is not None:
+        rule = "an exported folder has its own weights"
+        raise ConfigError(rule, address="distill.weights", value=config.weights)
+    return load(str(config.teacher))
+
+
+def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
+    import timm
+
+    name = str(config.teacher)
+    if not timm.is_model(name.split(".")[0]):
+        nearest = nearest_name(name, timm.list_models())
+        rule = "is neither an exported folder nor a model of timm"
+        raise ConfigError(rule, address="distill.teacher", value=name, nearest=nearest)
+    options: dict[str, Any] = {"pretrained": True}
+    if config.weights is not None:
+        fresh = {"num_classes": images.num_classes, "in_chans": images.in_chans}
+        options = {"checkpoint_path": config.weights, **fresh}
+    try:
+        model: nn.Module = timm.create_model(name, **options)
+    except Exception as error:  # the hub's, pickle's, safetensors' and timm's own, by the dozen
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+        where = config.weights or "its weights"
+        hint = "" if config.weights else "; name a file with them in distill.weights"
+        raise DataError(
+            f"teacher {name}: {where} cannot be loaded: {problem[:200]}{hint}"
+        ) from None
+    return model
+
+
+def _renormalise(model: nn.Module, images: Images) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """From pixels normalised for the student to pixels normalised for a timm teacher."""
+    cfg = getattr(model, "pretrained_cfg", None) or {}
+    mean, std = (torch.tensor(cfg.get(key) or ()) for key in ("mean", "std"))
+    if len(mean) != images.in_chans or len(std) != images.in_chans:
+        return None, None
+    ours = torch.tensor(images.mean), torch.tensor(images.std)
+    scale, shift = ours[1] / std, (ours[0] - mean) / std
+    return scale[:, None, None], shift[:, None, None]
+
+
+def _check_fits(model: nn.Module, name: str, images: Images) -> None:
+    """Classes as the teacher says; channels and size by asking it for one image."""
+    classes = getattr(model, "num_classes", None)
+    if classes is not None and classes != images.num_classes:
+        rule = f"has {classes} classes and {images.name} has {images.num_classes}"
+        raise ConfigError(rule, address="distill.teacher", value=name)
+    device = next(model.parameters()).device
+    size = (1, images.in_chans, *images.image_hw)
+    try:
+        with torch.no_grad():
+            given = tuple(model(torch.zeros(size, device=device)).shape)
+    except Exception as error:  # whatever a foreign network says to images that it cannot take
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+        rule = f"cannot take these images of {images.in_chans} x {size[2]} x {size[3]}: {problem}"
+        raise ConfigError(rule[:300], address="distill.teacher", value=name) from None
+    if given != (1, images.num_classes):
+        rule = f"answers an image with {given[1:]} numbers and not {images.num_classes} logits"
+        raise ConfigError(rule, address="distill.teacher", value=name)

@@ -1,0 +1,134 @@
+"""Images read from their folders while the network trains, with timm's augmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from vitnas.config.recipe import Recipe
+from vitnas.config.training import DataConfig
+from vitnas.seeds import derive_seed
+from vitnas.training.augment import augment_batch
+from vitnas.training.data import Images, images_of
+from vitnas.training.device import own_all_randomness
+from vitnas.training.sources import (
+    ImageHW,
+    Labelled,
+    list_folder,
+    read_files,
+    read_image,
+    split_by_class,
+)
+
+_SAMPLE = 2048  # images that mean and deviation are taken from
+
+
+@dataclass(frozen=True)
+class Files:
+    """The training images of an image folder, by path.
+
+    Attributes:
+        data: the folder.
+        paths: each image with the number of its class.
+        image_hw: (H, W) in pixels that they are brought to.
+    """
+
+    data: DataConfig
+    paths: list[tuple[Path, int]]
+    image_hw: ImageHW
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def batches(
+        self, recipe: Recipe, steps: int, order: torch.Generator, seed: int, workers: int
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Every image once, in `steps` batches: (B, C, H, W) uint8 and classes, on the CPU.
+
+        What is drawn for an image depends on `seed` and its number alone, not on `workers`.
+        """
+        dealt = torch.randperm(len(self), generator=order)
+        loader: DataLoader[Labelled] = DataLoader(
+            _Augmented(self, _augmentation(recipe, self.image_hw), seed),
+            batch_sampler=[part.tolist() for part in dealt.tensor_split(steps)],
+            num_workers=workers,
+            generator=order,  # else it draws from the global one
+            pin_memory=torch.cuda.is_available(),
+        )
+        yield from loader
+
+    def augment(self, recipe: Recipe, x: Tensor, generator: torch.Generator) -> Tensor:
+        """What is left to do on a batch of bytes on its device, by `augment_batch`."""
+        kind = "none" if _augments_files(recipe) else recipe.augment_for("imagefolder")
+        return augment_batch(kind, x, generator)
+
+
+def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> tuple[Images, Files]:
+    """What scores the network in memory, what trains it as paths.
+
+    The split is that of `load_data`. Mean and deviation are those of at most 2,048 training
+    images, which `Images.train` holds and nothing else uses.
+
+    Args:
+        fraction: share of the training images, of each class alike, that is used.
+
+    Raises:
+        DataError: as for `load_data`.
+    """
+    folder = list_folder(data)
+    labels = torch.tensor([number for _, number in folder.train])
+    train, val = split_by_class(labels, data.val_fraction, data.split_seed)
+    if fraction < 1:
+        _, kept = split_by_class(labels[train], fraction, data.split_seed)
+        train = train[kept]
+    some = train[:: max(1, len(train) // _SAMPLE)][:_SAMPLE]
+
+    def read(part: Tensor) -> Labelled:
+        return read_files(data, [folder.train[index] for index in part.tolist()], image_hw)
+
+    test = read_files(data, folder.held, image_hw) if folder.held else None
+    images = images_of(data, read(some), read(val), test, folder.classes)
+    return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
+
+
+class _Augmented(Dataset[Labelled]):
+    """Images as they are trained on; picklable, so that loaders can be processes."""
+
+    def __init__(self, files: Files, augmentation: Callable[[Any], Any] | None, seed: int) -> None:
+        self.files, self.augmentation, self.seed = files, augmentation, seed
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Labelled:
+        path, number = self.files.paths[index]
+        with own_all_randomness(derive_seed(self.seed, index), torch.device("cpu")):
+            image = read_image(self.files.data, path, self.files.image_hw, self.augmentation)
+        return image, torch.tensor(number)
+
+
+def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | None:
+    """timm's random resized crop, mirror and RandAugment; None where batches are augmented."""
+    if not _augments_files(recipe):
+        return None
+    from timm.data import create_transform
+
+    transform: Callable[[Any], Any] = create_transform(
+        input_size=(3, *image_hw),
+        is_training=True,
+        auto_augment=recipe.rand_augment,
+        color_jitter=0.0,  # timm's transform has either this or RandAugment
+        interpolation="random",
+        use_prefetcher=True,  # bytes out, to be normalised on the device
+    )
+    return transform
+
+
+def _augments_files(recipe: Recipe) -> bool:
+    return recipe.augment in ("auto", "crop_flip") or recipe.rand_augment is not None

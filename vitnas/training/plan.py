@@ -1,0 +1,131 @@
+"""What a long training is of: network, images and recipe, checked before torch is imported."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vitnas.config.files import exists, validate
+from vitnas.config.model import ModelConfig, load_config
+from vitnas.config.notation import one_line
+from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
+from vitnas.config.training import DATA_FACTS, DataConfig, check_data_fits
+from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.nn.zoo import zoo_config
+
+CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A long training, before it starts.
+
+    Attributes:
+        config: the network, at the size that it is trained at and with the recipe's drop-path.
+        data: the images.
+        recipe: how it is trained.
+        recipe_name: the recipe as it was asked for.
+        seed: of first weights, order, augmentation and dropout.
+        init_from: an exported folder whose weights come first; None = fresh weights.
+    """
+
+    config: ModelConfig
+    data: DataConfig
+    recipe: Recipe
+    recipe_name: str = DEFAULT_RECIPE
+    seed: int = 0
+    init_from: Path | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a training to go on with a checkpoint; plain values."""
+        return {
+            "network": one_line(self.config),
+            "img_size": list(self.config.image_hw),
+            "key": self.config.key,
+            "recipe": self.recipe.model_dump(mode="json"),
+            "data": self.data.model_dump(mode="json"),
+            "seed": self.seed,
+            "init_from": None if self.init_from is None else _digest(self.init_from),
+        }
+
+
+def make_plan(
+    model: str | Path,
+    data: str | DataConfig = "digits",
+    recipe: str | Path | Recipe = DEFAULT_RECIPE,
+    *,
+    epochs: int | None = None,
+    img_size: int | None = None,
+    teacher: str | None = None,
+    seed: int = 0,
+    init_from: str | Path | None = None,
+) -> Plan:
+    """Read and check everything that can be checked without torch.
+
+    Args:
+        model: a model of the zoo, which then gets the classes and channels of the data; a model
+            file; or an exported folder, of which the network counts and not the weights.
+        data: see `read_data`.
+        recipe: a recipe, the name of a shipped one, or a file.
+        epochs, img_size, teacher: instead of what recipe and model file say.
+        init_from: an exported folder with the first weights, of the same network at any size.
+
+    Raises:
+        ConfigError, DataError: one line with what is wrong and what would be right.
+    """
+    images = data if isinstance(data, DataConfig) else read_data(data)
+    name = "given" if isinstance(recipe, Recipe) else str(recipe)
+    found = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    if teacher is not None:
+        changes["distill"] = {**found.distill.model_dump(), "teacher": teacher}
+    if changes:
+        found = validate(Recipe, {**found.model_dump(), **changes})
+    config = _network(str(model), images, img_size, found.drop_path_rate)
+    try:
+        check_recipe_fits(found, config)
+    except ConfigError as error:
+        raise error.at(prefix="recipe") from None
+    check_data_fits(images, config)
+    start = None if init_from is None else Path(init_from)
+    if start is not None and not exists(start / WEIGHTS_FILE):
+        raise DataError(f"{start}: is no exported folder: it has no {WEIGHTS_FILE}")
+    return Plan(config, images, found, name, seed, start)
+
+
+def read_data(text: str) -> DataConfig:
+    """`digits`, `cifar10:/data/cifar`, or the folder of an `imagefolder` -> its configuration.
+
+    Raises:
+        ConfigError: neither a known name nor a folder.
+    """
+    name, _, root = text.partition(":")
+    if name in DATA_FACTS:
+        return validate(DataConfig, {"name": name, "root": root or None})
+    if exists(text) and Path(text).is_dir():
+        return DataConfig(name="imagefolder", root=text)
+    rule = f"is neither a folder with train/<class>/<image> nor one of {', '.join(DATA_FACTS)}"
+    nearest = nearest_name(name, DATA_FACTS)
+    raise ConfigError(rule, address="data", value=text, nearest=nearest)
+
+
+def _network(
+    text: str, data: DataConfig, img_size: int | None, drop_path: float | None
+) -> ModelConfig:
+    changes: dict[str, Any] = {} if img_size is None else {"img_size": img_size}
+    if drop_path is not None:
+        changes["drop_path_rate"] = drop_path
+    path = Path(text)
+    if exists(path / CONFIG_FILE):
+        path = path / CONFIG_FILE
+    if exists(path) or path.suffix in (".yaml", ".yml") or path.name != text:
+        config = load_config(path)
+        return validate(ModelConfig, {**config.model_dump(), **changes}, file=path)
+    facts = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
+    return zoo_config(text, **{k: v for k, v in facts.items() if v is not None}, **changes)
+
+
+def _digest(folder: Path) -> str:
+    return hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest()[:12]

@@ -1,0 +1,170 @@
+"""From a plan to an exported folder: a long training that survives being killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from filelock import FileLock, Timeout
+from torch import nn
+
+from vitnas.config.files import dump_yaml, write_bytes, write_text
+from vitnas.config.model import ModelConfig
+from vitnas.config.recipe import Recipe
+from vitnas.errors import ConfigError, RunError
+from vitnas.export.folder import beside, check_free
+from vitnas.nn.model import HybridTransformer
+from vitnas.training import checkpoint
+from vitnas.training.card import training_card
+from vitnas.training.data import Images, load_data
+from vitnas.training.device import resolve_device
+from vitnas.training.distill import load_teacher
+from vitnas.training.final import Entry, FinalTraining
+from vitnas.training.folders import open_folder
+from vitnas.training.plan import CONFIG_FILE, WEIGHTS_FILE, Plan
+from vitnas.training.proxy import Diverged, evaluate, fresh_model
+from vitnas.training.weights import load_weights, weights_bytes
+
+LOG_FILE, RECIPE_FILE = "log.jsonl", "recipe.yaml"
+
+
+def start_from(model: nn.Module, config: ModelConfig, folder: Path) -> None:
+    """Copy the weights of an exported folder, resized to the size of `model`.
+
+    Position tables and static keys are interpolated (`HybridTransformer.resize`).
+
+    Raises:
+        ConfigError: the folder's network is another one.
+        DataError: its weights are missing or damaged.
+    """
+    from vitnas.export import load
+
+    source = load(folder)
+    if not isinstance(source, HybridTransformer):
+        raise ConfigError("holds a graft; first weights are those of a config.yaml", file=folder)
+    if source.config.image_hw != config.image_hw:
+        source.resize(config.image_hw)
+    load_weights(model, weights_bytes(source), file=folder)
+
+
+def train_network(
+    plan: Plan,
+    to: str | Path,
+    *,
+    device: str = "auto",
+    workers: int = 0,
+    listener: Callable[[Entry], None] | None = None,
+) -> Path:
+    """Train what `plan` says and write it as a folder that `vitnas.load` reads.
+
+    While it trains, `TO.training` beside it holds a checkpoint and the log; the same call goes on
+    with them after a kill, to the same weights to the bit on one CPU. All or nothing: `to` appears
+    when the training has ended.
+
+    Args:
+        plan: from `make_plan`.
+        to: the folder; must not exist, or be empty.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        workers: processes that read and augment images of an image folder.
+        listener: called with the log's entry after every epoch.
+
+    Raises:
+        VitnasError: something does not fit together, the training diverged or memory is exhausted.
+    """
+    folder = Path(to)
+    check_free(folder)
+    work = folder.with_name(f"{folder.name}.training")
+    training, images = _prepare(plan, resolve_device(device), workers)
+    with _working(work), _plain_errors(plan.recipe, work):
+        check_free(folder)  # now that nobody else is at it
+        identity, log = plan.identity(), _resume(training, plan, work)
+        for result in training.epochs(len(log) + 1):
+            log.append(training.entry(result))
+            training.take(identity, log).save(work)
+            write_text(work / LOG_FILE, _lines(log))
+            if listener is not None:
+                listener(log[-1])
+        _export(plan, training.scored(), images, log, folder)
+    shutil.rmtree(work, ignore_errors=True)
+    return folder
+
+
+def _resume(training: FinalTraining, plan: Plan, work: Path) -> list[Entry]:
+    """Bring `training` to where the checkpoint in `work` is; the log up to there."""
+    saved = checkpoint.read(work)
+    if saved is None:
+        return []
+    checkpoint.check_same(saved.identity, plan.identity(), work)
+    training.restore(saved)
+    return list(saved.log)
+
+
+def _prepare(plan: Plan, device: torch.device, workers: int) -> tuple[FinalTraining, Images]:
+    recipe, files = plan.recipe, None
+    if plan.data.name == "imagefolder":
+        hw = plan.config.image_hw
+        images, files = open_folder(plan.data, hw, recipe.train_fraction)
+    else:
+        images = load_data(plan.data, plan.config.image_hw)
+    images.check_fits(plan.config)
+    teacher = load_teacher(recipe.distill, images, device) if recipe.distill.teacher else None
+    model = fresh_model(plan.config, plan.seed, device)
+    if plan.init_from is not None:
+        start_from(model, plan.config, plan.init_from)
+    training = FinalTraining(
+        model, recipe, images, plan.seed, device, files=files, teacher=teacher, workers=workers
+    )
+    return training, images
+
+
+def _export(plan: Plan, model: nn.Module, images: Images, log: list[Entry], folder: Path) -> None:
+    test = evaluate(model, images.test(), plan.recipe.eval_batch_size) if images.has_test else None
+    with beside(folder) as draft:
+        write_text(draft / CONFIG_FILE, dump_yaml(plan.config.to_tree()))
+        write_bytes(draft / WEIGHTS_FILE, weights_bytes(model))
+        write_text(draft / LOG_FILE, _lines(log))
+        write_text(draft / RECIPE_FILE, dump_yaml(plan.recipe.model_dump(mode="json")))
+        write_text(draft / "README.md", training_card(plan, images, log, test, folder))
+
+
+def _lines(log: list[Entry]) -> str:
+    return "".join(json.dumps(entry) + "\n" for entry in log)
+
+
+@contextmanager
+def _working(work: Path) -> Iterator[None]:
+    """The folder of a training that goes on, locked; gone again if nothing was worth keeping."""
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(work / "lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunError(f"{work}: another process is training here") from None
+    except OSError as error:
+        raise RunError(f"{work}: cannot be written: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+        if not (work / checkpoint.FILE_NAME).is_file():
+            shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
+    """What a recipe can be blamed for, in one line."""
+    try:
+        yield
+    except Diverged as error:
+        (work / checkpoint.FILE_NAME).unlink(missing_ok=True)  # it would diverge again
+        hint = "" if recipe.grad_clip else " or set grad_clip"
+        raise RunError(f"the training diverged: {error}; take a lower lr{hint}") from None
+    except torch.OutOfMemoryError:
+        size = recipe.batch_size
+        raise RunError(f"the device's memory is exhausted at batch_size {size}; lower it") from None
+    except OSError as error:
+        raise RunError(f"{work}: cannot be written: {error.strerror or error}") from None
