@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vitnas.records import Run, TrialRecord
 
 CONFIG_FILE = "config.yaml"
+GRAFT_FILE = "graft.yaml"
 WEIGHTS_FILE = "model.safetensors"
 
 
@@ -59,13 +60,13 @@ def export_network(
     from vitnas.training.weights import load_weights
 
     folder = Path(to)
-    _check_free(folder)
+    check_free(folder)
     config = validate(ModelConfig, dict(trial.config))
     scores = Scores(trial.epochs, trial.top1, trial.test_top1, anew=False)
     if epochs is not None:
         scores = Scores(epochs, top1, test_top1, anew=True)
     load_weights(build_model(config), weights)
-    with _beside(folder) as draft:
+    with beside(folder) as draft:
         write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
         write_bytes(draft / WEIGHTS_FILE, weights)
         write_text(draft / "README.md", model_card(run, trial, config, scores, folder, command))
@@ -74,6 +75,8 @@ def export_network(
 
 def load(folder: str | Path) -> nn.Module:
     """The network of an exported folder with its weights, in eval mode on the CPU.
+
+    A folder with a graft.yaml is a grafted network of timm's (`vitnas.export.grafts`).
 
     Raises:
         ConfigError: config.yaml is missing or not a model file, or the weights are of another
@@ -84,19 +87,23 @@ def load(folder: str | Path) -> nn.Module:
     from vitnas.training.weights import load_weights
 
     folder = Path(folder)
+    if (folder / GRAFT_FILE).is_file():
+        from vitnas.export.grafts import load_graft
+
+        return load_graft(folder)
     model = build_model(load_config(folder / CONFIG_FILE))
     load_weights(model, folder / WEIGHTS_FILE)
     return model.eval()
 
 
 @contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
+def beside(folder: Path) -> Iterator[Path]:
     """A new folder next to `folder` that takes its place when the block ends well.
 
     Raises:
         RunError: `folder` is a file or not empty, or its place cannot be written to.
     """
-    _check_free(folder)
+    check_free(folder)
     draft: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +128,8 @@ def _umask() -> int:
     return mask
 
 
-def _check_free(folder: Path) -> None:
+def check_free(folder: Path) -> None:
+    """Raise `RunError` unless `folder` does not exist or is empty."""
     try:
         if folder.is_dir():
             if any(folder.iterdir()):

@@ -1,0 +1,68 @@
+"""Small networks of every family, with weights that are no longer the initial ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from timm.models.cait import Cait
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.swin_transformer import SwinTransformer
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+
+from vitnas.nn.graft.cvt import CvT, StageSize
+
+_PLAIN = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "num_classes": 5}
+
+
+def vit(**options: Any) -> nn.Module:
+    """A class token and 4x4 patches, 4 blocks."""
+    return _trained(VisionTransformer, {**_PLAIN, "depth": 4, **options})
+
+
+def deit(**options: Any) -> nn.Module:
+    """As `vit` with a distillation token."""
+    return _trained(VisionTransformerDistilled, {**_PLAIN, "depth": 4, **options})
+
+
+def cait(**options: Any) -> nn.Module:
+    """4x4 patches in 3 blocks, then 2 of class attention."""
+    return _trained(Cait, {**_PLAIN, "depth": 3, "init_values": 0.5, **options})
+
+
+def swin(**options: Any) -> nn.Module:
+    """8x8 and 4x4 tokens, windows of 4x4, shifted in block 1."""
+    fields = {"img_size": 16, "patch_size": 2, "window_size": 4, "embed_dim": 16, "num_classes": 5}
+    fields |= {"depths": (2, 2), "num_heads": (2, 4), "drop_path_rate": 0.0}
+    return _trained(SwinTransformer, {**fields, **options})
+
+
+def cvt(**options: Any) -> nn.Module:
+    """8x8 and 4x4 tokens, a class token in the second stage."""
+    sizes = (StageSize(16, 1, 2, 3, 2, 1), StageSize(24, 2, 3, 3, 2, 1))
+    return _trained(CvT, {"img_size": 16, "num_classes": 5, "sizes": sizes, **options})
+
+
+ALL: dict[str, Callable[..., nn.Module]] = {
+    build.__name__: build for build in (vit, deit, cait, swin, cvt)
+}
+
+
+def _trained(kind: Callable[..., nn.Module], fields: dict[str, Any]) -> nn.Module:
+    """In eval, each parameter and running mean moved by noise, so that nothing is trivial."""
+    torch.manual_seed(0)
+    model = kind(**fields)
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            if tensor.is_floating_point() and tensor.ndim and tensor.dtype == torch.float32:
+                tensor.add_(0.1 * torch.randn_like(tensor).abs())
+    for module in model.modules():
+        if hasattr(module, "init_non_persistent_buffers"):
+            module.init_non_persistent_buffers()  # Swin's masks are not for noise
+    return model.eval()
+
+
+def images(batch: int = 2) -> Tensor:
+    return torch.randn(batch, 3, 16, 16, generator=torch.Generator().manual_seed(1))

@@ -1,0 +1,228 @@
+"""A grafted network as a folder: graft.yaml, model.safetensors, README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitnas.config.files import dump_yaml, read_yaml, validate, write_bytes, write_text
+from vitnas.config.graft import GraftConfig, GraftFile
+from vitnas.config.notation import human
+from vitnas.errors import ConfigError
+from vitnas.export.folder import GRAFT_FILE, WEIGHTS_FILE, beside, check_free
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from vitnas.cost.small_scale import Size
+    from vitnas.nn.graft import Grafted
+
+_CARD = """\
+# {model}, grafted
+
+`{model}` with {what}. {params} parameters, {flops} FLOPs (multiply-adds of one image).
+
+    import vitnas
+    model = vitnas.load({source!r})
+
+graft.yaml says how the network is built, model.safetensors has its weights.
+"""
+
+
+@dataclass(frozen=True)
+class NamedGraft:
+    """A network that was built by name and grafted on.
+
+    Attributes:
+        model: the network.
+        name: what it was built by.
+        done: what `graft` did.
+        before, after: parameters and FLOPs.
+    """
+
+    model: Any
+    name: str
+    done: Grafted
+    before: Size
+    after: Size
+
+    def text(self) -> str:
+        """What `vitnas graft` prints."""
+        changes = {
+            name: self._as_it_is(name) for name in (*self.done.replaced, *self.done.reattention)
+        }
+        width = max(map(len, changes), default=0)
+        lines = [f"{self.name}: {type(self.model).__name__}"]
+        lines += [f"  {name:<{width}}  {self.done.was} -> {now}" for name, now in changes.items()]
+        if self.done.broad:
+            gamma = self.model.grafts[-1].broad.gamma
+            lines.append(f"  broad attention, gamma {gamma:g}, over {_short(self.done.broad)}")
+        if self.done.left:
+            lines.append(f"  left as they were: {_short(self.done.left)}")
+        lines.append(f"  {'':<10}  {'before':>8}  {'after':>8}")
+        for what, was, now in zip(("parameters", "FLOPs"), self.before, self.after, strict=True):
+            lines.append(f"  {what:<10}  {human(was):>8}  {human(now):>8}")
+        return "\n".join(lines)
+
+    def _as_it_is(self, name: str) -> str:
+        if name in self.done.reattention:
+            return "re-attention"
+        attention = self.model.get_submodule(name)
+        return f"{attention.kind}, {attention.num_tokens} tokens"
+
+
+def _short(names: Sequence[str]) -> str:
+    """At most six of the names, and how many there are."""
+    shown = names if len(names) <= 6 else (*names[:3], "...", *names[-2:])
+    return f"{len(names)} ({', '.join(shown)})"
+
+
+def graft_named(
+    name: str,
+    fields: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    pretrained: bool = False,
+    seed: int = 0,
+    to: str | Path | None = None,
+) -> NamedGraft:
+    """Build a network, graft on it, count it before and after, and write it if asked to.
+
+    Args:
+        name: of timm's, or of a network of SKA's Table 1.
+        fields: of `vitnas.config.graft.GraftConfig`.
+        options: of the network.
+        pretrained: whether timm fetches its weights; else they are random.
+        seed: of random weights and static keys.
+        to: a folder for `save_graft`.
+
+    Raises:
+        ConfigError: no such network, or it cannot be grafted on like this; nothing was written.
+        DataError: the weights cannot be had.
+        RunError: the folder is not empty or cannot be written.
+    """
+    if not name:
+        raise ConfigError("is required: a network of timm's or of SKA's Table 1", address="MODEL")
+    if not validate(GraftConfig, dict(fields)).changes:
+        raise ConfigError("nothing to graft: give --mixer, --reattention or --gamma")
+    if to is not None:
+        check_free(Path(to))
+    import torch
+
+    from vitnas.cost.small_scale import size_of
+    from vitnas.nn.graft import build_network, family_of, graft
+
+    torch.manual_seed(seed)
+    channels = options.get("in_chans", 3)
+    model = build_network(name, pretrained, **options)
+    family_of(model)  # what is no network for grafts is not counted, either
+    before = size_of(model, channels)
+    done = graft(model, **fields)
+    after = size_of(model, channels)
+    if to is not None:
+        save_graft(model, to, name, **options)
+    return NamedGraft(model, name, done, before, after)
+
+
+def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> Path:
+    """Write a grafted network as a folder that `vitnas.load` reads.
+
+    All or nothing: the network is built again from what is to be written, is given the weights, and
+    has to give the same scores for an image; the folder is written beside and renamed.
+
+    Args:
+        model: a network of `build_network` or timm's that `graft` was called on.
+        to: the folder; must not exist, or be empty.
+        name: the name that the network was built by.
+        **options: and the options, as `timm.create_model` took them.
+
+    Raises:
+        ConfigError: nothing was grafted, or the name and options do not give this network.
+        RunError: the folder is not empty or cannot be written.
+    """
+    from vitnas.training.weights import weights_bytes
+
+    grafts = [config.to_tree() for config in getattr(model, "grafts", ())]
+    tree = {"model": name, "options": _plain(options), "grafts": grafts}
+    file, weights = validate(GraftFile, tree), weights_bytes(model)
+    _check_rebuilds(model, file, weights)
+    folder = Path(to)
+    with beside(folder) as draft:
+        write_text(draft / GRAFT_FILE, dump_yaml(tree))
+        write_bytes(draft / WEIGHTS_FILE, weights)
+        write_text(draft / "README.md", _card(model, file, folder))
+    return folder
+
+
+def load_graft(folder: str | Path) -> nn.Module:
+    """The network of such a folder with its weights, in eval mode on the CPU.
+
+    Raises:
+        ConfigError: graft.yaml is missing or wrong, or the weights are of another network.
+        DataError: model.safetensors is missing, unreadable or damaged.
+    """
+    path = Path(folder) / GRAFT_FILE
+    file = validate(GraftFile, read_yaml(path), file=path)
+    try:
+        return _rebuilt(file, Path(folder) / WEIGHTS_FILE)
+    except ConfigError as error:
+        raise (error if error.file else error.at(file=path)) from None
+
+
+def _rebuilt(file: GraftFile, weights: bytes | Path) -> nn.Module:
+    from vitnas.nn.graft import build_network, graft
+    from vitnas.training.weights import load_weights
+
+    model = build_network(file.model, **file.options)
+    for config in file.grafts:
+        graft(model, **config.model_dump())
+    load_weights(model, weights)
+    return model.eval()
+
+
+def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
+    """That `file` and `weights` give this network: the same scores for an image of noise.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    import torch
+
+    from vitnas.nn.graft.networks import image_size
+
+    rule = f"{file.model} with these options is another network; give all that it was built with"
+    try:
+        again = _rebuilt(file, weights)
+    except ConfigError as error:
+        raise ConfigError(f"{rule} ({error})", address="options", value=file.options) from None
+    some = next(model.parameters())
+    image = torch.randn(1, file.options.get("in_chans", 3), *image_size(model)).to(some)
+    was_training = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.no_grad():
+        same = torch.equal(model(image), again.to(some)(image))
+    for module, training in was_training.items():
+        module.training = training
+    if not same:
+        raise ConfigError(rule, address="options", value=file.options)
+
+
+def _card(model: nn.Module, file: GraftFile, folder: Path) -> str:
+    from vitnas.cost.small_scale import size_of
+
+    size = size_of(model, file.options.get("in_chans", 3))
+    grafts = (dump_yaml(config.to_tree()).strip() for config in file.grafts)
+    return _CARD.format(
+        model=file.model,
+        what="; ".join(f"`{text}`".replace("\n", ", ") for text in grafts),
+        params=human(size.num_params),
+        flops=human(size.flops),
+        source=folder.as_posix(),
+    )
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Tuples as lists, as YAML has them."""
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in options.items()}

@@ -1,0 +1,7 @@
+"""Grafts: other attention in existing networks of timm's. `graft` says what can be done."""
+
+from vitnas.nn.graft.apply import Grafted, graft
+from vitnas.nn.graft.families import family_of
+from vitnas.nn.graft.networks import build_network
+
+__all__ = ["Grafted", "build_network", "family_of", "graft"]

@@ -1,0 +1,130 @@
+"""A graft: planned, checked as a whole, then made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vitnas.config.files import validate
+from vitnas.config.graft import GraftConfig, chosen_blocks
+from vitnas.nn.graft import checks
+from vitnas.nn.graft.attention import Site
+from vitnas.nn.graft.broad import BroadGraft
+from vitnas.nn.graft.families import Family, family_of
+from vitnas.nn.graft.reattention import mix_maps
+
+
+@dataclass(frozen=True)
+class Grafted:
+    """What a graft did, by the names of attentions.
+
+    Attributes:
+        was: the class that every attention of a block had.
+        replaced: are static-key mixers now.
+        reattention: mix their maps now.
+        broad: are what broad attention collects from now.
+        left: are as they were.
+    """
+
+    was: str
+    replaced: tuple[str, ...]
+    reattention: tuple[str, ...]
+    broad: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def graft(model: Any, **fields: Any) -> Grafted:
+    """Change the attention of a built network of timm's; everything else stays, bit for bit.
+
+    All or nothing: where a part of it cannot be done, the network is not touched.
+
+    Args:
+        model: of timm's class VisionTransformer (ViT, DeiT), VisionTransformerDistilled, Cait or
+            SwinTransformer, or a `CvT`; built for its images' size, its weights trained or not.
+        **fields: of `vitnas.config.graft.GraftConfig`, e.g. `mixer="cska", blocks="last:4",
+            reattention_blocks=4, broad={"gamma": 0.4}`. Without any, nothing is changed.
+
+    Returns:
+        What was changed. `model.grafts` is what all grafts on this network were.
+
+    Raises:
+        ConfigError: a field is wrong, or the network's class, size or options do not allow it.
+
+    Randomness: initial static keys, from torch's generator.
+    """
+    config = validate(GraftConfig, fields)
+    family = family_of(model)
+    sites = family.sites(model)
+    checks.check_network(model, family, config)
+    replaced = _to_replace(sites, family, config)
+    mixed = _to_mix(sites, replaced, family, config)
+    sources = _to_collect(sites, replaced, family, config)
+    mixers = [(site, family.graft(site, config)) for site in replaced]
+    drops = [(site, mix_maps(site.attention, config.reattention)) for site in mixed]
+    # from here on nothing can fail
+    for site, mixer in mixers:
+        site.block.attn = mixer
+    for site, drop in drops:
+        site.attention.attn_drop, site.attention.fused_attn = drop, False
+    if sources:
+        model.broad = BroadGraft(sources, sites[-1], config.broad)
+    if config.changes:
+        model.grafts = (*getattr(model, "grafts", ()), config)
+    changed = {*replaced, *mixed}
+    left = [site.name for site in sites if site not in changed]
+    left += [name for name, module in model.named_modules() if type(module) is family.left]
+    was = family.attention.__name__
+    return Grafted(was, _names(replaced), _names(mixed), _names(sources), tuple(left))
+
+
+def _to_replace(sites: list[Site], family: Family, config: GraftConfig) -> list[Site]:
+    """The chosen attentions.
+
+    Raises:
+        ConfigError: one of them cannot be replaced.
+    """
+    if config.mixer is None:
+        return []
+    chosen = chosen_blocks(config.blocks, [site.stage for site in sites])
+    found = [sites[index] for index in chosen]
+    for site in found:
+        checks.check_replaceable(site, family)
+        checks.check_prefix(site, config)
+    return found
+
+
+def _to_mix(
+    sites: list[Site], replaced: list[Site], family: Family, config: GraftConfig
+) -> list[Site]:
+    """The last k attentions that are left and whose maps are not mixed yet.
+
+    Raises:
+        ConfigError: there are not so many.
+    """
+    wanted = config.reattention_blocks
+    able = [site for site in sites if site not in replaced and checks.can_mix(site, family)]
+    checks.check_enough(wanted, len(able), family)
+    return able[len(able) - wanted :]
+
+
+def _to_collect(
+    sites: list[Site], replaced: list[Site], family: Family, config: GraftConfig
+) -> list[Site]:
+    """What broad attention collects from: all attentions with a key (BViT, Eq. 5), in a hierarchy
+    the last one of each stage.
+
+    Raises:
+        ConfigError: there is none, or their sizes do not go together.
+    """
+    if not config.broad.gamma:
+        return []
+    without_key = replaced if config.mixer == "cska" else []
+    found = [site for site in sites if site not in without_key and checks.has_key(site)]
+    if sites[-1].stage:
+        found = list({site.stage: site for site in found}.values())
+    checks.check_sources(found, sites[-1], family, config)
+    return found
+
+
+def _names(sites: list[Site]) -> tuple[str, ...]:
+    return tuple(site.name for site in sites)

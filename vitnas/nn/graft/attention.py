@@ -1,0 +1,123 @@
+"""What stands where an attention stood: a static-key mixer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vitnas.config.graft import GraftConfig
+from vitnas.errors import VitnasError
+from vitnas.nn.layers.images import InputSizeError
+from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.mixers.cska import ConvStaticKeyAttention
+from vitnas.nn.mixers.ska import StaticKeyAttention, StaticKeyMixer
+
+Mixers = dict[str, Callable[..., StaticKeyMixer]]
+"""Name of a mixer -> its class."""
+
+
+class Site(NamedTuple):
+    """An attention in a network.
+
+    Attributes:
+        name: e.g. `blocks.3.attn`.
+        block: the module whose `attn` it is.
+        stage: index of the block's stage.
+        grid: (H, W) of the tokens that see each other: the window's in Swin.
+        prefix: tokens before the grid's, e.g. a class token.
+        stage_grid: (H, W) of all tokens of the stage.
+    """
+
+    name: str
+    block: Any
+    stage: int
+    grid: Grid
+    prefix: int
+    stage_grid: Grid
+
+    @property
+    def attention(self) -> Any:
+        """The module, or None where the block has no `attn`."""
+        return getattr(self.block, "attn", None)
+
+    @property
+    def num_tokens(self) -> int:
+        return self.prefix + self.grid[0] * self.grid[1]
+
+
+class StaticKeyGraft(nn.Module):
+    """`ska` or `cska` in the place of an attention of timm's, called as timm calls that.
+
+    Kept of the attention, bit for bit: the projections to query and value (`mixer.qv` is the first
+    and the last third of `qkv`), the projection of the output, and both dropouts. Gone is what
+    makes keys, and what mixes dynamic maps (CaiT's talking heads). The static key starts anew.
+
+    Args:
+        site: the attention to replace; it is not changed.
+        config: which mixer, how scaled, how its key starts.
+
+    Shape: `(B, N, C)` -> `(B, N, C)`.
+    Randomness: the key's initial values, from torch's generator; dropout, in training only.
+    """
+
+    mixers: ClassVar[Mixers] = {
+        "ska": StaticKeyAttention,
+        "cska": ConvStaticKeyAttention,
+    }
+
+    def __init__(self, site: Site, config: GraftConfig) -> None:
+        super().__init__()
+        assert config.mixer is not None
+        self.kind, self.grid, self.num_tokens = config.mixer, site.grid, site.num_tokens
+        qkv, options = site.attention.qkv, {}
+        if config.mixer == "cska":
+            options["class_token"] = site.prefix == 1
+        self.mixer: Any = self.mixers[config.mixer](
+            qkv.in_features,
+            site.attention.num_heads,
+            site.num_tokens,
+            qkv_bias=qkv.bias is not None,
+            qk_scale=config.qk_scale,
+            key_init=config.key_init,
+            **options,
+        )
+        self.mixer.to(qkv.weight.device, qkv.weight.dtype)
+        self._keep(site.attention)
+        self.train(site.attention.training)
+
+    def _keep(self, attention: Any) -> None:
+        """Take over what `attention` has and the mixer needs."""
+        for name in ("proj", "proj_drop", "attn_drop"):
+            setattr(self.mixer, name, getattr(attention, name))
+        kept, old = dict(self.mixer.qv.named_parameters()), attention.qkv
+        for name, parameter in old.named_parameters():
+            query, _, value = parameter.detach().chunk(3)
+            kept[name].data.copy_(torch.cat([query, value]))
+            kept[name].requires_grad_(parameter.requires_grad)
+
+    def forward(
+        self, x: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False
+    ) -> Tensor:
+        if attn_mask is not None or is_causal:
+            raise VitnasError("a static key belongs to all tokens: a graft takes no attention mask")
+        self.check(x)
+        out: Tensor = self.mixer(x, self.grid)
+        return out
+
+    def check(self, x: Tensor) -> None:
+        """Refuse another number of tokens than the static key is for, naming both.
+
+        Raises:
+            InputSizeError: as said.
+        """
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+            return  # sizes are tensors in a trace, and comparing them would warn
+        if x.shape[1] != self.num_tokens:
+            height, width = self.grid
+            raise InputSizeError(
+                f"this graft's static keys are for {self.num_tokens} tokens ({height}x{width}) and "
+                f"it was given {x.shape[1]}: build the network for the images' size, then graft"
+            )

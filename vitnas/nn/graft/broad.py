@@ -1,0 +1,114 @@
+"""Broad attention on a network of timm's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from timm.models.swin_transformer import SwinTransformerBlock, window_reverse
+from torch import Tensor, nn
+
+from vitnas.config.model import BroadConfig
+from vitnas.errors import VitnasError
+from vitnas.nn.broad import BroadAttention, Source
+from vitnas.nn.graft.attention import Site, StaticKeyGraft
+from vitnas.nn.mixers import Tap
+
+
+def core(attention: Any) -> Any:
+    """The module with the heads and projections: a graft's mixer, or timm's attention itself."""
+    return attention.mixer if isinstance(attention, StaticKeyGraft) else attention
+
+
+def source_of(site: Site) -> Source:
+    """Grid of the whole stage, heads and channels of an attention."""
+    inner = core(site.attention)
+    return Source(site.stage_grid, inner.num_heads, inner.proj.in_features)
+
+
+class BroadGraft(nn.Module):
+    """Adds gamma times broad attention to what the last block gives, before the final norm.
+
+    Source: BViT, Eq. 5 to 8, as `vitnas.nn.broad.BroadAttention` computes them. Queries, keys and
+    values are the outputs of the attentions' own projections; of a `ska` graft the key is the
+    static one. Swin's are brought from their windows back to their places in the picture. Forward
+    hooks do it, so that no module of the network changes its name; a copy of the network has hooks
+    of its own.
+
+    Args:
+        sites: the attentions that are collected from.
+        last: the network's last attention; its block's output is added to.
+        config: gamma above 0 and the rest of a model file's `broad`.
+    """
+
+    def __init__(self, sites: Sequence[Site], last: Site, config: BroadConfig) -> None:
+        super().__init__()
+        self.sites = tuple(sites)
+        sources = [source_of(site) for site in sites]
+        end = source_of(last)
+        self.attention = BroadAttention(
+            config.gamma,
+            Source(end.grid, sources[-1].num_heads, end.dim),
+            sources,
+            pool=config.pool,
+            scale=config.scale,
+            with_v=config.with_v,
+            with_qk=config.with_qk,
+        )
+        self.taps: dict[int, Tap] = {}
+        for index, site in enumerate(sites):
+            inner = core(site.attention)
+            projection = inner.qv if isinstance(site.attention, StaticKeyGraft) else inner.qkv
+            projection.register_forward_hook(partial(self.collect, index))
+        last.block.register_forward_hook(self.finish)
+
+    def collect(self, index: int, module: nn.Module, inputs: Any, projected: Tensor) -> None:
+        """Hook on a projection: keep query, key and value of the attention."""
+        self.taps[index] = tap(self.sites[index], projected)
+
+    def finish(self, module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        """Hook on the last block: add the broad feature to its tokens, `(B, N, C)` or a picture.
+
+        Raises:
+            VitnasError: not all attentions came by, as when gradients are checkpointed.
+        """
+        taps, self.taps = self.taps, {}
+        if len(taps) < len(self.sites):
+            raise VitnasError(
+                f"broad attention needs all {len(self.sites)} attentions in one pass and saw "
+                f"{len(taps)}: it does not go together with gradient checkpointing"
+            )
+        collected = [taps[index] for index in sorted(taps)]
+        if output.ndim == 3:
+            return self._add(output, collected)
+        return torch.unflatten(self._add(output.flatten(1, 2), collected), 1, output.shape[1:3])
+
+    def _add(self, tokens: Tensor, collected: list[Tap]) -> Tensor:
+        out: Tensor = self.attention(tokens, collected)
+        return out
+
+
+def tap(site: Site, projected: Tensor) -> Tap:
+    """Query, key and value `(B, h, N, d)` from an attention's projection of its tokens."""
+    inner = core(site.attention)
+    if isinstance(site.attention, StaticKeyGraft):
+        query, value = projected.chunk(2, dim=-1)
+        key = inner.static_key.transpose(0, 1).flatten(1).expand_as(query)
+    else:
+        query, key, value = projected.chunk(3, dim=-1)
+    if isinstance(site.block, SwinTransformerBlock):
+        query, key, value = (from_windows(part, site.block) for part in (query, key, value))
+    heads = (torch.unflatten(part, 2, (inner.num_heads, -1)) for part in (query, key, value))
+    return Tap(*(part.transpose(1, 2) for part in heads))
+
+
+def from_windows(x: Tensor, block: SwinTransformerBlock) -> Tensor:
+    """`(B * w, N, C)` in the windows of `block` -> `(B, H * W, C)` in the picture's order."""
+    (height, width), (window_h, window_w) = block.input_resolution, block.window_size
+    padded = [height + -height % window_h, width + -width % window_w]
+    picture = window_reverse(torch.unflatten(x, 1, block.window_size), block.window_size, *padded)
+    picture = picture[:, :height, :width].roll(block.shift_size, dims=(1, 2))
+    tokens: Tensor = picture.flatten(1, 2)
+    return tokens

@@ -1,0 +1,140 @@
+"""Why a graft cannot be made: each check raises one `ConfigError`, before anything is changed."""
+
+from __future__ import annotations
+
+from timm.layers import PatchDropout
+from torch import nn
+
+from vitnas.config.graft import GraftConfig
+from vitnas.errors import ConfigError
+from vitnas.nn.graft.attention import Site, StaticKeyGraft
+from vitnas.nn.graft.broad import BroadGraft, source_of
+from vitnas.nn.graft.families import FAMILIES, Family
+from vitnas.nn.graft.reattention import ReattentionDropout
+from vitnas.nn.graft.windows import WindowGraft
+
+
+def check_network(model: nn.Module, family: Family, config: GraftConfig) -> None:
+    """What the network as a whole allows."""
+    name, gamma = type(model).__name__, config.broad.gamma
+    if config.changes and isinstance(getattr(model, "broad", None), BroadGraft):
+        rule = "the network has broad attention, which collects from what is there: graft it last"
+        raise ConfigError(rule, address="model", value=name)
+    if config.reattention_blocks and not family.reattention:
+        able = _classes("reattention")
+        rule = f"re-attention mixes the maps of {able}, and this is a {name}"
+        raise ConfigError(
+            rule, address="reattention_blocks", value=config.reattention_blocks, nearest=0
+        )
+    if gamma and not family.broad:
+        rule = f"broad attention is known for {_classes('broad')}, and this is a {name}"
+        raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+    _check_sizes(model, family, config)
+
+
+def _check_sizes(model: nn.Module, family: Family, config: GraftConfig) -> None:
+    """Static keys belong to all tokens of one size, or in Swin to a window, whatever the image."""
+    windows = issubclass(family.graft, WindowGraft)
+    strict = getattr(getattr(model, "patch_embed", None), "strict_img_size", True)
+    bound = bool(config.broad.gamma) if windows else config.mixer is not None
+    if bound and not strict:
+        what = "broad attention joins grids" if windows else f"{config.mixer} has static keys"
+        rule = f"{what} of one image size, and this network takes any (dynamic_img_size)"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
+    if config.mixer and isinstance(getattr(model, "patch_drop", None), PatchDropout):
+        rule = f"{config.mixer} has a static key for every token, and patch_drop leaves some out"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
+
+
+def check_known(site: Site, family: Family) -> None:
+    """The attention is of the one class that is known."""
+    attention = site.attention
+    if isinstance(attention, StaticKeyGraft):
+        raise ConfigError("is a graft already", address=site.name, value=attention.kind)
+    if type(attention) is not family.attention:
+        found = site.block if attention is None else attention
+        rule = f"is not known to grafts; here they know {family.attention.__name__}"
+        raise ConfigError(rule, address=site.name, value=type(found).__name__)
+
+
+def check_replaceable(site: Site, family: Family) -> None:
+    """Nothing is in the attention that a static-key mixer has no place for."""
+    check_known(site, family)
+    _check_without(site, "q_norm", "k_norm", "norm", "gate")
+    if isinstance(site.attention.attn_drop, ReattentionDropout):
+        raise ConfigError("has re-attention, which the graft would take away", address=site.name)
+    _check_projections(site)
+
+
+def _check_without(site: Site, *names: str) -> None:
+    for name in names:
+        part = getattr(site.attention, name, None)
+        if not isinstance(part, (nn.Identity, type(None))):
+            rule = f"has a {type(part).__name__} ({name}) that a graft does not know"
+            raise ConfigError(rule, address=site.name)
+
+
+def _check_projections(site: Site) -> None:
+    """Query, key and value from one linear layer, C channels each."""
+    qkv, proj = site.attention.qkv, site.attention.proj
+    if type(qkv) is not nn.Linear or type(proj) is not nn.Linear:
+        rule = f"its projections are {type(qkv).__name__} and {type(proj).__name__}, not Linear"
+        raise ConfigError(rule, address=site.name)
+    if (qkv.out_features, proj.out_features) != (3 * qkv.in_features, qkv.in_features):
+        rule = (
+            f"its heads together have {proj.in_features} channels and the block {qkv.in_features}"
+        )
+        raise ConfigError(rule, address=site.name)
+
+
+def check_prefix(site: Site, config: GraftConfig) -> None:
+    """cska knows a grid and one token before it."""
+    if config.mixer == "cska" and site.prefix > 1:
+        rule = f"cska takes a grid with one token before it, and here are {site.prefix}"
+        raise ConfigError(rule, address="mixer", value="cska", nearest="ska")
+
+
+def can_mix(site: Site, family: Family) -> bool:
+    """Whether re-attention can be put in."""
+    attention = site.attention
+    return type(attention) is family.attention and not isinstance(
+        attention.attn_drop, ReattentionDropout
+    )
+
+
+def check_enough(wanted: int, found: int, family: Family) -> None:
+    """There are `wanted` attentions to mix the maps of."""
+    if wanted > found:
+        kind = family.attention.__name__
+        rule = f"only {found} blocks have an attention ({kind}) that stays and is not mixed yet"
+        raise ConfigError(rule, address="reattention_blocks", value=wanted, nearest=found)
+
+
+def has_key(site: Site) -> bool:
+    """Whether broad attention can collect from it: not from cska, which has no key."""
+    return not (isinstance(site.attention, StaticKeyGraft) and site.attention.kind == "cska")
+
+
+def check_sources(sources: list[Site], last: Site, family: Family, config: GraftConfig) -> None:
+    """Broad attention has something to collect from, and it can be brought to the last grid."""
+    gamma = config.broad.gamma
+    if not sources:
+        rule = "broad attention collects queries, keys and values, and cska has no key"
+        raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+    for site in sources:
+        if not isinstance(site.attention, StaticKeyGraft):
+            check_known(site, family)
+            _check_without(site, "q_norm", "k_norm")
+            _check_projections(site)
+        if any(a % b for a, b in zip(site.stage_grid, last.stage_grid, strict=True)):
+            grids = " and ".join("{}x{}".format(*s.stage_grid) for s in (site, last))
+            rule = f"broad attention pools {grids} tokens to one grid, and they do not divide"
+            raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+    heads, dim = source_of(sources[-1]).num_heads, source_of(last).dim
+    if dim % heads:
+        rule = f"the {heads} heads of the last source do not divide the last width {dim}"
+        raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+
+
+def _classes(what: str) -> str:
+    return ", ".join(kind.__name__ for kind, family in FAMILIES.items() if getattr(family, what))

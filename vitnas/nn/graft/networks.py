@@ -1,0 +1,123 @@
+"""Networks to graft on, by name: timm's, and the four of SKA's Table 1 at 32 px."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.nn.graft.cvt import CvT
+from vitnas.nn.layers.init import init_linear
+
+_WIDE = {
+    "img_size": 32,
+    "patch_size": 4,
+    "embed_dim": 512,
+    "depth": 6,
+    "num_heads": 8,
+    "mlp_ratio": 1.0,
+    "qkv_bias": False,
+    "num_classes": 10,
+}
+"""Table 9's ViT-Small and CaiT-Small: 8 heads of 64 channels, 512 hidden."""
+
+
+def vit_small_32(**options: Any) -> nn.Module:
+    """ViT-S of Table 1: class token, 65 tokens of 512 channels, 6 blocks."""
+    return _from_timm("vit_small_patch16_224", {**_WIDE, **options})
+
+
+def cait_small_32(**options: Any) -> nn.Module:
+    """CaiT-S of Table 1: 6 blocks on 64 tokens, then 2 blocks of class attention."""
+    fields = {**_WIDE, "depth_token_only": 2, "mlp_ratio_token_only": 1.0}
+    return _from_timm("cait_s24_224", {**fields, **options})
+
+
+def swin_tiny_32(**options: Any) -> nn.Module:
+    """Swin-T of Table 1: patches of 2 px, windows of 4x4, and no merging before the last stage.
+
+    Its stages of 2, 2, 6 and 2 blocks have 16x16, 8x8, 4x4 and 4x4 tokens; a linear layer brings
+    384 channels to 768. Table 9 says patches of 4 px and three stages of 2 blocks, which have
+    neither the 26.6 M parameters nor the 1.05 G of Table 1; this network has both.
+    """
+    fields = {"img_size": 32, "patch_size": 2, "window_size": 4, "qkv_bias": False}
+    # with always_partition no stage is built with smaller windows; it is taken back below
+    fields |= {"num_classes": 10, "always_partition": True}
+    model: Any = _from_timm("swin_tiny_patch4_window7_224", {**fields, **options})
+    height, width = model.patch_embed.grid_size
+    for layer, scale in zip(model.layers, (1, 1, 2, 2), strict=True):
+        layer.set_input_size((height // scale, width // scale), (4, 4), always_partition=False)
+    last = model.layers[3]
+    last.downsample = nn.Linear(last.dim, 2 * last.dim)
+    init_linear(last.downsample)
+    swin: nn.Module = model
+    return swin
+
+
+def cvt_13_32(**options: Any) -> nn.Module:
+    """CvT-13 of Table 1, without the class token: with it the printed FLOPs cannot be."""
+    return CvT(**{"img_size": 32, "num_classes": 10, "class_token": False, **options})
+
+
+TABLE_1: dict[str, Callable[..., nn.Module]] = {
+    build.__name__: build for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32)
+}
+"""The baselines of SKA's Table 1 by name."""
+
+
+def build_network(name: str, pretrained: bool = False, **options: Any) -> nn.Module:
+    """A network to graft on, with fresh weights.
+
+    Args:
+        name: of `TABLE_1` or of timm.
+        pretrained: whether timm fetches its weights.
+        **options: of the network, as `timm.create_model` takes them.
+
+    Raises:
+        ConfigError: no such name, or an option that the network does not take.
+        DataError: the weights cannot be had.
+    """
+    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
+    if name in TABLE_1:
+        if pretrained:
+            raise ConfigError("the networks of SKA's Table 1 have no weights", address="pretrained")
+        return _built(name, TABLE_1[name], fields)
+    return _from_timm(name, fields, pretrained)
+
+
+def image_size(model: Any) -> tuple[int, int]:
+    """(H, W) of the images that a network was built for."""
+    size: tuple[int, int] = (model.patch_embed if hasattr(model, "patch_embed") else model).img_size
+    return size
+
+
+def _from_timm(name: str, fields: dict[str, Any], pretrained: bool = False) -> nn.Module:
+    import timm
+
+    if not timm.is_model(name):
+        known = [*TABLE_1, *timm.list_models(pretrained=False)]
+        rule = "timm has no such model" if name else "is required: a network's name"
+        raise ConfigError(rule, address="model", value=name, nearest=nearest_name(name, known))
+    if not pretrained:
+        return _built(name, timm.create_model, {"model_name": name, **fields})
+    try:
+        model: nn.Module = timm.create_model(name, pretrained=True, **fields)
+    except Exception as error:  # whatever the hub's client, the network or the file may raise
+        raise DataError(f"{name}: its weights cannot be had: {error}") from None
+    return model
+
+
+def _built(name: str, build: Callable[..., nn.Module], fields: dict[str, Any]) -> nn.Module:
+    """`build(**fields)`, and what it has against them in one line."""
+    try:
+        model = build(**fields)
+    except (TypeError, ValueError, AssertionError, RuntimeError, ZeroDivisionError) as error:
+        given = ", ".join(f"{key} {value}" for key, value in fields.items() if key != "model_name")
+        rule = f"{name} cannot be built with {given or 'no options'}: {error}"
+        raise ConfigError(rule, address="options") from None
+    if 0 in getattr(getattr(model, "patch_embed", None), "grid_size", ()):
+        rule = f"{name} has no token: its patches are larger than the image"
+        raise ConfigError(rule, address="img_size", value=fields.get("img_size"))
+    return model

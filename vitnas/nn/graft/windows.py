@@ -1,0 +1,121 @@
+"""Static keys inside Swin's windows, with its relative positions and its masks."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitnas.config.graft import GraftConfig
+from vitnas.nn.graft.attention import Mixers, Site, StaticKeyGraft
+from vitnas.nn.layers.tokens import Grid, to_picture
+from vitnas.nn.mixers.attention import AttentionMixer
+from vitnas.nn.mixers.cska import ConvStaticKeyAttention
+from vitnas.nn.mixers.ska import StaticKeyAttention
+
+
+class Windowed(AttentionMixer):
+    """An attention mixer to whose logits a window adds something.
+
+    Attributes, set for the length of a call:
+        offset: `(w, h, N, N)` for an image's w windows, or w = 1 for all of them alike.
+        inside: `(w, 9, N)`, whether a token's nine neighbours, itself the fifth, are in its own
+            region of the window; None where the window is one region.
+    """
+
+    offset: Tensor | None = None
+    inside: Tensor | None = None
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return self._apply_map(self._map_of(query, key), value)
+
+    def _map(self, logits: Tensor) -> Tensor:
+        assert self.offset is not None
+        by_image = torch.unflatten(logits, 0, (-1, self.offset.shape[0]))
+        return super()._map((by_image + self.offset).flatten(0, 1))
+
+
+class WindowSka(Windowed, StaticKeyAttention):
+    """`ska` inside a window."""
+
+
+class WindowCska(Windowed, ConvStaticKeyAttention):
+    """`cska` inside a window; where windows are shifted, its convolution stays within a region.
+
+    A shifted window at the border of the picture holds tokens from opposite sides of it. There the
+    convolution is written as what it equals, a key of length 9d applied to the 3x3-unfolded query,
+    and neighbours from the other side are zeros, as beyond the border of the grid.
+    """
+
+    def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
+        if self.inside is None:
+            return super()._patch_rows(query, grid)
+        tokens, dim = query.shape[1:]
+        taps = F.unfold(to_picture(query, grid), 3, padding=1)  # (B * w, C * 9, N)
+        taps = taps.reshape(-1, self.inside.shape[0], dim, 9, tokens) * self.inside[:, None]
+        taps = taps.reshape(-1, self.num_heads, self.head_dim * 9, tokens)
+        assert self.key.bias is not None
+        bias = self.key.bias.reshape(self.num_heads, 1, tokens)
+        weight = self.key.weight.reshape(self.num_heads, tokens, -1)
+        return taps.transpose(-2, -1) @ weight.transpose(-2, -1) + bias
+
+
+class WindowGraft(StaticKeyGraft):
+    """As `StaticKeyGraft`, in a window of Swin: softmax(Q K^T / sqrt(d) + R + M) V.
+
+    R is Swin's relative position bias: its table is kept, bit for bit, and goes on learning. M is
+    its mask as timm hands it over: nothing is seen across the seam of a cyclic shift, neither by
+    the map nor by the convolution of `cska`. The static key belongs to positions in the window and
+    is the same for all windows.
+
+    Shape: `(B * w, N, C)` for w windows of N tokens -> the same.
+    """
+
+    mixers: ClassVar[Mixers] = {
+        "ska": WindowSka,
+        "cska": WindowCska,
+    }
+    neighbours: Tensor
+    relative_position_bias_table: nn.Parameter
+    relative_position_index: Tensor
+
+    def __init__(self, site: Site, config: GraftConfig) -> None:
+        super().__init__(site, config)
+        old = site.attention
+        self.relative_position_bias_table = old.relative_position_bias_table
+        for name, index in (
+            ("relative_position_index", old.relative_position_index),
+            ("neighbours", neighbours_in(site.grid).to(old.qkv.weight.device)),
+        ):
+            self.register_buffer(name, index, persistent=False)
+        self.mixer.fused_attn = False
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """`mask`: `(w, N, N)` for an image's w windows, 0 within a region and -100 between two."""
+        self.check(x)
+        self.mixer.offset = self._relative_positions()
+        if mask is not None:
+            self.mixer.offset = self.mixer.offset + mask[:, None]
+            near = mask.gather(1, self.neighbours.expand(mask.shape[0], -1, -1))
+            self.mixer.inside = (near == 0).to(x.dtype)
+        try:
+            out: Tensor = self.mixer(x, self.grid)
+        finally:
+            self.mixer.offset = self.mixer.inside = None
+        return out
+
+    def _relative_positions(self) -> Tensor:
+        """`(1, h, N, N)`."""
+        pairs = self.relative_position_bias_table[self.relative_position_index.flatten()]
+        return torch.unflatten(pairs, 0, (self.num_tokens, -1)).permute(2, 0, 1)[None]
+
+    def set_window_size(self, window_size: Grid) -> None:
+        """For timm's `set_input_size`. A key keeps its size, and `forward` says so if need be."""
+
+
+def neighbours_in(grid: Grid) -> Tensor:
+    """`(9, N)`: indices of each token's nine neighbours; any index for those beyond the grid."""
+    numbers = torch.arange(float(grid[0] * grid[1])).reshape(1, 1, *grid)
+    return F.unfold(numbers, 3, padding=1)[0].long()
