@@ -15,8 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from vitnas import __version__
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
+from vitnas.cost.closed_form import closed_form
 
 if TYPE_CHECKING:
+    from vitnas.export.convert import Conversion
     from vitnas.records import Run, TrialRecord
 
 
@@ -71,6 +73,35 @@ def model_card(
         command=command or shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
     )  # fmt: skip
+    return card.rstrip() + "\n"
+
+
+def conversion_card(conversion: Conversion, command: str | None = None) -> str:
+    """The card of weights from elsewhere: whose they are, and what was set and left out."""
+    config = conversion.config
+    card = (
+        _environment()
+        .get_template("conversion.md.j2")
+        .render(
+            name=conversion.folder.name,
+            source=repr(conversion.folder.as_posix()),
+            network=one_line(config),
+            cost=closed_form(config),
+            shape=(config.in_chans, *config.image_hw),
+            num_classes=config.num_classes,
+            title=conversion.layout.title,
+            file=conversion.file.name,
+            sha256=conversion.sha256,
+            entry=conversion.entry,
+            tensors=conversion.tensors,
+            dropped=conversion.dropped,
+            remarks=conversion.remarks,
+            options=conversion.options,
+            version=__version__,
+            command=command or shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+            written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        )
+    )
     return card.rstrip() + "\n"
 
 

@@ -59,9 +59,38 @@ def test_timm_builds_it_and_knows_its_input(name: str) -> None:
     cfg = model.pretrained_cfg
     assert cfg["input_size"] == (3, *config.image_hw)
     assert cfg["interpolation"] == "bicubic"
+    assert cfg["fixed_input_size"]
+    assert cfg["pool_size"] == (config.grids[-1] if len(config.stages) > 1 else None)
     modules = dict(model.named_modules())
     assert modules[cfg["first_conv"]].in_channels == 3
-    assert modules[cfg["classifier"]].out_features == 1000
+    assert modules[cfg["classifier"]].out_features == config.num_classes
+
+
+@pytest.mark.parametrize("name", ["caformer_s18", "convformer_s18", "caformer_b36"])
+def test_timm_is_told_of_its_own_metaformers_what_it_says_of_them(name: str) -> None:
+    ours, theirs = (timm.get_pretrained_cfg(n) for n in (timm_names[name], name))
+    for word in ("input_size", "pool_size", "crop_pct", "interpolation", "mean", "std"):
+        assert getattr(ours, word) == getattr(theirs, word), word
+
+
+@pytest.mark.parametrize(
+    ("name", "crop_pct", "mean"),
+    [
+        ("sret_t", 0.875, 0.485),
+        ("sret_t_384", 0.875, 0.485),
+        ("bvit_5m", 0.875, 0.485),
+        ("deepvit_s", 0.9, 0.5),
+        ("vit_16b", 0.9, 0.5),
+        ("deepvit_l_384", 1.0, 0.5),
+        ("skaformer_b36", 1.0, 0.485),
+        ("vit_small_32", 1.0, 0.485),
+    ],
+)
+def test_images_are_prepared_as_in_the_papers_code(name: str, crop_pct: float, mean: float) -> None:
+    model = timm.create_model(name, device="meta")
+    data = timm.data.resolve_data_config(model=model)
+    assert (data["crop_pct"], data["mean"][0]) == (crop_pct, mean)
+    assert data["input_size"][1:] == model.image_hw
 
 
 def test_options() -> None:
@@ -85,8 +114,12 @@ def test_options() -> None:
     [
         ({"num_clases": 10}, r"num_clases.*nearest: num_classes"),
         ({"drop_path": 0.1}, r"drop_path.*nearest: drop_path_rate"),
-        ({"features_only": True}, "features_only.*unknown key"),
-        ({"drop_rate": 0.1}, "no dropout before the classifier"),
+        ({"drop_rate": 1.5}, r"drop_rate = 1.5"),
+        ({"num_classes": -1}, r"num_classes = -1"),
+        ({"features_only": True, "feature_cls": "list"}, r"feature_cls = 'list'.*nearest: getter"),
+        ({"img_size": 100}, r"img_size = 100.*nearest: 96"),
+        ({"img_size": (224,)}, r"img_size\[1\]: is required"),
+        ({"img_size": 96, "groups": "[8,2][5,1][1,1]"}, r"stages\[1\].groups.*nearest: \[4, 1\]"),
         ({"global_pool": "token"}, "class_token"),
     ],
 )

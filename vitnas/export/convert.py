@@ -1,0 +1,197 @@
+"""Weights of the papers' own code, or of timm, as a folder that `load` reads."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitnas.config.files import as_number, dump_yaml, exists, write_bytes, write_text
+from vitnas.config.model import ModelConfig, load_config
+from vitnas.errors import ConfigError, nearest_name
+from vitnas.export.card import conversion_card
+from vitnas.export.folder import CONFIG_FILE, WEIGHTS_FILE, beside, check_free
+from vitnas.nn.zoo import zoo_names
+from vitnas.nn.zoo.weights import LAYOUTS, Layout
+
+if TYPE_CHECKING:
+    from vitnas.nn.zoo.weights.checkpoint import Checkpoint
+    from vitnas.nn.zoo.weights.translate import Translation
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was read, as which network, and where it is.
+
+    Attributes:
+        folder: what was written.
+        config: the network.
+        layout: the code that the weights are of.
+        file, sha256, entry: where they were read, its hash, and the key of the state dict in it.
+        tensors: how many tensors of the file were read.
+        options: what was set because that code computes it: address -> value as in a model file.
+        dropped: tensors that were not read, and why.
+        remarks: what else has to be known.
+    """
+
+    folder: Path
+    config: ModelConfig
+    layout: Layout
+    file: Path
+    sha256: str
+    entry: str
+    tensors: int
+    options: dict[str, str]
+    dropped: dict[str, str]
+    remarks: tuple[str, ...]
+
+
+def convert(
+    checkpoint: str | Path,
+    layout: str,
+    to: str | Path,
+    *,
+    model: str | None = None,
+    img_size: int | None = None,
+    command: str | None = None,
+) -> Conversion:
+    """Write a checkpoint of another code as a folder with config.yaml and model.safetensors.
+
+    All or nothing: the folder is written beside and renamed. Every tensor of the checkpoint is in
+    the network, and every tensor of the network in the checkpoint, or it is said why not.
+
+    Args:
+        checkpoint: a .pth or .pt file, which is read without running code, or .safetensors.
+        layout: whose code it is of, a key of `LAYOUTS`.
+        to: the folder; must not exist or be empty.
+        model: a model of the zoo or a model file; None = the one whose shapes these are.
+        img_size: side of the images in pixels, where the weights do not say it; None = the model's.
+        command: what made the folder, for the model card; by default this process's.
+
+    Raises:
+        ConfigError: no such layout or model, or the weights of another network: names what is
+            missing and left over, and the likely one.
+        DataError: the checkpoint cannot be read, or asks for code.
+        RunError: the folder is not empty or cannot be written.
+    """
+    code, base = _layout(layout), None if model is None else _model(layout, model)
+    folder = Path(to)
+    check_free(folder)
+    from vitnas.nn.zoo.weights.checkpoint import read_checkpoint
+
+    read = read_checkpoint(checkpoint)
+    try:
+        config = _config(code, base, read, img_size)
+        conversion, weights = _converted(folder, code, config, read)
+    except ConfigError as error:
+        at_option = error.address.startswith("--")
+        raise error if at_option else error.at(file=read.file) from None
+    with beside(folder) as draft:
+        write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
+        write_bytes(draft / WEIGHTS_FILE, weights)
+        write_text(draft / "README.md", conversion_card(conversion, command))
+    return conversion
+
+
+def _layout(name: str) -> Layout:
+    if name not in LAYOUTS:
+        rule = f"must be one of {', '.join(LAYOUTS)}"
+        raise ConfigError(rule, address="--from", value=name, nearest=nearest_name(name, LAYOUTS))
+    return LAYOUTS[name]
+
+
+def _model(layout: str, name: str) -> ModelConfig:
+    """A model of the zoo as the code of `layout` has it, or a model file as it stands."""
+    if name in zoo_names():
+        return LAYOUTS[layout].zoo(name)
+    if Path(name).suffix in (".yaml", ".yml") or exists(name):
+        return load_config(name)
+    nearest = nearest_name(name, zoo_names())
+    rule = "neither a model of the zoo nor a model file"
+    raise ConfigError(rule, address="--model", value=name, nearest=nearest)
+
+
+def _config(
+    code: Layout, base: ModelConfig | None, read: Checkpoint, img_size: int | None
+) -> ModelConfig:
+    from vitnas.nn.zoo.weights.find import check_fit, find_config
+
+    if base is None:
+        return find_config(code, LAYOUTS.values(), read.state, read.model, img_size)
+    shapes = {name: tuple(value.shape) for name, value in read.state.items()}
+    config = code.fit(base, shapes, img_size)
+    check_fit(code, LAYOUTS.values(), config, read.state)
+    return config
+
+
+def _converted(
+    folder: Path, code: Layout, config: ModelConfig, read: Checkpoint
+) -> tuple[Conversion, bytes]:
+    """What is to be written; the weights are loaded once as proof."""
+    from vitnas.nn.model import build_model
+    from vitnas.nn.zoo.weights.translate import translate
+    from vitnas.training.weights import load_weights, weights_bytes
+
+    shapes = {name: tuple(value.shape) for name, value in read.state.items()}
+    translation = translate(code, config, read.state)
+    model = build_model(config)
+    model.load_state_dict(translation.state)
+    weights = weights_bytes(model)
+    load_weights(build_model(config), weights)
+    conversion = Conversion(
+        folder,
+        config,
+        code,
+        read.file,
+        _sha256(read.file),
+        read.entry,
+        len(read.state) - len(translation.dropped),
+        _options(config, code),
+        translation.dropped,
+        (*code.remarks(config, shapes), *_notes(read, translation)),
+    )
+    return conversion, weights
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _options(config: ModelConfig, code: Layout) -> dict[str, str]:
+    """What `config` has by address because `code` computes it, where it is not the default."""
+    flat = _flat(config.to_tree())
+    return {
+        name: _spelled(value)
+        for name, value in flat.items()
+        if name in code.fixed or name.split(".")[-1] in code.fixed
+    }
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, float):
+        return as_number(value) if value < 1e-3 else str(round(value, 6))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    """`{"broad": {"gamma": 0.4}}` -> `{"broad.gamma": 0.4}`."""
+    items = enumerate(tree) if isinstance(tree, list) else tree.items()
+    flat: dict[str, Any] = {}
+    for name, value in items:
+        address = f"{prefix}{name}"
+        nested = isinstance(value, dict) or (isinstance(value, list) and value and prefix == "")
+        flat |= _flat(value, f"{address}.") if nested else {address: value}
+    return flat
+
+
+def _notes(read: Checkpoint, translation: Translation) -> list[str]:
+    notes = [f"{name} is {what}" for name, what in translation.filled.items()]
+    if read.others:
+        others = " and ".join(f"'{key}'" for key in read.others)
+        notes.append(f"the weights are those under '{read.entry}'; the file has {others} too")
+    return notes

@@ -1,0 +1,174 @@
+"""Reading a checkpoint file: a state dict, and never code."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from vitnas.errors import DataError, printable
+
+_ENTRIES = (
+    *("state_dict", "model", "net", "network", "module", "model_state_dict"),
+    *("state_dict_ema", "model_ema", "ema"),
+)
+"""Under which a checkpoint may keep its state dict; the first that is there is taken."""
+_PREFIXES = ("module.", "_orig_mod.", "model.")
+"""What wrappers (DataParallel, compile, Lightning) put before every name."""
+_HARMLESS = (argparse.Namespace,)
+"""Classes beside torch's own that may be in a checkpoint: DeiT's and timm's training arguments."""
+_STARTS = {
+    b"version https://git-lfs": "is a pointer of Git LFS, not the file it stands for",
+    b"<": "is a web page, not a checkpoint: what was downloaded is not the file itself",
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state dict as a file has it, its tensors on the CPU.
+
+    Attributes:
+        file: where it is from.
+        state: name -> tensor, without what a wrapper puts before every name.
+        entry: under which key of the file it was; empty for the file itself.
+        others: further keys of the file that hold a state dict, such as an average.
+        model: what the file calls its network, where it does; that code's name, not the zoo's.
+    """
+
+    file: Path
+    state: Mapping[str, Tensor]
+    entry: str = ""
+    others: tuple[str, ...] = ()
+    model: str | None = None
+
+
+def read_checkpoint(path: str | Path) -> Checkpoint:
+    """The state dict in a PyTorch checkpoint or a safetensors file.
+
+    Only tensors, numbers, text, lists and mappings are read from a pickle; of classes, training
+    arguments alone (`argparse.Namespace`). A file that asks for anything else is refused before
+    anything of it is run.
+
+    Raises:
+        DataError: the file is missing, a folder, empty, damaged, or asks for code; there is no
+            state dict in it, or its numbers are not finite.
+    """
+    file = Path(path)
+    start = _first_bytes(file)
+    is_safetensors = start[8:9] == b"{" and not start.startswith(b"PK")
+    tree = _read_safetensors(file) if is_safetensors else _read_pickle(file)
+    if not isinstance(tree, Mapping):
+        raise DataError(f"{file}: holds {_kind(tree)} and no state dict; save model.state_dict()")
+    found = _state_of(tree)
+    if found is None:
+        keys = ", ".join(printable(str(key)) for key in list(tree)[:5]) or "nothing"
+        raise DataError(f"{file}: there is no state dict in it; its first keys are {keys}")
+    entry, state = found
+    others = tuple(key for key in _ENTRIES if key != entry and _tensors(tree.get(key)))
+    _check_numbers(file, state)
+    return Checkpoint(file, _unwrapped(state), entry, others, _model_named(tree))
+
+
+def _first_bytes(file: Path) -> bytes:
+    try:
+        if file.is_dir():
+            raise DataError(f"{file}: is a folder; give the checkpoint file in it")
+        with file.open("rb") as stream:
+            start = stream.read(64)
+    except OSError as error:
+        raise DataError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    except ValueError:
+        raise DataError(f"{file}: is not the name of a file") from None
+    if not start:
+        raise DataError(f"{file}: is empty")
+    for sign, rule in _STARTS.items():
+        if start.lstrip().startswith(sign):
+            raise DataError(f"{file}: {rule}")
+    return start
+
+
+def _read_safetensors(file: Path) -> dict[str, Tensor]:
+    try:
+        state: dict[str, Tensor] = load_file(file)
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise DataError(f"{file}: is a damaged safetensors file ({error})") from None
+    return state
+
+
+def _read_pickle(file: Path) -> Any:
+    try:
+        with torch.serialization.safe_globals(list(_HARMLESS)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of pickle protocols that torch does not write
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch.load raises what the parser of the broken part raises
+        text = str(error)
+        if wanted := re.search(r"GLOBAL ([\w.]+)", text):
+            rule = f"asks for the code {wanted[1]} and is not opened: save the state dict alone"
+            raise DataError(f"{file}: {rule}, or as safetensors") from None
+        if "Unsupported operand" in text and isinstance(error, pickle.UnpicklingError):
+            rule = "is no pickle of torch.save and is not opened: it may ask for any code"
+            raise DataError(f"{file}: {rule}") from None
+        raise DataError(f"{file}: is damaged or not a checkpoint{_reason(text)}") from None
+
+
+def _reason(text: str) -> str:
+    """The sentence of torch's message that says what is wrong, in brackets; empty without one."""
+    text = re.sub(r"\x1b\[\d*m|\[enforce fail[^\]]*\]|.*WeightsUnpickler error:", "", text)
+    sentence = re.split(r"\. |\n", text.strip(" .\n"))[0]
+    if " " not in sentence:
+        return ""
+    return f" ({sentence if len(sentence) <= 100 else sentence[:97] + '...'})"
+
+
+def _state_of(tree: Mapping[Any, Any]) -> tuple[str, dict[str, Tensor]] | None:
+    """(entry, tensors) of the first entry that holds tensors, else of the file itself."""
+    for entry in _ENTRIES:
+        inside = tree.get(entry)
+        if state := _tensors(inside):
+            return entry, state
+        if isinstance(inside, Mapping) and (found := _state_of(inside)):
+            return entry, found[1]
+    state = _tensors(tree)
+    return ("", state) if state else None
+
+
+def _tensors(tree: Any) -> dict[str, Tensor]:
+    if not isinstance(tree, Mapping):
+        return {}
+    return {k: v for k, v in tree.items() if isinstance(k, str) and isinstance(v, Tensor)}
+
+
+def _unwrapped(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    for _ in _PREFIXES:
+        for prefix in _PREFIXES:
+            if all(name.startswith(prefix) for name in state):
+                state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return state
+
+
+def _check_numbers(file: Path, state: Mapping[str, Tensor]) -> None:
+    for name, value in state.items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise DataError(f"{file}: {name} has numbers that are not finite")
+
+
+def _model_named(tree: Mapping[Any, Any]) -> str | None:
+    arguments = tree.get("args")
+    named = tree.get("arch") or getattr(arguments, "model", None)
+    if named is None and isinstance(arguments, Mapping):
+        named = arguments.get("model")
+    return named if isinstance(named, str) else None
+
+
+def _kind(value: Any) -> str:
+    return "a tensor" if isinstance(value, Tensor) else f"a {type(value).__name__}"

@@ -1,0 +1,143 @@
+"""Which network a state dict is of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError
+from vitnas.nn.zoo.names import zoo_names
+from vitnas.nn.zoo.weights.layout import Layout, Shapes
+from vitnas.nn.zoo.weights.translate import Misfit, compare, expected
+
+
+class Guess(NamedTuple):
+    """The layout and network that a state dict is most like."""
+
+    layout: Layout
+    config: ModelConfig
+    misfit: Misfit
+
+
+def find_config(
+    layout: Layout,
+    layouts: Iterable[Layout],
+    state: Mapping[str, Tensor],
+    named: str | None = None,
+    img_size: int | None = None,
+) -> ModelConfig:
+    """The one network of `layout` that `state` is of.
+
+    Args:
+        layout: the code that the state dict is of.
+        layouts: all codes, to name the right one where it is not this.
+        state: the state dict.
+        named: what the checkpoint calls its network.
+        img_size: of the images, where the shapes leave it open.
+
+    Raises:
+        ConfigError: no network fits, naming what is missing and left over and the likely one; or
+            several do that compute different things.
+    """
+    fitting = _fitting(layout, state, img_size)
+    if not fitting and img_size is not None:
+        for config in _fitting(layout, state).values():  # so it is the size that does not fit
+            layout.fit(config, _shapes(state), img_size)
+    if not fitting:
+        raise no_fit(layout, layouts, state)
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    by_name = {config.name: config for config in fitting.values()}
+    if (called := layout.model_called(named)) in by_name:
+        return by_name[called]
+    names = list(by_name)
+    rule = f"{', '.join(names)} have these shapes and compute different things: say which it is"
+    raise ConfigError(rule, address="--model")
+
+
+def _fitting(
+    layout: Layout, state: Mapping[str, Tensor], img_size: int | None = None
+) -> dict[str, ModelConfig]:
+    """Networks that `state` fits, by their key: of two names of one network, the first."""
+    found: dict[str, ModelConfig] = {}
+    for config in layout.infer(_shapes(state), img_size):
+        if compare(layout, config, state).fits:
+            found.setdefault(config.key, config)
+    return found
+
+
+def check_fit(
+    layout: Layout, layouts: Iterable[Layout], config: ModelConfig, state: Mapping[str, Tensor]
+) -> None:
+    """Raise `ConfigError` unless `state` is one of `config`."""
+    misfit = compare(layout, config, state)
+    if not misfit.fits:
+        raise no_fit(layout, layouts, state, Guess(layout, config, misfit))
+
+
+def no_fit(
+    layout: Layout,
+    layouts: Iterable[Layout],
+    state: Mapping[str, Tensor],
+    tried: Guess | None = None,
+) -> ConfigError:
+    """The error of a state dict that is not of the network it was taken for."""
+    tried = tried or guess([layout], state)
+    rule = f"these are not {layout.name} weights of {tried.config.name}: {tried.misfit.text()}"
+    return ConfigError(rule + _hint(tried, guess(layouts, state)))
+
+
+def _hint(tried: Guess, nearest: Guess) -> str:
+    if nearest.misfit.share < 0.5:
+        return "; they are like no network that is known here"
+    if nearest.misfit.share <= tried.misfit.share:
+        return ""
+    options = f"--from {nearest.layout.name}"
+    if nearest.config.name in zoo_names():
+        options += f" --model {nearest.config.name}"
+    sure = "they fit" if nearest.misfit.fits else "they are most like"
+    return f"; {sure} {options}"
+
+
+def guess(layouts: Iterable[Layout], state: Mapping[str, Tensor]) -> Guess:
+    """The network that most of the tensors fit, of the layouts whose names are most like theirs."""
+    theirs = _patterns(state)
+    candidates = [(layout, _candidates(layout, _shapes(state))) for layout in layouts]
+    alike = [_alike(layout, configs, theirs) for layout, configs in candidates]
+    found = [
+        Guess(layout, config, compare(layout, config, state))
+        for (layout, configs), share in zip(candidates, alike, strict=True)
+        if share >= max(alike) - 0.1
+        for config in configs
+    ]
+    return max(found, key=lambda one: one.misfit.share)
+
+
+def _candidates(layout: Layout, shapes: Shapes) -> list[ModelConfig]:
+    return layout.infer(shapes) or [layout.zoo(name) for name in layout.models()]
+
+
+def _alike(layout: Layout, configs: Sequence[ModelConfig], theirs: set[str]) -> float:
+    """Share of the names, numbers aside, that a state dict and one of `layout` have in common.
+
+    0 to 1, the best of the first and the last of its networks: timm has two families of them.
+    """
+    shares = []
+    for config in {0: configs[0], -1: configs[-1]}.values():
+        ours = _patterns(
+            name for ours in expected(config) for name in layout.source(ours, config, {}).names
+        )
+        shares.append(len(ours & theirs) / len(ours | theirs))
+    return max(shares)
+
+
+def _shapes(state: Mapping[str, Tensor]) -> Shapes:
+    return {name: tuple(value.shape) for name, value in state.items()}
+
+
+def _patterns(names: Iterable[str]) -> set[str]:
+    return {re.sub(r"\d+", "#", name) for name in names}

@@ -1,0 +1,126 @@
+"""timm's code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from vitnas.config.model import ModelConfig
+from vitnas.errors import VitnasError
+from vitnas.nn.zoo.names import zoo_names
+from vitnas.nn.zoo.weights.layout import (
+    Layout,
+    Shapes,
+    Source,
+    first_axis,
+    known,
+    renamed,
+    revised,
+    sized,
+    square,
+)
+from vitnas.nn.zoo.weights.metaformer import MetaformerLayout
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vitnas.nn.model import HybridTransformer
+
+_NAMES = (
+    ("class_token", "cls_token"),
+    ("stem.conv.0.", "patch_embed.proj."),
+    ("head.classifier.", "head."),
+    ("head.norm.", "fc_norm."),
+)
+_PLAIN = {"bvit_5m": "deit_tiny", "bvit_22m": "deit_small"}
+"""BViT without broad attention is DeiT, and timm has no broad attention."""
+
+
+class _TimmMetaformer(MetaformerLayout):
+    """timm's `metaformer`: each downsampling is in the stage behind it."""
+
+    mlp_norm_eps = 1e-6
+    block = "stages.{}.blocks.{}."
+    classifier = "head.fc."
+    _AROUND = (
+        ("stem.conv.0.", "stem.conv."),
+        ("head.classifier.0.", "head.fc.fc1."),
+        ("head.classifier.2.", "head.fc.norm."),
+        ("head.classifier.3.", "head.fc.fc2."),
+        ("head.classifier.", "head.fc."),
+    )
+
+    def _around(self, name: str) -> str:
+        return next(
+            (name.replace(*pair, 1) for pair in self._AROUND if name.startswith(pair[0])), name
+        )
+
+
+class _VisionTransformer(Layout):
+    """timm's `vision_transformer`: ViT, and DeiT without its distillation token."""
+
+    def models(self) -> tuple[str, ...]:
+        return tuple(n for n in zoo_names() if n in _PLAIN or re.fullmatch(r"vit_\d+b", n))
+
+    def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
+        changes = known(num_classes=first_axis(shapes, "head.weight")) | {"broad": {}}
+        changes["name"] = _PLAIN.get(config.name, config.name)
+        changes["qkv_bias"] = "blocks.0.attn.qkv.bias" in shapes
+        pixels, table = shapes.get("patch_embed.proj.weight"), shapes.get("pos_embed")
+        if pixels and len(pixels) == 4:
+            changes["in_chans"] = pixels[1]
+        if table and len(table) == 3:
+            changes |= sized(config, square(table[1] - config.class_token, config), img_size)
+        return revised(config, changes)
+
+    def source(self, name: str, config: ModelConfig, shapes: Shapes) -> Source:
+        theirs = name.removeprefix("stages.0.").replace(".mixer.", ".attn.")
+        return Source((renamed(theirs, _NAMES),))
+
+
+class TimmLayout(Layout):
+    """huggingface/pytorch-image-models: its `metaformer` and its plain `vision_transformer`.
+
+    The parameters are ours under other names, linear layers of MetaFormers as 1x1 convolutions.
+    """
+
+    name = "timm"
+    title = "timm (huggingface/pytorch-image-models)"
+    _metaformer = _TimmMetaformer()
+    _transformer = _VisionTransformer()
+
+    def models(self) -> tuple[str, ...]:
+        return self._metaformer.models() + self._transformer.models()
+
+    def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
+        return self._for(config).fit(config, shapes, img_size)
+
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> list[ModelConfig]:
+        found = self._metaformer.infer(shapes, img_size)
+        return found or self._transformer.infer(shapes, img_size)
+
+    def source(self, name: str, config: ModelConfig, shapes: Shapes) -> Source:
+        return self._for(config).source(name, config, shapes)
+
+    def _for(self, config: ModelConfig) -> Layout:
+        return self._metaformer if config.stem.kind == "metaformer" else self._transformer
+
+
+def from_timm(state: Mapping[str, Tensor], model: HybridTransformer) -> dict[str, Tensor]:
+    """The state of a timm network as a state of `model`, which then gives the same scores.
+
+    CAFormer and ConvFormer (timm's `metaformer`) into a network with a `metaformer` stem; plain
+    vision transformers, DeiT among them, into one of a single `mhsa` stage with a class token. The
+    parameters are the same ones under other names, some with axes of length one more or less.
+
+    Raises:
+        VitnasError: a weight of `model` is missing in `state`, has other sizes, or is left over.
+    """
+    from vitnas.nn.zoo.weights.translate import compare, translate
+
+    layout, config = TimmLayout(), model.config
+    misfit = compare(layout, config, state)
+    if not misfit.fits:
+        raise VitnasError(f"{config.name}: these are no timm weights of it: {misfit.text()}")
+    return translate(layout, config, state).state

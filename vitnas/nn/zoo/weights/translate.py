@@ -1,0 +1,173 @@
+"""From a state dict of another code to ours, tensor by tensor, nothing left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError
+from vitnas.nn.model import build_model
+from vitnas.nn.zoo.weights.layout import Layout, Source
+
+_COUNTS = "num_batches_tracked"
+"""Batch norm's counter, which old checkpoints lack and eval does not use."""
+_PROFILER = ("total_ops", "total_params")
+"""What a FLOP counter (thop) leaves behind in a model that it has counted."""
+
+
+class Misfit(NamedTuple):
+    """Why a state dict is not one of a network, in that code's names; empty if it is.
+
+    Attributes:
+        missing: tensors that the network needs.
+        unexpected: tensors that it has no place for.
+        shapes: tensors of another shape: what they are and should be.
+        used: how many tensors fit.
+    """
+
+    missing: list[str]
+    unexpected: list[str]
+    shapes: list[str]
+    used: int
+
+    @property
+    def fits(self) -> bool:
+        return not (self.missing or self.unexpected or self.shapes)
+
+    @property
+    def share(self) -> float:
+        """Share of the tensors on either side that fit, 0 to 1."""
+        wrong = len(self.missing) + len(self.unexpected) + len(self.shapes)
+        return self.used / max(1, self.used + wrong)
+
+    def text(self, first: int = 5) -> str:
+        """`12 missing (a, b, ...), 3 unexpected (c, d, e)`."""
+        parts = [
+            f"{len(names)} {kind} ({', '.join(map(_cut, names[:first]))}{', ...' * more})"
+            for kind, names in (
+                ("missing", self.missing),
+                ("unexpected", self.unexpected),
+                ("of another shape", self.shapes),
+            )
+            if names
+            for more in [len(names) > first]
+        ]
+        return ", ".join(parts)
+
+
+class Translation(NamedTuple):
+    """A state dict in our names.
+
+    Attributes:
+        state: what our network of the configuration loads.
+        dropped: their tensors that are not used, and why.
+        filled: our tensors that they do not have, and with what.
+    """
+
+    state: dict[str, Tensor]
+    dropped: dict[str, str]
+    filled: dict[str, str]
+
+
+def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Misfit:
+    """What is between `state` and a state dict of `config` in this layout; by shapes alone."""
+    shapes = {name: tuple(value.shape) for name, value in state.items()}
+    hollow = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+    left = dict.fromkeys(state)
+    missing, wrong, used = [], [], 0
+    for ours, wanted in expected(config).items():
+        source = layout.source(ours, config, shapes)
+        named = [name for name in (*source.names, *source.behind) if name in state]
+        for name in named:
+            left.pop(name, None)
+        absent = _absent(source, state)
+        if absent and not ours.endswith(_COUNTS):
+            missing += absent
+        elif named and (problem := _problem(source, hollow, wanted)):
+            wrong.append(problem)
+        else:
+            used += len(named)
+    unexpected = [name for name in left if name.split(".")[-1] not in _PROFILER]
+    return Misfit(missing, unexpected, wrong, used)
+
+
+def translate(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Translation:
+    """`state` for our network of `config`, which `compare` finds to fit.
+
+    Raises:
+        ConfigError: a tensor that is saved under several names has several values.
+    """
+    shapes = {name: tuple(value.shape) for name, value in state.items()}
+    found, filled = {}, {}
+    for ours, wanted in expected(config).items():
+        source = layout.source(ours, config, shapes)
+        if _absent(source, state):
+            found[ours] = torch.zeros(wanted.shape, dtype=wanted.dtype)
+            filled[ours] = "zero: not in the checkpoint, and without effect on scores"
+            continue
+        _check_shared(source, state)
+        found[ours] = _taken(source, state).reshape(wanted.shape).to(wanted.dtype).contiguous()
+    left = [name for name in state if name.split(".")[-1] in _PROFILER]
+    return Translation(found, dict.fromkeys(left, "a FLOP counter's note, no weight"), filled)
+
+
+@lru_cache(maxsize=64)
+def expected(config: ModelConfig) -> Mapping[str, Tensor]:
+    """The state dict of our network, its tensors without memory; what is shared stands once."""
+    with torch.device("meta"):
+        model = build_model(config)
+    state = model.state_dict()
+    named = (*model.named_parameters(), *model.named_buffers())
+    return {name: state[name] for name, _ in named if name in state}
+
+
+def _absent(source: Source, state: Mapping[str, Tensor]) -> list[str]:
+    """The names of what is not there; of several names of one tensor, one is enough."""
+    first = () if any(name in state for name in source.names) else source.names[:1]
+    return [*first, *(name for name in source.behind if name not in state)]
+
+
+def _taken(source: Source, state: Mapping[str, Tensor]) -> Tensor:
+    value = next(state[name] for name in source.names if name in state)
+    if source.behind:
+        value = torch.cat([value, *(state[name] for name in source.behind)])
+    return source.order(value) if source.order else value
+
+
+def _problem(source: Source, hollow: Mapping[str, Tensor], wanted: Tensor) -> str | None:
+    """What is wrong with the shape of a tensor, or None."""
+    name = next(name for name in source.names if name in hollow)
+    others = {hollow[other].shape for other in source.names if other in hollow}
+    try:
+        value = _taken(source, hollow)
+        if len(others) == 1 and _plain(value.shape) == _plain(wanted.shape):
+            return None
+        found = tuple(hollow[name].shape if source.order else value.shape)
+    except (RuntimeError, IndexError, TypeError):
+        found = tuple(hollow[name].shape)
+    return f"{name} is {list(found)} for {list(wanted.shape)}"
+
+
+def _plain(shape: Iterable[int]) -> list[int]:
+    """A shape without the ones at its end: (8, 4, 1, 1) and (8, 4) are one."""
+    sides = list(shape)
+    while len(sides) > 1 and sides[-1] == 1:
+        sides.pop()
+    return sides
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 120 else name[:117] + "..."
+
+
+def _check_shared(source: Source, state: Mapping[str, Tensor]) -> None:
+    first, *others = [name for name in source.names if name in state]
+    for other in others:
+        if not torch.equal(state[first], state[other]):
+            rule = "are one tensor in this layout and have different values here"
+            raise ConfigError(f"{first} and {other} {rule}")
