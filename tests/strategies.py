@@ -31,12 +31,7 @@ def random_config(seed: int) -> ModelConfig:
         "qkv_bias": rng.random() < 0.5,
         "proj_bias": rng.random() < 0.5,
         "pos_embed": rng.choice(["learned", "none"]),
-        "head": {
-            "kind": rng.choice(["linear", "mlp"]),
-            "norm_eps": rng.choice([1e-6, 1e-5]),
-            "mlp_norm_eps": rng.choice([1e-6, 1e-5]),
-        },
-        "norm_eps": rng.choice([1e-6, 1e-5]),
+        "head": {"kind": rng.choice(["linear", "mlp"])},
         "drop_path_rate": rng.choice([0.0, 0.1]),
         "drop_rate": rng.choice([0.0, 0.1]),
         "pos_drop_rate": rng.choice([0.0, 0.1]),
@@ -52,6 +47,10 @@ def random_config(seed: int) -> ModelConfig:
     _add_reattention(rng, tree)
     if tree["reattention"]["source"] == "own":
         _add_broad(rng, tree)
+    if tree["stem"]["kind"] == "deepvit" and rng.random() < 0.4:
+        tree["stem"]["kind"] = "bvit"
+    tree["norm_eps"] = rng.choice([1e-6, 1e-5])
+    tree["head"] |= {name: rng.choice([1e-6, 1e-5]) for name in ("norm_eps", "mlp_norm_eps")}
     return validate(ModelConfig, tree)
 
 
@@ -70,7 +69,7 @@ def _flat_network(rng: random.Random) -> dict[str, Any]:
     tokens = grid[0] * grid[1] + class_token
     tree: dict[str, Any] = {
         "img_size": (grid[0] * stride, grid[1] * stride),
-        "stem": {"kind": rng.choice(STEMS), "stride": stride},
+        "stem": {"kind": rng.choice(["patch", "conv", "metaformer", "deepvit"]), "stride": stride},
         "class_token": class_token,
         "stages": [_stage(rng, rng.choice(mixers), tokens)],
     }
@@ -81,7 +80,7 @@ def _flat_network(rng: random.Random) -> dict[str, Any]:
 
 def _hierarchy(rng: random.Random) -> dict[str, Any]:
     count, stride = rng.choice([2, 3]), rng.choice([1, 2, 4])
-    kinds = STEMS[:2] if stride == 1 else STEMS
+    kinds = ["patch", "conv"] if stride == 1 else ["patch", "conv", "metaformer", "deepvit"]
     last = (rng.choice([1, 2]), rng.choice([1, 2]))
     scale = stride << (count - 1)
     return {

@@ -67,6 +67,7 @@ def test_two_spellings_of_one_network_share_their_key() -> None:
         build({**MHSA, "q_proj": False}, CONV, temperature={"last": 0.3}),
         build(MHSA, CONV, temperature={"kind": "linear"}),  # of one attention block
         build(MHSA, CONV, reattention={"source": "shared", "scale": 2.0}),
+        build(MHSA, CONV, head={"mlp_norm_eps": 1e-5}),
     ]
     assert {config.key for config in same} == {base.key}
 
@@ -83,6 +84,8 @@ def test_what_matters_changes_the_key() -> None:
         build(MHSA, CONV, branch_scale=2.0),
         build(MHSA, CONV, temperature={"kind": "learnable"}),
         build(MHSA, CONV, attn_drop_rate=0.1),
+        build(MHSA, CONV, norm_eps=1e-5),
+        build(MHSA, CONV, head={"norm_eps": 1e-5}),
     ]
     assert len({config.key for config in [base, *other]}) == len(other) + 1
 

@@ -101,13 +101,16 @@ def every_draw(space: SearchSpace) -> Iterator[ModelConfig]:
     return every(space.suggest)
 
 
-def every(draw: Callable[[Trial], _Drawn]) -> Iterator[_Drawn]:
+def every(
+    draw: Callable[[Trial], _Drawn],
+    make_trial: Callable[[Sequence[int]], PositionTrial] = PositionTrial,
+) -> Iterator[_Drawn]:
     """What `draw` makes of every sequence of answers; see `every_draw`."""
     from vitnas.config.drawing import Refused
 
     positions: list[int] | None = []
     while positions is not None:
-        trial = PositionTrial(positions)
+        trial = make_trial(positions)
         with contextlib.suppress(Refused):
             yield draw(trial)
         positions = _next_positions(trial.wheels)

@@ -32,7 +32,7 @@ HARMLESS = frozenset(
         # means and maxima
         *("mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
         # moving and repeating
-        *("unflatten", "expand_as", "pad", "repeat"),
+        *("unflatten", "expand_as", "pad", "repeat", "view_as", "im2col"),
     )
 )
 
@@ -102,6 +102,7 @@ def _trace(model: nn.Module, input_shape: Sequence[int]) -> Counter[str]:
     images = torch.zeros(1, *input_shape, device=some.device, dtype=some.dtype)
     analysis = FlopCountAnalysis(model, (images,))
     analysis.set_op_handle("aten::scaled_dot_product_attention", _attention_flops)
+    analysis.set_op_handle("aten::baddbmm", _matmul_flops)
     analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
     counted = analysis.by_operator()
     unknown = sorted(set(analysis.unsupported_ops()) - HARMLESS)
@@ -111,6 +112,12 @@ def _trace(model: nn.Module, input_shape: Sequence[int]) -> Counter[str]:
             "no multiply-adds, its name to HARMLESS in vitnas/cost/counter.py"
         )
     return Counter({name: int(flops) for name, flops in counted.items()})
+
+
+def _matmul_flops(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
+    """A B of `input + A B`, with A `(b, n, m)` and B `(b, m, p)`."""
+    left, right = (tensor.type().sizes() for tensor in inputs[1:3])
+    return Counter({"bmm": prod(left) * right[-1]})
 
 
 def _attention_flops(inputs: list[Any], outputs: list[Any]) -> Counter[str]:

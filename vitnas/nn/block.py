@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
+import torch
 from timm.layers import DropPath
 from torch import Tensor, nn
 
+from vitnas.nn.layers.checkpoint import checkpointed
 from vitnas.nn.layers.mlp import build_mlp
 from vitnas.nn.layers.norm import build_norm
 from vitnas.nn.layers.residual import build_residual
@@ -32,14 +35,21 @@ class Block(nn.Module):
         place: where the block stands; says everything about its shape.
         drop_path: probability that an image skips a branch in training, 0 to 1.
 
+    Attributes:
+        grad_checkpointing: whether the input alone is kept and the rest computed again in the
+            backward pass.
+
     Shape: `(B, N, C)` -> `(B, N, C)`.
     Randomness: drop-path and the mixer's, in training only.
     """
+
+    __constants__ = ("has_mlp",)  # for TorchScript, which then leaves the MLP's line out too
 
     def __init__(self, place: Place, drop_path: float = 0.0) -> None:
         super().__init__()
         config, stage = place.config, place.stage_config
         dim, residual = stage.embed_dim, config.residual_of(stage)
+        self.grad_checkpointing = False
         self.branch_scale = config.branch_scale
         self.norm1 = build_norm(dim, config.norm, config.norm_eps)
         self.mixer = build_mixer(place)
@@ -54,6 +64,11 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
+        if self.grad_checkpointing and not torch.jit.is_scripting():  # type: ignore[attr-defined]
+            return checkpointed(self, partial(self._run, grid=grid, passed=passed), x, taps)
+        return self._run(x, grid, passed, taps)
+
+    def _run(self, x: Tensor, grid: Grid, passed: int, taps: list[Tap] | None) -> Tensor:
         mixed = self.mixer(self.norm1(x), grid, passed, taps)
         x = self.residual1(x, self._branch(mixed))
         if self.has_mlp:

@@ -63,6 +63,11 @@ class BroadAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.gamma, self.target, self.sources = gamma, target, tuple(sources)
+        # the same in what TorchScript can hold
+        self.target_grid, self.target_heads, self.target_dim = target
+        self.grids = [source.grid for source in sources]
+        self.dims = [source.dim for source in sources]
+        self.fits = [source == target for source in sources]
         self.pool, self.with_v, self.with_qk = pool, with_v, with_qk
         per_head = target.dim // target.num_heads
         self.scale = (target.dim if scale == "embed_dim" else per_head) ** -0.5
@@ -86,35 +91,41 @@ class BroadAttention(nn.Module):
             with_qk=broad.with_qk,
         )
 
-    def forward(self, z: Tensor, taps: Sequence[Tap]) -> Tensor:
+    def forward(self, z: Tensor, taps: list[Tap]) -> Tensor:
         """Add the broad feature of `taps`, one per collected layer, to the last layer's output."""
-        layers = list(zip(taps, self.sources, strict=True))
-        for_logits = layers if self.with_qk else layers[-1:]
-        query = torch.cat([self._fit(tap.query, source) for tap, source in for_logits], dim=-1)
-        key = torch.cat([self._fit(tap.key, source) for tap, source in for_logits], dim=-1)
-        for_values = layers if self.with_v else layers[-1:]
-        value = self.pool_values([self._fit(tap.value, source) for tap, source in for_values])
+        last = len(self.grids) - 1
+        assert len(taps) == last + 1
+        queries: list[Tensor] = []
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+        for index, tap in enumerate(taps):
+            if self.with_qk or index == last:
+                queries.append(self._fit(tap.query, index))
+                keys.append(self._fit(tap.key, index))
+            if self.with_v or index == last:
+                values.append(self._fit(tap.value, index))
+        query, key, value = torch.cat(queries, -1), torch.cat(keys, -1), self.pool_values(values)
         out = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
         return z + self.gamma * out.transpose(1, 2).flatten(2)
 
-    def pool_values(self, values: Sequence[Tensor]) -> Tensor:
+    def pool_values(self, values: list[Tensor]) -> Tensor:
         """BPool: L tensors `(B, h, N, d)` -> `(B, h, N, d)`."""
         if self.pool == "layers":
-            return torch.stack(list(values)).mean(dim=0)
-        side_by_side = torch.cat(list(values), dim=-1)  # (B, h, N, L * d), layers outermost
+            return torch.stack(values).mean(dim=0)
+        side_by_side = torch.cat(values, dim=-1)  # (B, h, N, L * d), layers outermost
         return torch.unflatten(side_by_side, -1, (-1, len(values))).mean(dim=-1)
 
-    def _fit(self, x: Tensor, source: Source) -> Tensor:
-        """`(B, h_i, N_i, d_i)` of a source -> `(B, h, N, d)`."""
-        target = self.target
-        if source == target:
+    def _fit(self, x: Tensor, index: int) -> Tensor:
+        """`(B, h_i, N_i, d_i)` of source i -> `(B, h, N, d)`."""
+        if self.fits[index]:
             return x
         tokens = x.transpose(1, 2).flatten(2)  # (B, N_i, C_i)
-        if source.grid != target.grid:
-            window = (source.grid[0] // target.grid[0], source.grid[1] // target.grid[1])
-            tokens = to_tokens(F.max_pool2d(to_picture(tokens, source.grid), window))
-        fitted = resize_channels(tokens, source.dim, target.dim)
-        return torch.unflatten(fitted, 2, (target.num_heads, -1)).transpose(1, 2)
+        grid, (rows, columns) = self.grids[index], self.target_grid
+        if grid != self.target_grid:
+            picture = to_picture(tokens, grid)
+            tokens = to_tokens(F.max_pool2d(picture, [grid[0] // rows, grid[1] // columns]))
+        fitted = resize_channels(tokens, self.dims[index], self.target_dim)
+        return torch.unflatten(fitted, 2, (self.target_heads, -1)).transpose(1, 2)
 
 
 def resize_channels(x: Tensor, before: int, after: int) -> Tensor:
@@ -128,5 +139,5 @@ def resize_channels(x: Tensor, before: int, after: int) -> Tensor:
     if before % after == 0:
         return torch.unflatten(x, -1, (after, before // after)).mean(dim=-1)
     if after % before == 0:
-        return x.unsqueeze(-1).expand(*x.shape, after // before).flatten(-2)
+        return x.unsqueeze(-1).expand(-1, -1, -1, after // before).flatten(-2)
     return F.adaptive_avg_pool1d(x, after)

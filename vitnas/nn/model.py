@@ -1,47 +1,64 @@
-"""The whole network: stem, stages, broad attention, head."""
+"""The whole network: stem, stages, broad attention, head; with timm's interface."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: torch.fx copies those of `forward` into its graph.
 
 import torch
 from timm.layers import trunc_normal_
+from timm.models._features import feature_take_indices
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
-from vitnas.errors import VitnasError
 from vitnas.nn.broad import BroadAttention
+from vitnas.nn.features import as_feature, feature_levels
+from vitnas.nn.interface import TimmInterface
 from vitnas.nn.layers.head import Head
+from vitnas.nn.layers.images import InputSizeError, check_images
 from vitnas.nn.layers.init import STD, init_linear
 from vitnas.nn.layers.norm import build_norm
-from vitnas.nn.layers.residual import LearnableResidual
 from vitnas.nn.layers.stem import Stem
+from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Tap
 from vitnas.nn.stage import Stage
 
+__all__ = ["HybridTransformer", "InputSizeError", "build_model", "drop_path_rates"]
 
-class InputSizeError(VitnasError, ValueError):
-    """Images of another size, or with other channels, than the network was built for."""
+torch.fx.wrap("check_images")  # sizes cannot be compared while torch.fx traces: a leaf
 
 
-class HybridTransformer(nn.Module):
+class HybridTransformer(TimmInterface):
     """Images `(B, in_chans, H, W)` -> class scores `(B, num_classes)`.
 
     Everything between stem and head works on tokens `(B, N, C)`. Bound to one image size: position
     table, static keys and token MLPs belong to positions, and group numbers to a number of tokens.
+    `resize` brings a network to another one.
+
+    The methods are those of timm's models, and mean the same; docs/timm.md has examples.
 
     Args:
         config: the network; already checked, so nothing is checked here.
 
     Attributes:
-        config, num_classes, num_features: as given; `num_features` is the width before the head.
+        config: as given, with what `resize` and `reset_classifier` have changed; what no model
+            file can say (no classifier, pruned layers) is not in it.
+        num_classes: 0 once the classifier is taken off.
+        global_pool: `avg`, `token`, or `""` once pooling is taken off.
+        num_features, head_hidden_size: channels of the features, and before the classifier.
+        feature_info: timm's description of the levels that `forward_intermediates` gives.
+        output_fmt: of `forward_features`: `NLC`, or `NHWC` in a network of several stages.
 
-    Randomness: initial weights, drop-path and permutations in training; none in eval.
+    Randomness: initial weights, dropout, drop-path and permutations in training; none in eval.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.num_classes = config.num_classes
-        self.num_features = config.stages[-1].embed_dim
+        self.image_hw, self.in_chans = config.image_hw, config.in_chans
+        self.num_classes, self.global_pool = config.num_classes, config.pool
+        self.num_features = self.head_hidden_size = config.stages[-1].embed_dim
+        self.num_prefix_tokens = config.num_prefix_tokens
+        self.feature_info = feature_levels(config)
+        self.num_levels, self.flat = len(self.feature_info), len(config.stages) == 1
+        self.output_fmt = "NLC" if self.flat else "NHWC"
         dim = config.stages[0].embed_dim
         self.stem = Stem(config)
         self.class_token: nn.Parameter | None = None
@@ -50,6 +67,7 @@ class HybridTransformer(nn.Module):
         self.pos_embed: nn.Parameter | None = None
         if config.pos_embed == "learned":
             self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens(0), dim))
+        self.pos_drop = nn.Dropout(config.pos_drop_rate)
         rates = drop_path_rates(config)
         self.stages = nn.ModuleList(Stage(config, i, part) for i, part in enumerate(rates))
         self.broad = BroadAttention.of(config) if config.broad.gamma else None
@@ -66,9 +84,11 @@ class HybridTransformer(nn.Module):
             config.num_prefix_tokens,
             norm_eps=config.head.norm_eps,
             mlp_norm_eps=config.head.mlp_norm_eps,
+            drop=config.drop_rate,
         )
         self.init_weights()
 
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def init_weights(self) -> None:
         """Linear weights, position table and class token: truncated normal 0.02; biases zero."""
         self.apply(init_linear)
@@ -76,59 +96,102 @@ class HybridTransformer(nn.Module):
             if table is not None:
                 trunc_normal_(table, std=STD)
 
-    def no_weight_decay(self) -> set[str]:
-        """Names of parameters that weight decay must leave alone, beside the 1-D ones.
-
-        Static keys are not among them: they stand where the key projection's weight stood, and
-        decay like it.
-        """
-        names = {"pos_embed", "class_token"}
-        for prefix, module in self.named_modules():
-            if isinstance(module, LearnableResidual):
-                names |= {f"{prefix}.branch", f"{prefix}.identity"}
-        return names
-
-    def forward_features(self, images: Tensor) -> Tensor:
-        """Images -> tokens `(B, N, C)` of the last stage, before pooling."""
-        self._check_size(images)
+    def embed(self, images: Tensor) -> Tensor:
+        """Images -> tokens `(B, N, C)` of the first stage, class token and positions included."""
+        check_images(images, self.in_chans, self.image_hw[0], self.image_hw[1])
         x = self.stem(images)
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x], dim=1)
         if self.pos_embed is not None:
             x = x + self.pos_embed
+        tokens: Tensor = self.pos_drop(x)
+        return tokens
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        """Images -> the last stage's tokens before pooling.
+
+        `(B, N, C)` in a network of one stage, as in timm's ViT; `(B, H, W, C)` in one of several,
+        as in timm's Swin.
+        """
+        x, grid = self.embed(images), self.image_hw
         taps: list[Tap] | None = [] if self.collects else None
         for stage in self.stages:
-            x = stage(x, taps)
+            x, grid = stage(x, taps), stage.grid
+        return self._finish(x, taps, grid)
+
+    def forward_intermediates(
+        self,
+        x: Tensor,
+        indices: int | list[int] | None = None,
+        return_prefix_tokens: bool = False,
+        norm: bool = False,
+        stop_early: bool = False,
+        output_fmt: str = "NCHW",
+        intermediates_only: bool = False,
+    ) -> list[Tensor] | tuple[Tensor, list[Tensor]]:
+        """The features of several levels (`feature_info`), with timm's arguments.
+
+        A network of one stage has a level per block, with `NLC` features `(B, H*W, C)` or `NCHW`
+        ones without class token; one of several stages has a level per stage.
+
+        Args:
+            x: images.
+            indices: levels to give: the last n, those in a list (negative ones from the end), or
+                all with None.
+            return_prefix_tokens: give pairs of feature and class token `(B, 1, C)`, in a network
+                that has one; not in TorchScript.
+            norm: whether the last norm is applied to each; it has none to apply where it comes
+                after pooling.
+            stop_early: leave out the levels after the last wanted one; broad attention belongs to
+                the last level. Not in TorchScript.
+            output_fmt: `NCHW` or `NLC`.
+            intermediates_only: give the list alone.
+
+        Returns:
+            `(final, features)`, where `final` is what `forward_features` gives.
+        """
+        if output_fmt not in ("NCHW", "NLC"):
+            raise ValueError(f"output_fmt = {output_fmt}: must be NCHW or NLC")
+        take, last = feature_take_indices(self.num_levels, indices)
+        stops = stop_early and not torch.jit.is_scripting()  # type: ignore[attr-defined]
+        whole = not stops or last == self.num_levels - 1
+        taken: list[Tensor] = []
+        taps: list[Tap] | None = [] if self.collects else None
+        x, grid = self.embed(x), self.image_hw
+        for index, stage in enumerate(self.stages):
+            if self.flat:
+                x, grid = stage(x, taps, take, taken, last if stops else -1), stage.grid
+            elif whole or index <= last:
+                x, grid = stage(x, taps), stage.grid
+                if index in take:
+                    taken.append(as_feature(x, grid, output_fmt))
+        class_tokens: list[Tensor] = []
+        if self.flat:
+            prefix = self.num_prefix_tokens
+            taken = [self.norm(y) if norm else y for y in taken]
+            class_tokens = [y[:, :prefix] for y in taken]
+            taken = [as_feature(y[:, prefix:], grid, output_fmt) for y in taken]
+        pairs = return_prefix_tokens and self.num_prefix_tokens > 0
+        if pairs and not torch.jit.is_scripting():  # type: ignore[attr-defined]
+            taken = list(zip(taken, class_tokens, strict=True))  # type: ignore[arg-type]
+        if intermediates_only:
+            return taken
+        return self._finish(x, taps if whole else None, grid), taken
+
+    def _finish(self, x: Tensor, taps: list[Tap] | None, grid: Grid) -> Tensor:
+        """What follows the last stage: broad attention where there is any, norm, grid."""
         if self.broad is not None and taps is not None:
             x = self.broad(x, taps)
         features: Tensor = self.norm(x)
-        return features
+        return features if self.flat else torch.unflatten(features, 1, grid)
 
     def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
-        """Tokens -> class scores, or with `pre_logits` the `(B, num_features)` before them."""
+        """Features -> class scores, or with `pre_logits` the `(B, num_features)` before them."""
         scores: Tensor = self.head(features, pre_logits)
         return scores
 
     def forward(self, images: Tensor) -> Tensor:
         return self.forward_head(self.forward_features(images))
-
-    def _check_size(self, images: Tensor) -> None:
-        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-            # sizes are tensors in a trace, and comparing them would warn
-            return
-        height, width = self.config.image_hw
-        channels, found_height, found_width = images.shape[-3:]
-        if (found_height, found_width) != (height, width):
-            raise InputSizeError(
-                f"this network is built for images of {height}x{width} and was given "
-                f"{found_height}x{found_width}: build it with img_size "
-                f"[{found_height}, {found_width}], or resize the images"
-            )
-        if channels != self.config.in_chans:
-            raise InputSizeError(
-                f"this network is built for images with {self.config.in_chans} channels (in_chans) "
-                f"and was given {channels}"
-            )
 
 
 def drop_path_rates(config: ModelConfig) -> list[list[float]]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import torch
 from torch import Tensor, nn
 
 from vitnas.nn.block import Block, mlp_options
+from vitnas.nn.layers.checkpoint import checkpointed
 from vitnas.nn.layers.mlp import build_mlp
 from vitnas.nn.layers.norm import build_norm
 from vitnas.nn.layers.residual import build_residual
@@ -52,12 +56,17 @@ class RecursiveBlock(nn.Module):
         place: where the block stands; `len(groups)` of its stage is L.
         drop_path: as for `Block`.
 
+    Attributes:
+        grad_checkpointing: whether each pass keeps its input alone and is computed again in the
+            backward pass.
+
     Shape: `(B, N, C)` -> `(B, N, C)`.
     """
 
     def __init__(self, place: Place, drop_path: float = 0.0) -> None:
         super().__init__()
         stage = place.stage_config
+        self.grad_checkpointing = False
         self.passes = stage.passes
         self.block = Block(place, drop_path)
         self.nlls = nn.ModuleList(
@@ -67,6 +76,16 @@ class RecursiveBlock(nn.Module):
     def forward(self, x: Tensor, grid: Grid, taps: list[Tap] | None = None) -> Tensor:
         for passed, nll in enumerate(self.nlls):
             if passed < self.passes:  # fewer than there are in mixed-depth training alone
-                last = passed == self.passes - 1
-                x = nll(self.block(x, grid, passed, taps if last else None))
+                found = taps if passed == self.passes - 1 else None
+                if self.grad_checkpointing and not torch.jit.is_scripting():  # type: ignore[attr-defined]
+                    x = checkpointed(self, partial(self._pass, nll, grid, passed), x, found)
+                else:
+                    x = nll(self.block(x, grid, passed, found))
         return x
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def _pass(
+        self, nll: nn.Module, grid: Grid, passed: int, x: Tensor, taps: list[Tap] | None
+    ) -> Tensor:
+        out: Tensor = nll(self.block(x, grid, passed, taps))
+        return out

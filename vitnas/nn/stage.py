@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
@@ -46,12 +47,37 @@ class Stage(nn.Module):
         )
         self.tapped = tapped_blocks(config, index)
 
-    def forward(self, x: Tensor, taps: list[Tap] | None = None) -> Tensor:
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def set_grad_checkpointing(self, enable: bool = True) -> None:
+        """Whether each block (each pass of it) is computed again in the backward pass."""
+        for block in self.blocks:
+            block.grad_checkpointing = enable  # type: ignore[assignment]
+
+    def forward(
+        self,
+        x: Tensor,
+        taps: list[Tap] | None = None,
+        take: list[int] | None = None,
+        taken: list[Tensor] | None = None,
+        last: int = -1,
+    ) -> Tensor:
+        """Run the blocks.
+
+        Args:
+            x: tokens of the stage before.
+            taps: what blocks hand to each other and to broad attention.
+            take: indices of blocks whose output is appended to `taken`.
+            taken: takes them.
+            last: index of the last block to run; all of them with -1.
+        """
         if self.downsample is not None:
             height, width = self.grid
             x = self.downsample(x, (2 * height, 2 * width))
-        for block, tapped in zip(self.blocks, self.tapped, strict=True):
-            x = block(x, self.grid, taps=taps if tapped else None)
+        for index, block in enumerate(self.blocks):
+            if last < 0 or index <= last:
+                x = block(x, self.grid, taps=taps if self.tapped[index] else None)
+                if take is not None and taken is not None and index in take:
+                    taken.append(x)
         return x
 
 

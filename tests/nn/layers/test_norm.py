@@ -18,3 +18,5 @@ def test_epsilon_is_1e_6() -> None:
     x = torch.tensor([[-1e-3, 1e-3]], dtype=torch.float64)
     out = build_norm(2).double()(x)
     torch.testing.assert_close(out, x / (1e-6 + 1e-6) ** 0.5)
+    wider = build_norm(2, eps=3e-6).double()(x)
+    torch.testing.assert_close(wider, x / (1e-6 + 3e-6) ** 0.5)

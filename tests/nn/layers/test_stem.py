@@ -31,6 +31,8 @@ CASES = [
     ("metaformer", 4),
     ("deepvit", 2),
     ("deepvit", 16),
+    ("bvit", 2),
+    ("bvit", 16),
 ]
 
 
@@ -70,6 +72,7 @@ def convolutions(kind: str, stride: int) -> list[tuple[Any, ...]]:
             16,
             [(3, 10, 7, 2, 3, False), (10, 10, 3, 1, 1, False), (10, 12, 8, 8, 0, True)],
         ),
+        ("bvit", 16, [(3, 3, 7, 2, 3, True), (3, 12, 8, 8, 0, True)]),
     ],
 )
 def test_layers_are_the_papers(kind: str, stride: int, expected: list[Any]) -> None:

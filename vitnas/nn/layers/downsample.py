@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.norm import EPS, build_norm
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
 
@@ -22,7 +22,7 @@ class Downsample(nn.Module):
     Args:
         before, after: channels C and C'.
         kind: as above.
-        norm: kind of norm, for `metaformer`.
+        norm, norm_eps: kind and epsilon of the norm, for `metaformer`.
     """
 
     def __init__(
@@ -31,9 +31,12 @@ class Downsample(nn.Module):
         after: int,
         kind: Literal["conv", "metaformer", "patch"],
         norm: Literal["layernorm", "layernorm_nobias"] = "layernorm",
+        norm_eps: float = EPS,
     ) -> None:
         super().__init__()
-        self.norm = build_norm(before, norm) if kind == "metaformer" else nn.Identity()
+        self.norm: nn.Module = nn.Identity()
+        if kind == "metaformer":
+            self.norm = build_norm(before, norm, norm_eps)
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
         else:

@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from vitnas.nn.layers.activation import SquaredReLU
-from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.norm import EPS, build_norm
 
 
 class MlpClassifier(nn.Sequential):
@@ -16,22 +16,24 @@ class MlpClassifier(nn.Sequential):
     Source: MetaFormer baselines, CAFormer's head; timm's `MlpHead`.
     """
 
-    def __init__(self, dim: int, num_classes: int) -> None:
+    def __init__(self, dim: int, num_classes: int, norm_eps: float = EPS) -> None:
         hidden = 4 * dim
         super().__init__(
             nn.Linear(dim, hidden),
             SquaredReLU(),
-            build_norm(hidden),
+            build_norm(hidden, eps=norm_eps),
             nn.Linear(hidden, num_classes),
         )
 
 
 class Head(nn.Module):
-    """`(B, N, C)` -> `(B, num_classes)`.
+    """`(B, N, C)`, or a grid of tokens `(B, H, W, C)`, -> `(B, num_classes)`.
 
     `avg`: mean over the patch tokens, then LayerNorm (the order of SReT and CAFormer). `token`:
     the class token, which is first; its LayerNorm over all tokens has already been done. The
     final norm always has a bias, also where the blocks' norms have none (CAFormer in timm).
+    Dropout comes last before the classifier. timm's `reset_classifier` may leave the head without
+    pooling (``""``), so that it gives scores or features of every token.
 
     Args:
         dim: channels C.
@@ -39,6 +41,10 @@ class Head(nn.Module):
         kind: `linear`, or CAFormer's `mlp`.
         pool: `avg` or `token`.
         num_prefix_tokens: 1 where there is a class token, else 0.
+        norm_eps, mlp_norm_eps: epsilons of the final norm and of the one inside `mlp`.
+        drop: probability of the dropout.
+
+    Randomness: initial weights; dropout in training.
     """
 
     def __init__(
@@ -48,15 +54,35 @@ class Head(nn.Module):
         kind: Literal["linear", "mlp"] = "linear",
         pool: str = "avg",
         num_prefix_tokens: int = 0,
+        norm_eps: float = EPS,
+        mlp_norm_eps: float = EPS,
+        drop: float = 0.0,
     ) -> None:
         super().__init__()
-        self.pool, self.num_prefix_tokens = pool, num_prefix_tokens
-        self.norm = build_norm(dim) if pool == "avg" else nn.Identity()
-        self.classifier: nn.Module = nn.Linear(dim, num_classes)
-        if kind == "mlp":
-            self.classifier = MlpClassifier(dim, num_classes)
+        self.dim, self.kind, self.mlp_norm_eps = dim, kind, mlp_norm_eps
+        self.global_pool, self.num_prefix_tokens = pool, num_prefix_tokens
+        self.norm: nn.Module = nn.Identity()
+        if pool == "avg":
+            self.norm = build_norm(dim, eps=norm_eps)
+        self.drop = nn.Dropout(drop)
+        self.classifier = self.new_classifier(num_classes)
+
+    def new_classifier(self, num_classes: int) -> nn.Module:
+        """A classifier of this head's kind with PyTorch's weights; for 0 classes the identity."""
+        if not num_classes:
+            return nn.Identity()
+        if self.kind == "mlp":
+            return MlpClassifier(self.dim, num_classes, self.mlp_norm_eps)
+        return nn.Linear(self.dim, num_classes)
 
     def forward(self, x: Tensor, pre_logits: bool = False) -> Tensor:
-        pooled = x[:, 0] if self.pool == "token" else x[:, self.num_prefix_tokens :].mean(dim=1)
-        vector: Tensor = self.norm(pooled)
+        vector: Tensor = self.drop(self.norm(self.pool(x)))
         return vector if pre_logits else self.classifier(vector)
+
+    def pool(self, x: Tensor) -> Tensor:
+        """Tokens to one vector `(B, C)`; as they are where there is no pooling."""
+        if self.global_pool == "token":
+            return x[:, 0]
+        if self.global_pool == "avg":
+            return x.flatten(1, -2)[:, self.num_prefix_tokens :].mean(dim=1)
+        return x

@@ -15,7 +15,7 @@ def init_linear(module: nn.Module) -> None:
     Convolutions keep PyTorch's default. Position tables, class token and static keys are set
     where they are made.
     """
-    if isinstance(module, nn.Linear):
+    if isinstance(module, nn.Linear) and not module.weight.is_meta:  # which has nothing to fill
         trunc_normal_(module.weight, std=STD)
         if module.bias is not None:
             nn.init.zeros_(module.bias)

@@ -55,13 +55,24 @@ class Reattention(nn.Module):
                 nn.init.zeros_(self.theta.bias)
 
     def forward(self, attention: Tensor) -> Tensor:
-        mixed: Tensor = self.theta(attention)
+        mixed: Tensor = self._mix(attention)
         if self.over_heads:
             mixed = mixed.permute(0, 2, 3, 1)
         mixed = self.norm(mixed)
         if self.over_heads:
             mixed = mixed.permute(0, 3, 1, 2)
         return mixed if self.scale == 1.0 else self.scale * mixed
+
+    def _mix(self, attention: Tensor) -> Tensor:
+        """Theta as a matrix product: up to five times as fast on the CPU as a 1x1 convolution over
+        few channels, and never slower (`benchmarks/mixers.py`)."""
+        maps = attention.flatten(2)  # (B, h, N * N)
+        weight = self.theta.weight.flatten(1).expand(maps.shape[0], -1, -1)
+        bias = self.theta.bias
+        mixed = (
+            torch.bmm(weight, maps) if bias is None else torch.baddbmm(bias[:, None], weight, maps)
+        )
+        return mixed.view_as(attention)
 
 
 _NORMS: dict[str, Callable[[int], nn.Module]] = {

@@ -1,6 +1,6 @@
 """The permutation that group attention slices tokens by."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: TorchScript reads the buffers' annotations as types.
 
 import torch
 from torch import Tensor, nn
@@ -27,19 +27,23 @@ class TokenShuffle(nn.Module):
 
     def __init__(self, num_tokens: int, block: int, passed: int) -> None:
         super().__init__()
-        self.num_tokens = num_tokens
-        self.seed = (block * 1009 + passed) * 1_000_003 + num_tokens
-        order = self._fixed_order().to(torch.empty(0).device)  # the default device, maybe "meta"
+        self.num_tokens, self.block, self.passed = num_tokens, block, passed
+        order = self.fixed_order(num_tokens)
+        order = order.to(torch.empty(0).device)  # the default device, maybe "meta"
         self.register_buffer("order", order, persistent=False)
         self.register_buffer("inverse", torch.argsort(order), persistent=False)
 
-    def _fixed_order(self) -> Tensor:
-        generator = torch.Generator(device="cpu").manual_seed(self.seed)
-        return torch.randperm(self.num_tokens, generator=generator, device="cpu")
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def fixed_order(self, num_tokens: int) -> Tensor:
+        """The order of `num_tokens` tokens in eval; on the CPU."""
+        seed = (self.block * 1009 + self.passed) * 1_000_003 + num_tokens
+        generator = torch.Generator(device="cpu").manual_seed(seed)
+        return torch.randperm(num_tokens, generator=generator, device="cpu")
 
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def init_non_persistent_buffers(self) -> None:
         """timm's hook: fill the buffers again after `to_empty` on a network built on "meta"."""
-        self.order = self._fixed_order().to(self.order.device)
+        self.order = self.fixed_order(self.num_tokens).to(self.order.device)
         self.inverse = torch.argsort(self.order)
 
     def forward(self, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """What every token mixer is and takes."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: TorchScript reads the fields of `Tap` as types.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class TokenMixer(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def at(cls, place: Place) -> TokenMixer:
+    def at(cls, place: Place) -> "TokenMixer":
         """The mixer that the configuration asks for at `place`."""
 
     @abstractmethod

@@ -115,16 +115,17 @@ class MultiHeadSelfAttention(AttentionMixer):
 
     def _attend_groups(self, qkv: Tensor, passed: int) -> Tensor:
         """As `_attend_all`, inside g groups, which are folded into the batch."""
-        number, name = self.groups[passed], str(passed)
-        if name not in self.shuffles:
-            return self._attend_windows(qkv, number)
-        order, inverse = self.shuffles[name](qkv.device)
-        return self._attend_windows(qkv[:, order], number)[:, inverse]
+        number = self.groups[passed]
+        for name, shuffle in self.shuffles.items():  # TorchScript knows no `self.shuffles[name]`
+            if name == str(passed):
+                order, inverse = shuffle(qkv.device)
+                return self._attend_windows(qkv[:, order], number)[:, inverse]
+        return self._attend_windows(qkv, number)
 
     def _attend_windows(self, qkv: Tensor, number: int) -> Tensor:
-        batch, tokens = qkv.shape[:2]
-        folded = qkv.reshape(batch * number, tokens // number, *qkv.shape[2:])
-        return self._attend_all(folded).reshape(batch, tokens, -1)
+        batch, tokens = qkv.shape[0], qkv.shape[1]
+        inner = [batch * number, tokens // number, 3, self.num_heads, self.head_dim]
+        return self._attend_all(qkv.reshape(inner)).reshape(batch, tokens, -1)
 
 
 class SharedMapAttention(AttentionMixer):

@@ -109,7 +109,8 @@ class StaticKeyAttention(StaticKeyMixer):
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        query, value = map(self._split_heads, self._query_value(x))
+        query, value = self._query_value(x)
+        query, value = self._split_heads(query), self._split_heads(value)
         key = self.static_key.expand_as(query)
         if taps is not None:
             taps.append(Tap(query, key, value))

@@ -1,0 +1,335 @@
+"""Networks for images of another size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import timm
+import torch
+import torch.nn.functional as F
+from timm.layers import resample_abs_pos_embed
+from torch import Tensor, nn
+
+import vitnas  # noqa: F401
+from tests.contracts import place_of
+from tests.strategies import random_config
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError, VitnasError
+from vitnas.nn import HybridTransformer, build_model
+from vitnas.nn.mixers import MIXERS, Place, TokenMixer, build_mixer
+from vitnas.nn.resize import (
+    RESIZERS,
+    UNBOUND,
+    Layout,
+    apply_changes,
+    config_at,
+    plan_resize,
+    resize_tokens,
+)
+
+SEEDS = [5, 29, 37, 7, 8, 28, 39, 42, 45, 11, 13, 17, 19, 23, 24, 26]
+"""Of networks whose group numbers divide four times the tokens too."""
+
+
+def built(config: ModelConfig) -> HybridTransformer:
+    torch.manual_seed(0)
+    return build_model(config).eval()
+
+
+def vit(mixer: str = "mhsa", **fields: Any) -> ModelConfig:
+    stage = {"token_mixer": mixer, "depth": 2, "embed_dim": 24}
+    if mixer in ("mhsa", "ska", "cska"):
+        stage["num_heads"] = 3
+    stage |= {name: fields.pop(name) for name in ("groups", "q_proj") if name in fields}
+    tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
+    return validate(ModelConfig, {**tree, "class_token": True, **fields})
+
+
+def twice(config: ModelConfig) -> tuple[int, int]:
+    height, width = config.image_hw
+    return 2 * height, 2 * width
+
+
+def images_for(model: HybridTransformer) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(2, model.in_chans, *model.image_hw, generator=generator)
+
+
+# The whole network
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_resized_network_is_one_built_at_that_size(seed: int) -> None:
+    """Its state fits, and everything that is not in the state is the same too."""
+    model = built(random_config(seed))
+    model.resize(twice(model.config))
+    fresh = built(config_at(random_config(seed), twice(random_config(seed))))
+    assert model.config == fresh.config
+    fresh.load_state_dict(model.state_dict())
+    images = images_for(fresh)
+    assert torch.equal(model(images), fresh(images))
+    sizes = {name: vars(module) for name, module in fresh.named_modules()}
+    for name, module in model.named_modules():
+        for word in ("grid", "num_tokens", "out_channels", "in_features", "out_features"):
+            assert vars(module).get(word) == sizes[name].get(word), (name, word)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_size_changes_nothing(seed: int) -> None:
+    model = built(random_config(seed))
+    images = images_for(model)
+    expected, before = model(images), dict(model.named_parameters())
+    model.resize(model.config.img_size)
+    model.resize(model.config.image_hw)
+    model.set_input_size()
+    assert torch.equal(model(images), expected)
+    assert all(parameter is before[name] for name, parameter in model.named_parameters())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_there_and_back_is_the_same_network_in_shape(seed: int) -> None:
+    config = random_config(seed)
+    model = built(config)
+    shapes = {name: value.shape for name, value in model.state_dict().items()}
+    model.set_input_size(twice(config))
+    model.set_input_size(img_size=config.image_hw)
+    assert {name: value.shape for name, value in model.state_dict().items()} == shapes
+    assert model.config == config_at(config, config.image_hw)
+    assert model(images_for(model)).isfinite().all()
+
+
+def test_untouched_parameters_stay_the_same_objects() -> None:
+    model = built(vit("ska"))
+    before = dict(model.named_parameters())
+    model.resize(64)
+    new = {name for name, parameter in model.named_parameters() if parameter is not before[name]}
+    keys = {f"stages.0.blocks.{index}.mixer.static_key" for index in range(2)}
+    assert new == {"pos_embed", *keys}
+
+
+@pytest.mark.parametrize("mixer", ["ska", "cska", "mlp"])
+def test_frozen_types_and_modes_are_kept(mixer: str) -> None:
+    model = built(vit(mixer)).to(torch.float64).requires_grad_(False).train()
+    model.resize((64, 48))
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float64}
+    assert all(module.training for module in model.modules())
+    with torch.device("meta"):
+        empty = build_model(vit(mixer))
+    empty.resize((64, 48))
+    assert {name: p.shape for name, p in empty.named_parameters()} == {
+        name: p.shape for name, p in model.named_parameters()
+    }
+
+
+def test_a_network_with_another_head_or_fewer_layers() -> None:
+    model = built(vit("ska"))
+    model.reset_classifier(0, "")
+    model.prune_intermediate_layers([0])
+    model.resize(64)
+    assert model(images_for(model)).shape == (2, 65, 24)
+    assert model.config.num_classes == 7
+
+
+def test_it_can_be_exported_afterwards() -> None:
+    model = built(vit("cska", class_token=False))
+    model.resize((64, 32))
+    images = images_for(model)
+    program = torch.export.export(model, (images,))
+    torch.testing.assert_close(program.module()(images), model(images))
+
+
+def test_timm_is_told() -> None:
+    from timm.models import get_model_input_config
+
+    model = timm.create_model("sret_t", img_size=32, groups="[8,2][4,1][1,1]")
+    model.set_input_size((64, 32))
+    assert get_model_input_config(model)["input_size"] == (3, 64, 32)
+    assert model.pretrained_cfg["input_size"] == (3, 224, 224)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (36, r"img_size = 36: must be a multiple of 8.*nearest: 32"),
+        (40, r"stages\[0\].groups = \[4\]: 25 tokens.*5x5.*nearest: \[5\]"),
+        ("big", r"img_size = 'big'"),
+        (0, r"img_size = 0"),
+        (-32, r"img_size = -32"),
+        (32.0, r"img_size = 32.0"),
+        ((32, 32, 32), "img_size"),
+        (None, "img_size"),
+    ],
+)
+def test_an_impossible_size_is_one_line_and_changes_nothing(size: Any, message: str) -> None:
+    model = built(vit(class_token=False, groups=[4]))
+    images, config = images_for(model), model.config
+    expected, before = model(images), dict(model.named_parameters())
+    with pytest.raises(ConfigError, match=message) as caught:
+        model.resize(size)
+    assert "\n" not in str(caught.value)
+    assert model.config is config
+    assert torch.equal(model(images), expected)
+    assert all(parameter is before[name] for name, parameter in model.named_parameters())
+
+
+def test_more_than_fits_into_memory_is_one_line_and_changes_nothing() -> None:
+    model = built(vit("cska"))
+    images, config = images_for(model), model.config
+    expected = model(images)
+    with pytest.raises(VitnasError, match="img_size = 800000: no memory for it"):
+        model.resize(800_000)
+    assert model.config is config
+    assert torch.equal(model(images), expected)
+
+
+def test_every_mixer_is_known_and_an_unknown_one_is_refused() -> None:
+    """A new mixer says whether it is bound to positions, or `resize` refuses it by name."""
+    kinds = {type(build_mixer(place_of(name))) for name in MIXERS}
+    assert all(kind in RESIZERS or kind in UNBOUND for kind in kinds)
+
+    class Mystery(TokenMixer):
+        @classmethod
+        def at(cls, place: Any) -> TokenMixer:
+            return cls()
+
+        def forward(self, x: Tensor, grid: Any, passed: int = 0, taps: Any = None) -> Tensor:
+            return x
+
+    model = built(vit())
+    model.stages[0].blocks[1].mixer = Mystery()
+    shape = model.pos_embed.shape
+    with pytest.raises(VitnasError, match="Mystery cannot be resized"):
+        model.resize(64)
+    assert model.pos_embed.shape == shape
+    assert model.config.img_size == 32
+
+
+# What is interpolated
+
+
+def test_tables_are_resized_as_timm_does() -> None:
+    table, old, new = torch.randn(1, 1 + 4 * 6, 5), Layout((4, 6), 1), Layout((8, 9), 1)
+    found = resize_tokens(table, 1, old, new)
+    torch.testing.assert_close(found, resample_abs_pos_embed(table, [8, 9], [4, 6], 1))
+    assert torch.equal(found[:, 0], table[:, 0])
+    other = resize_tokens(table.transpose(1, 2), 2, old, new)
+    torch.testing.assert_close(other.transpose(1, 2), found)
+    assert resize_tokens(table.half(), 1, old, new).dtype == torch.float16
+
+
+def test_a_resized_vit_is_timms_resized_vit() -> None:
+    from timm.models.vision_transformer import VisionTransformer
+
+    from vitnas.nn.zoo.weights import from_timm
+
+    torch.manual_seed(0)
+    theirs = VisionTransformer(32, 8, num_classes=7, embed_dim=24, depth=2, num_heads=3).eval()
+    ours = built(vit())
+    ours.load_state_dict(from_timm(theirs.state_dict(), ours))
+    theirs.set_input_size((48, 64))
+    ours.resize((48, 64))
+    images = images_for(ours)
+    torch.testing.assert_close(ours(images), theirs(images))
+
+
+def resized(mixer: TokenMixer, place: Any, factor: int) -> TokenMixer:
+    """`mixer`, in place, for a grid `factor` times as fine."""
+    height, width = place.config.image_hw
+    new = config_at(place.config, (factor * height, factor * width))
+    stage = nn.Module()
+    stage.grid, stage.mixer = place.grid, mixer
+    apply_changes(plan_resize([stage], place.config, new))  # type: ignore[list-item]
+    assert stage.grid == new.grids[0]
+    return mixer
+
+
+def waves(layout: Layout, channels: int, seed: int = 0) -> Tensor:
+    """One image's tokens, smooth over the picture whatever the grid, `(1, N, C)`."""
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.randn(1, channels, 3, 3, generator=generator)
+    picture = F.interpolate(coarse, layout.grid, mode="bicubic", align_corners=False)
+    first = torch.randn(1, layout.prefix, channels, generator=generator)
+    return torch.cat([first, picture.flatten(2).transpose(1, 2)], dim=1)
+
+
+def smooth_keys(mixer: TokenMixer, layout: Layout) -> None:
+    """Weights over positions that are pictures one can interpolate, as trained ones are."""
+    with torch.no_grad():
+        for name, axis in {
+            "static_key": 1,
+            "class_key": 1,
+            "fc1.weight": 1,
+            "fc2.weight": 0,
+            "fc2.bias": 0,
+        }.items():
+            parameters = dict(mixer.named_parameters())
+            if name in parameters:
+                value = parameters[name].movedim(axis, 0)
+                flat = waves(layout, value[0].numel())[0]
+                value.copy_(flat.reshape(value.shape) * (0.05 if "fc1" in name else 1.0))
+        if "key.weight" in parameters:
+            by_head = torch.unflatten(mixer.key.weight, 0, (mixer.num_heads, -1))
+            middle = by_head[..., 1, 1]  # (h, N, C / h); the eight neighbours stay at zero
+            flat = waves(layout, middle[:, 0].numel())[0]
+            by_head.zero_()
+            middle.copy_(flat.reshape(-1, *middle[:, 0].shape).transpose(0, 1))
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "mhsa": {},
+    "mhsa, batch": {"reattention_blocks": 1, "reattention": {"norm": "batch"}},
+    "mhsa, layer": {"reattention_blocks": 1, "reattention": {"norm": "layer"}},
+    "mhsa, none": {"reattention_blocks": 1, "reattention": {"norm": "none"}},
+    "ska": {},
+    "cska": {},
+    "mlp": {},
+}
+
+
+@pytest.mark.parametrize("class_token", [False, True])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_function_of_the_picture_is_nearly_kept(variant: str, class_token: bool) -> None:
+    """Smooth tokens on a grid twice as fine give what the coarse ones gave, at the finer points."""
+    place = _place_on(variant.split(",")[0], class_token=class_token, **VARIANTS[variant])
+    layout = Layout(place.grid, place.config.num_prefix_tokens)
+    torch.manual_seed(0)
+    mixer = build_mixer(place).eval()
+    smooth_keys(mixer, layout)
+    if variant != "mhsa" and variant.startswith("mhsa"):
+        _train_reattention(mixer, layout)
+    finer = Layout((24, 24), layout.prefix)
+    with torch.no_grad():
+        before = mixer(waves(layout, 16, 5), layout.grid)
+        resized(mixer, place, 2)
+        after = mixer(waves(finer, 16, 5), finer.grid)
+    expected = resize_tokens(before, 1, layout, finer)
+    assert (after - expected).norm() < 0.1 * expected.norm()  # not rescaled: more than 1
+
+
+def _place_on(mixer: str, **fields: Any) -> Any:
+    stage: dict[str, Any] = {"token_mixer": mixer, "embed_dim": 16}
+    if mixer != "mlp":
+        stage["num_heads"] = 4
+    tree = {"img_size": 12, "stem": {"stride": 1}, "stages": [stage], **fields}
+    config = validate(ModelConfig, tree)
+    return Place(config, 0, reattention=bool(config.reattention_blocks))
+
+
+def _train_reattention(mixer: Any, layout: Layout) -> None:
+    """Heads mixed, statistics of real maps, a norm that has learned."""
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for linear in (mixer.qkv, mixer.proj):
+            linear.weight.mul_(4)
+        for parameter in mixer.reattention.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+        mixer.train()
+        for _ in range(60):
+            mixer(waves(layout, 16, 5), layout.grid)
+        mixer.eval()

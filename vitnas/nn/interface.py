@@ -1,0 +1,204 @@
+"""What timm asks of a model besides a forward pass: heads, groups, levels, image sizes.
+
+docs/timm.md shows each of these at work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from timm.models._features import feature_take_indices
+from torch import nn
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError
+from vitnas.nn.broad import BroadAttention
+from vitnas.nn.layers.head import Head
+from vitnas.nn.layers.init import init_linear
+from vitnas.nn.layers.residual import LearnableResidual
+from vitnas.nn.resize import (
+    Change,
+    apply_changes,
+    config_at,
+    layout_of,
+    plan_resize,
+    resize_tokens,
+)
+
+try:  # where timm remembers the size that a model has now
+    from timm.models._input import update_model_input_size
+except ImportError:  # an older timm does not
+    update_model_input_size = None
+
+
+class TimmInterface(nn.Module):
+    """Base of `HybridTransformer`: the methods of timm's models, with timm's names and meaning.
+
+    TorchScript leaves all of them out, as it does timm's.
+    """
+
+    if TYPE_CHECKING:  # TorchScript would take annotations of a class for types of its own
+        config: ModelConfig
+        stages: Any
+        head: Head
+        norm: nn.Module
+        broad: BroadAttention | None
+        pos_embed: nn.Parameter | None
+        image_hw: tuple[int, int]
+        feature_info: list[dict[str, Any]]
+
+    num_classes = num_features = head_hidden_size = num_levels = 0
+    global_pool = ""
+    flat = collects = False
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def no_weight_decay(self) -> set[str]:
+        """Names of parameters that weight decay must leave alone, beside the 1-D ones.
+
+        Static keys are not among them: they stand where the key projection's weight stood, and
+        decay like it.
+        """
+        names = {"pos_embed", "class_token"}
+        for prefix, module in self.named_modules():
+            if isinstance(module, LearnableResidual):
+                names |= {f"{prefix}.branch", f"{prefix}.identity"}
+        return names
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
+        """timm's patterns for learning rates by layer: the stem, then each block, or each stage.
+
+        All passes of a block are one group, with the non-linear layers between them. `coarse`
+        means stages, in a network that has several.
+        """
+        blocks: Any = r"^stages\.(\d+)"
+        if self.flat or not coarse:
+            blocks = [
+                (r"^stages\.(\d+)\.downsample", (0,)),
+                (r"^stages\.(\d+)\.blocks\.(\d+)", None),
+                (r"^norm", (99999,)),
+            ]
+        return {"stem": r"^stem|class_token|pos_embed", "blocks": blocks}
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def set_grad_checkpointing(self, enable: bool = True) -> None:
+        """Whether each pass through a block keeps its input alone, and is run again in backward."""
+        for stage in self.stages:
+            stage.set_grad_checkpointing(enable)
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def get_classifier(self) -> nn.Module:
+        """What comes after pooling, norm and dropout; the identity once it is taken off."""
+        return self.head.classifier
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
+        """A new classifier with fresh weights, on the device and of the type of the others.
+
+        Args:
+            num_classes: scores to give; 0 takes the classifier off.
+            global_pool: `avg`, `token`, `""` for no pooling, None for no change. As a model file
+                says it, the last norm stands before `token` and after `avg`; it moves there, with
+                its weights.
+
+        Raises:
+            ConfigError: no network has this; nothing is changed then.
+        """
+        config = _with_head(self.config, num_classes, global_pool)
+        like = next(self.parameters())
+        classifier = self.head.new_classifier(num_classes).apply(init_linear).train(self.training)
+        self.head.classifier = classifier.to(like.device, like.dtype)
+        self.config, self.num_classes = config, num_classes
+        if global_pool is None:
+            return
+        self.global_pool = self.head.global_pool = global_pool
+        misplaced = {"avg": self.norm, "token": self.head.norm}.get(global_pool)
+        if misplaced is not None and not isinstance(misplaced, nn.Identity):
+            self.norm, self.head.norm = self.head.norm, self.norm
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def prune_intermediate_layers(
+        self,
+        indices: int | list[int] | tuple[int, ...] = 1,
+        prune_norm: bool = False,
+        prune_head: bool = True,
+    ) -> list[int]:
+        """Take off what the features at `indices` do not need; broad attention is the last layer's.
+
+        Args:
+            indices: levels as for `forward_intermediates`.
+            prune_norm: whether the last norm goes.
+            prune_head: whether pooling and classifier go; in a network of several stages they go
+                in any case if its last stage does.
+
+        Returns:
+            The indices, counted from the first level.
+        """
+        taken, last = feature_take_indices(self.num_levels, indices)
+        shorter = last + 1 < self.num_levels
+        if self.flat:
+            self.stages[0].blocks = self.stages[0].blocks[: last + 1]
+        else:
+            self.stages = self.stages[: last + 1]
+        self.num_levels = last + 1
+        if shorter:
+            self.broad, self.collects = None, self.config.map_source is not None
+        if prune_norm:
+            self.norm = nn.Identity()
+        if prune_head or (shorter and not self.flat):
+            self.num_features = self.head_hidden_size = self.feature_info[last]["num_chs"]
+            self.head.norm = nn.Identity()
+            self.reset_classifier(0, "")
+        indices_taken: list[int] = taken
+        return indices_taken
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def resize(self, img_size: int | tuple[int, int]) -> None:
+        """Make this network, in place, one for images of another size.
+
+        Position table, static keys and token MLPs are interpolated, with what class tokens have in
+        them kept; permutations are those of the new number of tokens; re-attention is rescaled
+        (see `vitnas.nn.resize`). Parameters that get another shape are new objects: make the
+        optimizer afterwards.
+
+        Args:
+            img_size: H and W, or one number for both.
+
+        Raises:
+            ConfigError: no network has this size, with the nearest that works; nothing is changed.
+        """
+        old, new = self.config, config_at(self.config, img_size)
+        if new.image_hw == old.image_hw:
+            return
+        changes = [Change(self, "config", new), Change(self, "image_hw", new.image_hw)]
+        if self.broad is not None:
+            changes.append(Change(self, "broad", BroadAttention.of(new)))
+        try:
+            changes += plan_resize(self.stages, old, new)
+            if self.pos_embed is not None:
+                table = resize_tokens(self.pos_embed, 1, layout_of(old, 0), layout_of(new, 0))
+                changes.append(Change(self, "pos_embed", table))
+        except (MemoryError, RuntimeError) as error:  # PyTorch has no error of its own for the CPU
+            rule = f"no memory for it: {error}"
+            raise ConfigError(rule, address="img_size", value=new.img_size) from None
+        apply_changes(changes)
+        if update_model_input_size is not None:
+            update_model_input_size(self, new.image_hw)
+
+    @torch.jit.ignore  # type: ignore[untyped-decorator]
+    def set_input_size(self, img_size: int | tuple[int, int] | None = None) -> None:
+        """timm's name for `resize`; None changes nothing."""
+        if img_size is not None:
+            self.resize(img_size)
+
+
+def _with_head(config: ModelConfig, num_classes: int, global_pool: str | None) -> ModelConfig:
+    """The configuration with another head; what no file can say (0, no pooling) is left out."""
+    tree = config.to_tree()
+    if num_classes != 0 or isinstance(num_classes, bool):
+        tree["num_classes"] = num_classes
+    if global_pool not in (None, ""):
+        tree["global_pool"] = global_pool
+    return validate(ModelConfig, tree)

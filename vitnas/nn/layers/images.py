@@ -1,0 +1,48 @@
+"""Whether images are those that a network was built for."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vitnas.errors import VitnasError
+
+
+class InputSizeError(VitnasError, ValueError):
+    """Images of another size, or with other channels, than the network was built for."""
+
+
+def check_images(images: Tensor, channels: int, height: int, width: int) -> None:
+    """Compare `(B, C, H, W)` with what a network takes.
+
+    In a trace nothing is compared: sizes are tensors there, and comparing them would warn.
+
+    Raises:
+        InputSizeError: naming both sizes; a plain ValueError in TorchScript, which knows no other.
+    """
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        _refuse_others(images, channels, height, width)
+    elif images.shape[1] != channels or images.shape[2] != height or images.shape[3] != width:
+        raise ValueError(
+            f"this network is built for images of {height}x{width} with {channels} channels"
+        )
+
+
+def _refuse_others(images: Tensor, channels: int, height: int, width: int) -> None:
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return
+    if images.ndim != 4:
+        rule = f"images are (B, {channels}, {height}, {width}), with an axis for the batch"
+        raise InputSizeError(f"{rule}; given were {images.ndim} axes")
+    found_channels, found_height, found_width = images.shape[1:]
+    if (found_height, found_width) != (height, width):
+        raise InputSizeError(
+            f"this network is built for images of {height}x{width} and was given "
+            f"{found_height}x{found_width}: build it with img_size "
+            f"[{found_height}, {found_width}], resize() it to that, or resize the images"
+        )
+    if found_channels != channels:
+        raise InputSizeError(
+            f"this network is built for images with {channels} channels (in_chans) "
+            f"and was given {found_channels}"
+        )
