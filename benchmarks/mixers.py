@@ -1,7 +1,7 @@
 """Our token mixers against the papers' own pseudo-code written plainly: time and peak memory.
 
-The plain forms hold every map, loop over groups and attend before they pool, as the papers' listings
-do; they share our modules' weights and must give the same output. A step is forward and backward.
+The plain forms hold every map, loop over groups and attend before they pool, as the papers do;
+they share our modules' weights and must give the same output. A step is forward and backward.
 Ours and the plain one take turns in one run; a ratio above 1 says that ours is faster, or needs
 less memory. Peak memory on the CPU is what a step adds to the resident set of a process of its own.
 """
@@ -15,11 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import conclude, is_quick, rounded, seconds_of, show
-
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from common import conclude, is_quick, rounded, seconds_of, show
+from torch import Tensor
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
 from vitnas.config.space import SearchSpace
 from vitnas.config.space import load_space as _load_space
+from vitnas.config.training import DataConfig
 from vitnas.cost.survey import check_limits
+from vitnas.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
+    from vitnas.diagnose.run import Diagnosis
+    from vitnas.diagnose.subject import Subject
     from vitnas.engine.controller import Listener
     from vitnas.records import Run, TrialRecord
 
@@ -105,6 +111,128 @@ def export(
     chosen = choose_trial(run, trial=trial, under=under, knee=knee)
     weights, how = _weights(run, chosen, epochs)
     return export_network(run, chosen, weights, to, **how)
+
+
+def train(
+    model: str | Path,
+    to: str | Path,
+    *,
+    data: str | DataConfig = "digits",
+    recipe: str | Path | Recipe = DEFAULT_RECIPE,
+    device: str = "auto",
+    workers: int = 0,
+    listener: Callable[[dict[str, Any]], None] | None = None,
+    notice: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Path:
+    """Train a network for long and write it as a folder that `vitnas.load` reads.
+
+    The same call goes on with a training that was stopped; see `docs/training.md`.
+
+    Args:
+        model: a model of the zoo, a model file or an exported folder.
+        to: the folder; must not exist or be empty.
+        data: a data set's name, `name:folder`, or a folder of images by class.
+        recipe: the name of a shipped recipe, a file, or a `Recipe`.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        workers: processes that read images from folders.
+        listener: called with the log's entry after every epoch.
+        notice: called once with what is about to be trained, in one line.
+        **options: `epochs`, `img_size`, `teacher`, `seed`, `init_from`; see
+            `vitnas.training.plan.make_plan`.
+
+    Raises:
+        VitnasError: something does not fit; the folder is not written.
+    """
+    from vitnas.training.plan import make_plan
+
+    plan = make_plan(model, data, recipe, **options)
+    from vitnas.training.train import train_network
+
+    return train_network(plan, to, device=device, workers=workers, listener=listener, notice=notice)
+
+
+def diagnose(
+    model: str | Path,
+    data: str | None = None,
+    *,
+    out: str | Path | None = None,
+    only: str | None = None,
+    images: int = 256,
+    trial: int | None = None,
+    weights: str | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    **options: Any,
+) -> tuple[Diagnosis, Path]:
+    """Look into a network and write figures and numbers; see `docs/diagnose.md`.
+
+    Args:
+        model: a name of the zoo or timm, a model file, an exported folder, or a run with `trial`.
+        data: a data set's name, `name:folder`, a folder of images or a space; of a run its own.
+        out: the folder; default `results/diagnose/<name>`.
+        only: names of diagnostics with commas between; None = all.
+        images: how many are shown, fewer where there are fewer.
+        trial: of a run: this trial.
+        weights: a safetensors file for a named network; None = random ones.
+        seed: of random weights and of the choice of images.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        **options: `tau`, `image`, `log`; see `vitnas.diagnose.run.diagnose`.
+
+    Returns:
+        What was found, and the folder that holds it.
+
+    Raises:
+        VitnasError: one line; nothing was written.
+    """
+    from vitnas.diagnose import choose
+
+    chosen = choose(only)
+    from vitnas.diagnose import run as looking
+    from vitnas.diagnose.images import data_named, show
+    from vitnas.diagnose.subject import load_subject
+    from vitnas.training.device import resolve_device
+
+    place = resolve_device(device)
+    found = None if data is None else data_named(data)
+    if trial is None:
+        subject = load_subject(str(model), weights, seed)
+    else:
+        subject, own = _trial_subject(load_run(model), trial)
+        found = own if found is None else found
+    if found is None:
+        raise ConfigError("is required: a data set, a folder or a space", address="--data")
+    shown = show(found, subject, images, seed)
+    options["log"] = Path(options["log"]) if options.get("log") else subject.log
+    facts = {"network": subject.name, "weights": subject.weights, "seed": seed, **shown.facts}
+    network = subject.network.to(place)
+    result = looking.diagnose(network, shown.images, chosen, facts=facts, **options)
+    folder = Path(out) if out is not None else Path("results") / "diagnose" / subject.name
+    result.write(folder)
+    return result, folder
+
+
+def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
+    """A network of a run whose weights the run has kept, and what the run was trained on."""
+    from vitnas.config.space import SpaceConfig
+    from vitnas.diagnose.subject import subject_of
+    from vitnas.engine.weights import FrontWeights
+    from vitnas.export import choose_trial
+    from vitnas.nn.model import build_model
+    from vitnas.training.weights import load_weights
+
+    chosen = choose_trial(run, trial=number)
+    weights = FrontWeights(run.path).get(chosen.number)
+    if weights is None:
+        raise RunError(
+            f"{run.path}: the weights of trial {number} are not kept (those of the front are): "
+            f"vitnas export {run.path} --trial {number} --to DIR trains them again"
+        )
+    network = build_model(validate(ModelConfig, dict(chosen.config)))
+    load_weights(network, weights)
+    name = f"{run.name}_trial_{number}"
+    data = validate(SpaceConfig, dict(run.space)).data
+    return subject_of(network, name, f"those of trial {number} in {run.path}"), data
 
 
 def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, dict[str, Any]]:

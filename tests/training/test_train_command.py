@@ -36,7 +36,10 @@ def says(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 
 def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = says(capsys, "net.yaml", "--to", "out", "--recipe", "short.yaml", "--device", "cpu")
-    assert out.startswith("epoch 1/1  loss ")
+    first, second, *_ = out.splitlines()
+    assert first.startswith("network on digits at 8x8 px: ")
+    assert first.endswith(" FLOPs, 1 epochs of short.yaml")
+    assert second.startswith("epoch 1/1  loss ")
     assert "out: load it with vitnas.load('out')" in out
     assert vitnas.load("out")(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
 

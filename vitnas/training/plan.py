@@ -9,9 +9,10 @@ from typing import Any
 
 from vitnas.config.files import exists, validate
 from vitnas.config.model import ModelConfig, load_config
-from vitnas.config.notation import one_line
+from vitnas.config.notation import human, one_line
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
 from vitnas.config.training import DATA_FACTS, DataConfig, check_data_fits
+from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.nn.zoo import zoo_config
 
@@ -37,6 +38,13 @@ class Plan:
     recipe_name: str = DEFAULT_RECIPE
     seed: int = 0
     init_from: Path | None = None
+
+    def line(self) -> str:
+        """What is about to be trained, in one line."""
+        (height, width), cost = self.config.image_hw, closed_form(self.config)
+        size = f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs"
+        what = f"{self.config.name} on {self.data.name} at {height}x{width} px"
+        return f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}"
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a training to go on with a checkpoint; plain values."""

@@ -58,6 +58,7 @@ def train_network(
     device: str = "auto",
     workers: int = 0,
     listener: Callable[[Entry], None] | None = None,
+    notice: Callable[[str], None] | None = None,
 ) -> Path:
     """Train what `plan` says and write it as a folder that `vitnas.load` reads.
 
@@ -71,6 +72,7 @@ def train_network(
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         workers: processes that read and augment images of an image folder.
         listener: called with the log's entry after every epoch.
+        notice: called before the first one with what is about to be trained, in one line.
 
     Raises:
         VitnasError: something does not fit together, the training diverged or memory is exhausted.
@@ -82,6 +84,8 @@ def train_network(
     with _working(work), _plain_errors(plan.recipe, work):
         check_free(folder)  # now that nobody else is at it
         identity, log = plan.identity(), _resume(training, plan, work)
+        if notice is not None:
+            notice(plan.line())
         for result in training.epochs(len(log) + 1):
             log.append(training.entry(result))
             training.take(identity, log).save(work)

@@ -37,7 +37,7 @@ def load_weights(
         ConfigError: the weights of another network; `model` is unchanged.
     """
     file = file if isinstance(weights, bytes) else Path(weights)
-    stored = _read(weights)
+    stored = _read(weights, file)
     wanted = state_of(model)
     strange = sorted(stored.keys() ^ wanted.keys())
     if strange:
@@ -58,8 +58,8 @@ def state_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: saved[name] for name, _ in named if name in saved}
 
 
-def _read(weights: bytes | str | Path) -> dict[str, Tensor]:
-    where = "weights" if isinstance(weights, bytes) else str(weights)
+def _read(weights: bytes | str | Path, file: str | Path | None) -> dict[str, Tensor]:
+    where = "weights" if file is None else str(file)
     try:
         content = weights if isinstance(weights, bytes) else Path(weights).read_bytes()
         state: dict[str, Tensor] = load(content)

@@ -39,3 +39,17 @@ def test_mlp_is_timms() -> None:
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_scores_every_class(kind: str) -> None:
     assert Head(8, 5, kind=kind)(torch.randn(2, 7, 8)).shape == (2, 5)
+
+
+@pytest.mark.parametrize("pool", ["avg", "token", ""])
+def test_a_grid_of_tokens_is_pooled_as_its_tokens(pool: str) -> None:
+    head, x = Head(8, 5, pool=pool), torch.randn(2, 6, 8)
+    found = head(x.reshape(2, 2, 3, 8)) if pool != "token" else head(x)
+    assert torch.equal(found.reshape(head(x).shape), head(x))
+    assert head(x).shape == ((2, 6, 5) if not pool else (2, 5))
+
+
+def test_dropout_comes_before_the_classifier() -> None:
+    head, x = Head(8, 5, drop=0.5), torch.randn(64, 7, 8)
+    assert (head(x, pre_logits=True) == 0).float().mean().item() == pytest.approx(0.5, abs=0.15)
+    assert not (head.eval()(x, pre_logits=True) == 0).any()
