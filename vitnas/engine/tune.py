@@ -199,7 +199,8 @@ def _hush() -> None:
 
 def _start(num_cpus: int) -> None:
     _hush()
-    ray.init(num_cpus=num_cpus, include_dashboard=False, **_SILENT)
+    # "local": else Ray joins a cluster that somebody has started on this machine
+    ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **_SILENT)
 
 
 def connect(address: str, gpus_per_trial: float) -> None:
