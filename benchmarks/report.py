@@ -28,7 +28,7 @@ from common import (
 from vitnas.config.space import load_space
 from vitnas.engine.controller import Controller
 from vitnas.engine.environment import session_facts
-from vitnas.engine.pruning import FrontRankPruner, default_rungs
+from vitnas.engine.pruning import make_pruner
 from vitnas.engine.study import RunStore, read_run
 
 FILES = ("trials.csv", "front.csv", "front.png", "report.md", "report.html")
@@ -55,7 +55,7 @@ def write_study(folder: Path, trials: int) -> None:
         epochs=epochs,
         seed=0,
         sampler="random",
-        pruner=FrontRankPruner(default_rungs(epochs)),
+        pruner=make_pruner("both", epochs),
     )
     train_made_up(controller, diverging=0.01)
     for trial in read_run(folder).front:

@@ -45,7 +45,7 @@ LIGHT = {
     "vitnas.cli": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
     "vitnas": ("torch", "timm", "ray", "optuna", "numpy", "pydantic", "yaml"),
 }
-ONLY_IMPORTERS = {"ray": {"engine.tune"}, "fvcore": {"cost.counter"}}
+ONLY_IMPORTERS = {"ray": {"engine.tune", "engine.cluster"}, "fvcore": {"cost.counter"}}
 
 
 def modules() -> dict[str, Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import pytest
 import yaml
 
 from tests.engine.conftest import TREE
+from vitnas.engine.status import read_status
 from vitnas.engine.study import read_run
+from vitnas.errors import RunError
 from vitnas.records import Outcome
 
 pytestmark = pytest.mark.slow
@@ -92,22 +95,69 @@ def test_kill_9_loses_nothing_and_repeats_nothing(
     assert all(after[trial.number].curve == trial.curve for trial in before)
 
 
+FINISHING = r"vitnas: finishing what is running \(\d\); Ctrl-C again stops now\n"
+RESUMABLE = r"vitnas: interrupted; the same command goes on where it stopped\n"
+
+
+def assert_reported(run: Path) -> None:
+    for name in ("trials.csv", "front.csv", "front.png", "report.md", "report.html"):
+        assert (run / name).is_file()
+
+
 @pytest.mark.parametrize("backend", ["tune", "serial"])
-def test_ctrl_c_leaves_a_report_and_a_run_to_go_on_with(
-    command: list[str], tmp_path: Path, backend: str
-) -> None:
+def test_ctrl_c_finishes_what_is_running(command: list[str], tmp_path: Path, backend: str) -> None:
     command += ["--backend", backend]
     process = start(command, 2)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode == 130
-    assert said == "vitnas: interrupted; the same command goes on where it stopped\n"
-    for name in ("trials.csv", "front.csv", "front.png", "report.md", "report.html"):
-        assert (tmp_path / "run" / name).is_file()
+    assert re.fullmatch(FINISHING + RESUMABLE, said), said
+    run = read_run(tmp_path / "run")
+    assert not run.count(Outcome.RUNNING)
+    assert 2 <= len(run.complete) < 8
+    assert_reported(tmp_path / "run")
     assert wait_until(lambda: not ray_of(process.pid)), "orphans of Ray"
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     assert_whole(tmp_path / "run")
+
+
+@pytest.mark.parametrize("backend", ["tune", "serial"])
+def test_ctrl_c_twice_stops_now(command: list[str], tmp_path: Path, backend: str) -> None:
+    """Trainings of 2,000 epochs, which nobody would wait for."""
+    tree = TREE | {"proxy": {"epochs": 2000, "batch_size": 32}}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    command += ["--backend", backend]
+    process = start(command, 0)
+    run = tmp_path / "run"
+    assert wait_until(lambda: is_under_way(run)), last_words(process)
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 130
+    assert re.fullmatch(FINISHING + RESUMABLE, said), said
+    assert read_run(run).count(Outcome.RUNNING) == (2 if backend == "tune" else 1)
+    assert_reported(run)
+    assert not (run / ".tune").exists()
+    assert wait_until(lambda: not ray_of(process.pid)), "orphans of Ray"
+
+
+def last_words(process: subprocess.Popen[str]) -> str:
+    """Kill it and return what it had said."""
+    os.killpg(process.pid, signal.SIGKILL)
+    return "".join(process.communicate())
+
+
+def is_under_way(run: Path) -> bool:
+    """Whether every trial that has been drawn has an epoch behind it; two of them with Ray."""
+    if not (run / "study.db").is_file():
+        return False
+    try:
+        status = read_status(run)
+    except RunError:  # its tables are being made
+        return False
+    return bool(status.underway) and all(one.epoch for one in status.underway)
 
 
 def test_ctrl_c_before_anything_is_written(command: list[str], tmp_path: Path) -> None:

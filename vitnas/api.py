@@ -40,6 +40,7 @@ def search(
     out: str | Path | None = None,
     *,
     listener: Listener | None = None,
+    notice: Callable[[str], None] = lambda line: None,
     **options: Any,
 ) -> Run:
     """Search a space and write its results folder; the same call goes on with a stopped run.
@@ -48,6 +49,7 @@ def search(
         space: a space, its file, or the name of a shipped one.
         out: the results folder; default `results/<name>`.
         listener: told of every change; see `vitnas.engine.controller.Listener`.
+        notice: called with lines for whoever watches.
         **options: fields of `vitnas.engine.search.SearchOptions`.
 
     Returns:
@@ -63,7 +65,7 @@ def search(
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = Path(out) if out is not None else Path("results") / found.name
     try:
-        run = run_search(found, folder, SearchOptions(**options), listener)
+        run = run_search(found, folder, SearchOptions(**options), listener, notice)
     except KeyboardInterrupt:
         if (folder / FILE_NAME).is_file():
             write_report(load_run(folder))

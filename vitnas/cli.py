@@ -79,7 +79,29 @@ def search(
     out: Annotated[
         Path | None, typer.Option(help="Results folder; default results/<name of the space>.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trainings the run shall have.")] = 24,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trainings the run shall have; default 24.")
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option(min=0.0, help="Start nothing more after so long.")
+    ] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.0, help="As --hours; both add up.")] = None,
+    gpu_hours: Annotated[
+        float | None, typer.Option(min=0.0, help="Start nothing more once the run has used these.")
+    ] = None,
+    trial_minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="End a training that takes longer.")
+    ] = None,
+    start_from: Annotated[
+        list[Path] | None, typer.Option(help="Take over the results of this run; repeatable.")
+    ] = None,
+    seed_configs: Annotated[
+        list[str] | None,
+        typer.Option(help="Train first: a model file, zoo, a model of it, a run; repeatable."),
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Log curves to tensorboard/ in the folder.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Trainings at a time; default one a core or GPU.")
     ] = None,
@@ -93,24 +115,36 @@ def search(
     ray_address: Annotated[
         str | None, typer.Option(help="A running Ray cluster, e.g. auto or 10.0.0.1:6379.")
     ] = None,
-    sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random.")] = "tpe",
+    sampler: Annotated[str, typer.Option(help="ehvi, tpe, nsga2 or random.")] = "ehvi",
     prune: Annotated[
-        bool, typer.Option("--prune/--no-prune", help="Stop trials off their rung's front early.")
+        bool, typer.Option("--prune/--no-prune", help="Stop what cannot reach the front early.")
     ] = True,
 ) -> None:
     """Search SPACE until --trials trainings have ended; goes on with a stopped run."""
     _one_of("--backend", backend, ("tune", "serial"))
-    _one_of("--sampler", sampler, ("tpe", "nsga2", "random"))
+    _one_of("--sampler", sampler, ("ehvi", "tpe", "nsga2", "random"))
     from vitnas import api
     from vitnas.engine.display import Display
 
     found = api.load_space(space)
-    with Display(trials, found.config.proxy.epochs) as display:
+    from vitnas.engine.search import SearchOptions
+
+    if minutes is not None:
+        hours = (hours or 0.0) + minutes / 60
+    options = SearchOptions(trials=trials, hours=hours, gpu_hours=gpu_hours)
+    with Display(options.num_trials, found.config.proxy.epochs) as display:
         run = api.search(
             found,
             out,
             listener=display.listen,
+            notice=_complain,
             trials=trials,
+            hours=hours,
+            gpu_hours=gpu_hours,
+            trial_minutes=trial_minutes,
+            start_from=start_from or (),
+            seed_configs=seed_configs or (),
+            tensorboard=tensorboard,
             workers=workers,
             gpus_per_trial=gpus_per_trial,
             seed=seed,
@@ -120,9 +154,37 @@ def search(
             prune=prune,
         )
     _print_front(run)
-    ended = sum(trial.outcome.is_trial for trial in run.trials)
-    if ended < trials:
-        _complain(f"{ended} of {trials} trials: the space has nothing new to show")
+    why = run.environment["sessions"][-1].get("ended_by")
+    if why:
+        ended = sum(trial.is_ended_here for trial in run.trials)
+        total = f" of {run.num_trials}" if run.num_trials else ""
+        _complain(f"{ended}{total} trials: {why}")
+
+
+@app.command()
+def status(
+    run: Annotated[Path, typer.Argument(help="A results folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print what RUN has done and is doing; also while it is searched. Needs no torch."""
+    from vitnas.engine.status import read_status, status_text
+
+    found = read_status(run)
+    print(json.dumps(found.to_json(), indent=2) if as_json else status_text(found))
+
+
+@app.command()
+def salvage(
+    run: Annotated[Path, typer.Argument(help="A results folder with a damaged study.db.")],
+) -> None:
+    """Save what can be read of a damaged study of RUN; the search goes on afterwards."""
+    from vitnas.engine.salvage import salvage as save
+
+    done = save(run)
+    print(
+        f"{run}: {done.saved} candidates saved, {done.lost} lost, {done.unfinished} to be trained "
+        f"again; the damaged file is {done.damaged.name}"
+    )
 
 
 @app.command("space")
@@ -169,6 +231,58 @@ def report(
     loaded = load_run(run)
     write_report(loaded)
     _print_front(loaded)
+
+
+@app.command()
+def replay(
+    run: Annotated[
+        str, typer.Argument(help="A results folder, a table's file, or a shipped table by name.")
+    ] = "digits",
+    sampler: Annotated[
+        list[str] | None, typer.Option(help="ehvi, tpe, nsga2, random; repeatable; default all.")
+    ] = None,
+    pruner: Annotated[
+        list[str] | None, typer.Option(help="none, front, curve, both; repeatable; default all.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Searches of each pair.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Simulated trainings at a time.")] = 1,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trainings of a search; default the whole table.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
+    ] = 0.98,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    record: Annotated[
+        Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")
+    ] = None,
+) -> None:
+    """Search recorded curves instead of training: samplers and pruners compared."""
+    from vitnas.engine import comparison, tables
+    from vitnas.engine.pruning import PRUNERS
+    from vitnas.engine.samplers import SAMPLERS
+
+    for name in sampler or ():
+        _one_of("--sampler", name, SAMPLERS)
+    for name in pruner or ():
+        _one_of("--pruner", name, PRUNERS)
+    table = tables.find_table(run)
+    if record is not None:
+        tables.write_table(table, record)
+        print(f"{record}: {len(table.networks)} networks, {record.stat().st_size} bytes")
+        return
+    pairs = comparison.compare(
+        table,
+        sampler or SAMPLERS,  # type: ignore[arg-type]
+        pruner or PRUNERS,  # type: ignore[arg-type]
+        seeds=seeds,
+        workers=workers,
+        trials=trials,
+        confidence=confidence,
+        listener=lambda line: print(line, file=sys.stderr),
+    )
+    text = comparison.comparison_text(table, pairs)
+    print(json.dumps(comparison.comparison_json(table, pairs)) if as_json else text)
 
 
 @app.command("export")

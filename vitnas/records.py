@@ -11,13 +11,14 @@ from typing import Any
 
 
 class Outcome(str, Enum):
-    """How a candidate ended. The first five cost a training and count as trials."""
+    """How a candidate ended. The first six cost a training and count as trials."""
 
     COMPLETE = "complete"  # trained to the last epoch
     STOPPED = "stopped"  # stopped early by the pruner; its accuracy is censored
     FAILED = "failed"  # an error in the code or a worker lost too often
     DIVERGED = "diverged"  # loss not finite: an outcome of the architecture
     OOM = "oom"  # device memory exhausted: an outcome of the architecture
+    TIMEOUT = "timeout"  # longer than a training may take: an outcome of the architecture
     REFUSED = "refused"  # outside the limits or against a rule; never trained
     DUPLICATE = "duplicate"  # the same network as an earlier trial; answered from the study
     RUNNING = "running"  # in training, or interrupted and to be trained again
@@ -47,6 +48,11 @@ class TrialRecord:
         error: one line, for failed and refused candidates.
         duplicate_of: number of the earlier trial with the same network.
         device: where it was trained, e.g. `cpu` or `NVIDIA H100`.
+        origin: who proposed it when it was not the sampler: a model file's name, or a trial of
+            another run.
+        taken: whether its result is another run's, so that nothing was trained here.
+        gpu_seconds: GPUs times seconds that its training and lost attempts of it took.
+        started, ended: when it was drawn and when it ended, seconds since 1970; None if unknown.
     """
 
     number: int
@@ -63,6 +69,11 @@ class TrialRecord:
     error: str | None = None
     duplicate_of: int | None = None
     device: str = ""
+    origin: str = ""
+    taken: bool = False
+    gpu_seconds: float = 0.0
+    started: float | None = None
+    ended: float | None = None
 
     @property
     def top1(self) -> float | None:
@@ -73,6 +84,11 @@ class TrialRecord:
     def epochs(self) -> int:
         """Epochs trained."""
         return len(self.curve)
+
+    @property
+    def is_ended_here(self) -> bool:
+        """Whether this run has spent a training on it, and the training has ended."""
+        return self.outcome.is_trial and not self.taken
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.conftest import make_space, train
 from vitnas.engine.controller import MAX_RETRIES, Controller
-from vitnas.engine.pruning import FrontRankPruner
+from vitnas.engine.pruning import FrontRank, ParetoPruner
 from vitnas.engine.study import read_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord
@@ -164,6 +164,7 @@ def test_a_driver_killed_before_answering_a_duplicate_trains_nothing_twice(
     network = {"config": done.config, "key": done.key, "flops": done.flops}
     again = first.store.ask().number
     first.store.describe(again, "network", network | {"num_params": done.num_params, "seed": 1})
+    first.store.begin(again)
     second = controller_of(num_trials=3)
     assert second.trials[again].outcome is Outcome.DUPLICATE
     finish_all(second)
@@ -173,7 +174,7 @@ def test_a_driver_killed_before_answering_a_duplicate_trains_nothing_twice(
 
 def test_errors_are_outcomes_and_count(controller_of: Make, tmp_path: Path) -> None:
     controller = controller_of(num_trials=3)
-    for outcome in (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM):
+    for outcome in (Outcome.FAILED, Outcome.DIVERGED, Outcome.TIMEOUT):
         job = controller.next()
         assert job is not None
         controller.fail(job.number, outcome, "RuntimeError: no", seconds=0.5, device="cpu")
@@ -182,7 +183,7 @@ def test_errors_are_outcomes_and_count(controller_of: Make, tmp_path: Path) -> N
     assert [trial.outcome.value for trial in run.trials if trial.key] == [
         "failed",
         "diverged",
-        "oom",
+        "timeout",
     ]
     assert {trial.error for trial in run.trials} == {"RuntimeError: no"}
     assert run.front == ()
@@ -204,7 +205,7 @@ def test_a_lost_worker_is_retried_a_few_times(controller_of: Make) -> None:
 def test_stopped_trials_keep_their_curve_and_are_no_front_members(
     controller_of: Make, tmp_path: Path
 ) -> None:
-    finish_all(controller_of(num_trials=30, pruner=FrontRankPruner((1, 2))))
+    finish_all(controller_of(num_trials=30, pruner=ParetoPruner((FrontRank((1, 2)),))))
     run = read_run(tmp_path)
     stopped = [trial for trial in run.trials if trial.outcome is Outcome.STOPPED]
     assert stopped
@@ -236,7 +237,7 @@ def test_another_space_or_seed_is_refused_with_the_difference(
     assert controller_of(renamed).num_ended == 1
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "random"])
+@pytest.mark.parametrize("sampler", ["ehvi", "tpe", "nsga2", "random"])
 def test_every_sampler_fills_a_run(controller_of: Make, sampler: str) -> None:
     controller = controller_of(num_trials=25, sampler=sampler)
     finish_all(controller)

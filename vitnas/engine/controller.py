@@ -8,8 +8,8 @@ nowhere else, and everything decided is in the study before the call returns.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -20,8 +20,10 @@ from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.cost.survey import all_within
-from vitnas.engine.pruning import FrontRankPruner
-from vitnas.engine.samplers import SamplerName, make_sampler
+from vitnas.engine.budget import Budget, Meter
+from vitnas.engine.locate import Candidate
+from vitnas.engine.pruning import ParetoPruner
+from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName, make_sampler
 from vitnas.engine.study import RunStore
 from vitnas.records import Outcome, TrialRecord
 from vitnas.seeds import derive_seed
@@ -40,16 +42,24 @@ class Decision(str, Enum):
 
 @dataclass(frozen=True)
 class Job:
-    """One training to run: everything that determines its result."""
+    """One training to run: everything that determines its result.
+
+    Attributes:
+        number: of the trial.
+        config: the network.
+        seed: of the training.
+        alone: whether it shall have its device for itself, having run out of memory on a share.
+    """
 
     number: int
-    config: ModelConfig
+    config: ModelConfig = field(repr=False)
     seed: int
+    alone: bool = False
 
 
 Listener = Callable[[str, TrialRecord], None]
-"""Called with `known` (from an earlier session), `start`, `epoch` or `end` and the trial as it
-then stands."""
+"""Called with `known` (from an earlier session or another run), `start`, `epoch` or `end` and the
+trial as it then stands."""
 
 
 class Controller:
@@ -62,8 +72,11 @@ class Controller:
         epochs: length of a full training.
         seed: of the run; a trial's own seed comes from it and the network's key.
         sampler: who proposes.
+        samplers: makes samplers by their names.
         pruner: who stops trials early; None = nobody.
         listener: told of every change; for displays.
+        budget: what may be spent beside; None = no bounds.
+        first: what is trained before the sampler is asked.
 
     Attributes:
         exhausted: every network of the space is known, or it has shown nothing new for
@@ -78,36 +91,46 @@ class Controller:
         num_trials: int,
         epochs: int,
         seed: int,
-        sampler: SamplerName = "tpe",
-        pruner: FrontRankPruner | None = None,
+        sampler: SamplerName = DEFAULT_SAMPLER,
+        samplers: SamplerFactory = make_sampler,
+        pruner: ParetoPruner | None = None,
         listener: Listener | None = None,
+        budget: Budget | None = None,
+        first: Iterable[Candidate] = (),
     ) -> None:
         self.store, self.space, self.pruner = store, space, pruner
         self.num_trials, self.epochs, self.seed = num_trials, epochs, seed
         self.exhausted = False
         self._listener = listener or (lambda event, trial: None)
         self._all_keys: frozenset[str] | None = None
+        self._first = deque(first)
         self._in_flight: set[int] = set()
         self._retries: dict[int, int] = {}
         self._requeued: deque[int] = deque()
+        self._aside: deque[int] = deque()  # out of memory once: again at the end, alone
+        self._alone: set[int] = set()
+        self._draining = False
         store.settle()
         self._trials = {record.number: record for record in store.records()}
         self._by_key = {t.key: t.number for t in self._trials.values() if _owns_key(t)}
+        self._num_ended = sum(t.is_ended_here for t in self._trials.values())
+        spent = sum(t.gpu_seconds for t in self._trials.values())
+        self._meter = Meter(budget or Budget(), spent)
         self._take_up()
         session = int(store.attrs.get("num_sessions", 0))
         store.set("num_sessions", session + 1)
-        self._sampler = make_sampler(sampler, derive_seed(seed, "session", session))
-        self._random = make_sampler("random", derive_seed(seed, "random", session))
+        self._sampler = samplers(sampler, derive_seed(seed, "session", session), space)
+        self._random = samplers("random", derive_seed(seed, "random", session), space)
 
     @property
     def trials(self) -> tuple[TrialRecord, ...]:
         """Every candidate so far, by number."""
-        return tuple(self._trials[number] for number in sorted(self._trials))
+        return tuple(self._trials.values())  # numbers only ever grow
 
     @property
     def num_ended(self) -> int:
-        """Trainings started and ended."""
-        return sum(trial.outcome.is_trial for trial in self._trials.values())
+        """Trainings started and ended, those of earlier sessions included."""
+        return self._num_ended
 
     @property
     def num_in_flight(self) -> int:
@@ -116,20 +139,70 @@ class Controller:
     @property
     def done(self) -> bool:
         """Whether there is nothing to start and nothing under way."""
-        return not self._in_flight and not self._may_start()
+        return not self._in_flight and (self.stopped_by is not None or not self._is_work_left())
+
+    @property
+    def stopped_by(self) -> str | None:
+        """Why nothing more may be started, whatever is left; None while it may."""
+        return "interrupted" if self._draining else self._meter.spent
+
+    @property
+    def cut_short_by(self) -> str | None:
+        """Why the run has fewer trials than it was to have; None when it has them all."""
+        if self._num_ended >= self.num_trials:
+            return None
+        if self.exhausted and not self._is_work_left():
+            return "the space has nothing new to show"
+        return self.stopped_by
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether `drain` has left something to do."""
+        return self._draining and self.cut_short_by == "interrupted"
+
+    def drain(self) -> None:
+        """Start nothing more; what is under way goes on to its end."""
+        self._draining = True
 
     def next(self) -> Job | None:
         """The next training, or None when no more are to be started now."""
-        if not self._may_start():
-            return None
-        number = self._requeued.popleft() if self._requeued else self._draw()
+        number = None if self.stopped_by else self._pick()
         if number is None:
-            self.exhausted = True
             return None
         self._in_flight.add(number)
-        self._update(number, curve=())
+        if self._trials[number].curve:  # of a training that was lost
+            self.store.describe(number, "curve", [])
+            self._update(number, curve=())
         self._listener("start", self._trials[number])
         return self._job(number)
+
+    def began(self, number: int) -> None:
+        """The training of trial `number` occupies its device from now."""
+        self._meter.begin(number, alone=number in self._alone)
+
+    def elapsed(self, number: int) -> float:
+        """Seconds since `began`."""
+        return self._meter.elapsed(number)
+
+    def take(self, candidate: Candidate, earlier: TrialRecord) -> int | None:
+        """Take over what another run found of a network, as a trial of this one.
+
+        Returns:
+            Its number here; None where the network is known already.
+        """
+        if candidate.key in self._by_key:
+            return None
+        outcome, number = self._suggest(candidate, seed=earlier.seed, taken=True)
+        if outcome is not Outcome.RUNNING:
+            return None
+        self._by_key[candidate.key] = number
+        self.store.describe(number, "curve", list(earlier.curve))
+        self._update(number, curve=earlier.curve)
+        complete = earlier.outcome is Outcome.COMPLETE and earlier.top1 is not None
+        values = (earlier.top1 or 0.0, float(earlier.flops)) if complete else None
+        result = {"seconds": earlier.seconds, "device": earlier.device}
+        self._end(number, earlier.outcome, values, event="known", **result)
+        return number
 
     def report(self, number: int, epoch: int, top1: float) -> Decision:
         """Take the accuracy after `epoch` (from 1) and say whether to go on."""
@@ -140,12 +213,8 @@ class Controller:
         self._listener("epoch", self._trials[number])
         if epoch >= self.epochs or self.pruner is None:
             return Decision.CONTINUE
-        peers = (
-            (t.flops, t.curve[epoch - 1])
-            for t in self._trials.values()
-            if t.number != number and len(t.curve) >= epoch
-        )
-        stop = self.pruner.should_stop(epoch, (trial.flops, top1), peers)
+        others = [t for t in self._trials.values() if t.curve and t.number != number]
+        stop = self.pruner.should_stop(self._trials[number], others)
         return Decision.STOP if stop else Decision.CONTINUE
 
     def finish(self, number: int, *, seconds: float, device: str) -> TrialRecord:
@@ -158,26 +227,66 @@ class Controller:
         return self._end(number, Outcome.COMPLETE, (trial.top1, float(trial.flops)), **result)
 
     def fail(self, number: int, outcome: Outcome, error: str, **result: Any) -> TrialRecord:
-        """End a training that raised: `failed`, `diverged` or `oom`. It is not tried again."""
+        """End a training that did not reach its end: `failed`, `diverged`, `timeout` or `oom`.
+
+        It is not tried again, but for the first `oom`: that may be the fault of others on the
+        device, so it is trained again, alone, when nothing else is left to do.
+        """
+        if outcome is Outcome.OOM and number not in self._alone:
+            self.store.describe(number, "alone", error)
+            self._alone.add(number)
+            self._release(number)
+            self._aside.append(number)
+            return self._trials[number]
         return self._end(number, outcome, error=error, **result)
 
     def interrupt(self, number: int, reason: str) -> None:
         """A worker or node was lost: train again from the start, at most `MAX_RETRIES` times."""
-        self._in_flight.discard(number)
+        self._release(number)
         self._retries[number] = self._retries.get(number, 0) + 1
         if self._retries[number] > MAX_RETRIES:
             error = f"lost {self._retries[number]} times: {reason}"
             self._end(number, Outcome.FAILED, error=error)
         else:
-            self._requeued.append(number)
+            (self._aside if number in self._alone else self._requeued).append(number)
 
-    def _may_start(self) -> bool:
-        if self.exhausted and not self._requeued:
-            return False
-        return self.num_ended + len(self._in_flight) < self.num_trials
+    def _release(self, number: int) -> None:
+        """Trial `number` is no longer in training."""
+        self._in_flight.discard(number)
+        self._update(number, gpu_seconds=round(self._meter.end(number), 3))
+
+    def _pick(self) -> int | None:
+        """What is trained next: what was lost, what is new, what has to be alone; or None."""
+        if self._num_ended + len(self._in_flight) >= self.num_trials:
+            return None
+        if self._requeued:
+            return self._requeued.popleft()
+        if self._may_draw():
+            number = self._draw()
+            if number is not None:
+                return number
+            self.exhausted = True
+        if self._aside and self._in_flight <= self._alone:
+            return self._aside.popleft()
+        return None
+
+    def _may_draw(self) -> bool:
+        waiting = len(self._in_flight) + len(self._aside)
+        return not self.exhausted and self._num_ended + waiting < self.num_trials
+
+    def _is_work_left(self) -> bool:
+        if self._requeued or self._aside:
+            return self._num_ended < self.num_trials
+        return self._may_draw()
 
     def _draw(self) -> int | None:
         """A new network within the limits, as a trial number; None when none is found."""
+        while self._first:
+            candidate = self._first.popleft()
+            if candidate.key not in self._by_key:
+                outcome, number = self._draw_once(candidate)
+                if outcome is Outcome.RUNNING:
+                    return number
         repeats = 0
         for _ in range(MAX_FRUITLESS):
             if repeats == REPEATS_BEFORE_RANDOM and self._nothing_left():
@@ -196,8 +305,19 @@ class Controller:
             self._all_keys = all_within(self.space) or frozenset({"too many to list"})
         return self._all_keys <= self._by_key.keys()
 
-    def _draw_once(self) -> tuple[Outcome, int]:
-        trial = self.store.ask()
+    def _draw_once(self, candidate: Candidate | None = None) -> tuple[Outcome, int]:
+        outcome, number = self._suggest(candidate)
+        if outcome is Outcome.RUNNING:
+            outcome = self._admit(number)
+        if outcome is Outcome.RUNNING:
+            self.store.begin(number)
+        return outcome, number
+
+    def _suggest(
+        self, candidate: Candidate | None, seed: int | None = None, taken: bool = False
+    ) -> tuple[Outcome, int]:
+        """A network, described and priced, from the sampler or the one that is given."""
+        trial = self.store.ask(None if candidate is None else candidate.params)
         number = trial.number
         self._trials[number] = TrialRecord(number, Outcome.RUNNING)
         try:
@@ -211,11 +331,13 @@ class Controller:
             "key": config.key,
             "flops": cost.flops,
             "num_params": cost.num_params,
-            "seed": derive_seed(self.seed, config.key),
+            "seed": derive_seed(self.seed, config.key) if seed is None else seed,
         }
+        if candidate is not None:
+            network |= {"origin": candidate.origin, "taken": taken}
         self.store.describe(number, "network", network)
         self._update(number, params=dict(trial.params), **network)
-        return self._admit(number), number
+        return Outcome.RUNNING, number
 
     def _admit(self, number: int) -> Outcome:
         """Refuse a described candidate, answer it from the study, or let it train."""
@@ -241,12 +363,17 @@ class Controller:
         number: int,
         outcome: Outcome,
         values: tuple[float, float] | None = None,
+        event: str = "end",
         **result: Any,
     ) -> TrialRecord:
+        gpu_seconds = round(self._meter.end(number), 3)
+        if gpu_seconds:
+            result["gpu_seconds"] = gpu_seconds
         self.store.tell(number, outcome, values, **result)
         self._in_flight.discard(number)
         self._update(number, outcome=outcome, **result)
-        self._listener("end", self._trials[number])
+        self._num_ended += self._trials[number].is_ended_here
+        self._listener(event, self._trials[number])
         return self._trials[number]
 
     def _update(self, number: int, **changes: Any) -> None:
@@ -254,7 +381,8 @@ class Controller:
 
     def _job(self, number: int) -> Job:
         trial = self._trials[number]
-        return Job(number, validate(ModelConfig, dict(trial.config)), trial.seed)
+        config = validate(ModelConfig, dict(trial.config))
+        return Job(number, config, trial.seed, alone=number in self._alone)
 
     def _take_up(self) -> None:
         """Go on where an earlier driver ended, at whatever moment that was."""
@@ -266,7 +394,9 @@ class Controller:
                 error = "the driver ended while this candidate was being drawn"
                 self._end(trial.number, Outcome.REFUSED, error=error)
             elif self._admit(trial.number) is Outcome.RUNNING:
-                self._requeued.append(trial.number)
+                alone = trial.number in self.store.alone
+                (self._aside if alone else self._requeued).append(trial.number)
+                self._alone |= {trial.number} if alone else set()
 
 
 def _owns_key(trial: TrialRecord) -> bool:

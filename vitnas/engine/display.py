@@ -24,15 +24,16 @@ class Display:
     """Shows a search; give its `listen` to the controller and use it as a context.
 
     Args:
-        num_trials: trainings the run shall have.
+        num_trials: trainings the run shall have; None = no bound.
         epochs: of a full training.
         stream: where to write; a live panel when it is a terminal.
     """
 
-    def __init__(self, num_trials: int, epochs: int, stream: TextIO | None = None) -> None:
+    def __init__(self, num_trials: int | None, epochs: int, stream: TextIO | None = None) -> None:
         self.num_trials, self.epochs = num_trials, epochs
         self.stream = stream or sys.stdout
         self.trials: dict[int, TrialRecord] = {}
+        self.num_ended = 0
         self._ended_here: deque[float] = deque()
         self._epochs_here = 0
         self._started: float | None = None  # when the first training was handed out
@@ -61,16 +62,14 @@ class Display:
             self._started = time.monotonic()
         if event == "epoch":
             self._epochs_here += 1
+        if trial.is_ended_here and event in ("end", "known"):
+            self.num_ended += 1
         if event == "end" and trial.outcome.is_trial:
             self._ended_here.append(time.monotonic())
         if self._live is not None:
             self._live.update(self._table())
         elif event == "end" and trial.outcome.is_trial:
             print(self._line(trial), file=self.stream, flush=True)
-
-    @property
-    def num_ended(self) -> int:
-        return sum(trial.outcome.is_trial for trial in self.trials.values())
 
     def _front(self) -> list[TrialRecord]:
         complete = [t for t in self.trials.values() if t.outcome is Outcome.COMPLETE]
@@ -81,14 +80,15 @@ class Display:
         now = time.monotonic()
         elapsed = now - (self._started or now)
         text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
-        if self._ended_here:
+        if self._ended_here and self.num_trials is not None:
             left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)
             text += f", {clock(left)} left"
         return text
 
     def _line(self, trial: TrialRecord) -> str:
         """One ended trial as plain text."""
-        done = f"[{self.num_ended:>{len(str(self.num_trials))}}/{self.num_trials}]"
+        total = str(self.num_trials or "")
+        done = f"[{self.num_ended:>{len(total)}}/{total}]" if total else f"[{self.num_ended}]"
         top1 = "" if trial.top1 is None else f"{trial.top1:6.2f} %"
         how = trial.outcome.value
         if trial.outcome is Outcome.STOPPED:
@@ -105,7 +105,8 @@ class Display:
 
         running = [t for t in self.trials.values() if t.outcome is Outcome.RUNNING and t.key]
         table = Table(
-            title=f"{self.num_ended}/{self.num_trials} trials, {len(running)} running, "
+            title=f"{self.num_ended}{f'/{self.num_trials}' if self.num_trials else ''} trials, "
+            f"{len(running)} running, "
             f"{self._rates()}",
             title_justify="left",
         )

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitnas.training.data import Images
 
 _PACKAGES = ("vitnas", "torch", "timm", "fvcore", "optuna", "ray", "numpy")
 
@@ -25,6 +28,23 @@ def session_facts(**more: Any) -> dict[str, Any]:
         "git_revision": git_revision(),
         **more,
     }
+
+
+def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
+    """What was trained and scored on; without mean and deviation where each size has its own."""
+    images = next(iter(by_size.values()))
+    facts = {
+        "name": images.name,
+        "num_classes": images.num_classes,
+        "mean": [round(value, 6) for value in images.mean],
+        "std": [round(value, 6) for value in images.std],
+        "num_train_images": len(images.train),
+        "num_val_images": len(images.val),
+        "num_test_images": len(images.test()) if images.has_test else 0,
+    }
+    if len(by_size) > 1:
+        del facts["mean"], facts["std"]
+    return facts
 
 
 def command_line() -> str:

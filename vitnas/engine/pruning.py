@@ -1,59 +1,160 @@
-"""Early stopping when the goal is accuracy against FLOPs.
+"""Early stopping when the goal is accuracy against costs that are known before training.
 
-At a rung (an epoch) a trial is compared with every trial that has reached it. They are ranked by
-non-dominated front in (top-1, FLOPs), so a cheap network competes with cheap ones. A trial on the
-front of its rung is never stopped; of the rest the better share goes on. The decision is a pure
+Two rules. At a rung (an epoch) trials are ranked by non-dominated front, so that a cheap network
+competes with cheap ones, and the better share of those of like cost goes on. After any epoch a
+trial stops when even the optimistic end of its learning curve is dominated by a network that is
+trained to its end. A trial on the front of its epoch is never stopped. Every decision is a pure
 function of the curves in the study, so a resumed run decides as an uninterrupted one would.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from vitnas.engine.curves import CurveModel
 from vitnas.pareto import front_ranks
+from vitnas.records import Outcome, TrialRecord
 
-Point = tuple[int, float]
-"""(FLOPs, top-1 in percent)."""
+PrunerName = Literal["none", "front", "curve", "both"]
+PRUNERS: tuple[PrunerName, ...] = ("none", "front", "curve", "both")
+DEFAULT_PRUNER: PrunerName = "curve"
+CONFIDENCE = 0.98
+Trials = Sequence[TrialRecord]
+
+
+class Rule(Protocol):
+    """A reason to stop a trial after the epoch it has just been through."""
+
+    def stops(self, trial: TrialRecord, others: Trials, costs: Sequence[str]) -> bool: ...
 
 
 @dataclass(frozen=True)
-class FrontRankPruner:
-    """Successive halving by front rank.
+class ParetoPruner:
+    """Stops a trial when a rule says so and it is not on the front of its epoch.
 
     Attributes:
-        rungs: epochs at which a trial may be stopped, ascending; empty = never.
-        keep: share of the trials at a rung that may go on, front members always among them.
-        min_peers: trials that must have reached the rung before anything is stopped.
+        rules: asked in order.
+        costs: fields of `TrialRecord` to keep low, known before training; with top-1 they make
+            two objectives or more.
+    """
+
+    rules: tuple[Rule, ...]
+    costs: tuple[str, ...] = ("flops",)
+
+    def should_stop(self, trial: TrialRecord, others: Trials) -> bool:
+        """Whether `trial` stops after the last epoch of its curve.
+
+        Args:
+            trial: with at least one epoch behind it and at least one before it.
+            others: every other trial of the run, in any order.
+        """
+        if not _reached(others, trial.epochs) or self._is_on_front(trial, others):
+            return False
+        return any(rule.stops(trial, others, self.costs) for rule in self.rules)
+
+    def _is_on_front(self, trial: TrialRecord, others: Trials) -> bool:
+        epoch = trial.epochs
+        mine = _point(trial, epoch, self.costs)
+        peers = np.array([_point(t, epoch, self.costs) for t in _reached(others, epoch)])
+        worse = (peers <= mine).all(axis=1) & (peers < mine).any(axis=1)
+        return not worse.any()
+
+
+@dataclass(frozen=True)
+class FrontRank:
+    """Successive halving by front rank, among trials of like cost.
+
+    Attributes:
+        rungs: epochs at which a trial may be stopped; empty = never.
+        keep: 1 / eta, the share of a bin that goes on.
+        bins: into how many parts of like size the trials of a rung are cut by their first cost.
+            One bin would let the many cheap trials that share good ranks starve the costly end.
+        min_peers: trials that a bin must have before anything in it is stopped.
     """
 
     rungs: tuple[int, ...]
     keep: float = 0.5
+    bins: int = 1
     min_peers: int = 4
 
-    def should_stop(self, epoch: int, candidate: Point, peers: Iterable[Point]) -> bool:
-        """Whether `candidate` stops at `epoch`.
-
-        Args:
-            epoch: epochs trained, from 1.
-            candidate: FLOPs and top-1 of the trial now.
-            peers: FLOPs and top-1 of the other trials when they were at this epoch.
-        """
-        if epoch not in self.rungs:
+    def stops(self, trial: TrialRecord, others: Trials, costs: Sequence[str]) -> bool:
+        epoch = trial.epochs
+        peers = _reached(others, epoch)
+        if epoch not in self.rungs or len(peers) < self.min_peers:
             return False
-        others = list(peers)
-        if len(others) < self.min_peers:
-            return False
-        ranks = front_ranks([(-top1, math.log(flops)) for flops, top1 in [candidate, *others]])
-        if ranks[0] == 0:
-            return False
+        points = np.array([_point(t, epoch, costs) for t in (trial, *peers)])
+        ranks = front_ranks(points)[like_first(points[:, 1], self.bins, self.min_peers)]
         ahead = int((ranks < ranks[0]).sum())
         return ahead >= math.ceil(self.keep * len(ranks))
 
 
+@dataclass(frozen=True)
+class OptimisticEnd:
+    """Stops what cannot reach the front at its costs, with a stated confidence.
+
+    Attributes:
+        confidence: that a trial which is stopped would have been dominated at its end, too, if its
+            curve is like the finished ones. Nothing is stopped before there are enough of those:
+            49 for 0.98, 9 for 0.9 (see `CurveModel.optimistic`).
+        first: the first epoch after which a trial may be stopped.
+    """
+
+    confidence: float = CONFIDENCE
+    first: int = 1
+
+    def stops(self, trial: TrialRecord, others: Trials, costs: Sequence[str]) -> bool:
+        if trial.epochs < self.first:
+            return False
+        complete = [t for t in others if t.outcome is Outcome.COMPLETE]
+        end = CurveModel(complete).optimistic(trial, self.confidence)
+        mine = [getattr(trial, cost) for cost in costs]
+        return any(
+            t.curve[-1] >= end and all(getattr(t, c) <= m for c, m in zip(costs, mine, strict=True))
+            for t in complete
+        )
+
+
+def like_first(costs: npt.NDArray[np.float64], bins: int, least: int) -> npt.NDArray[np.bool_]:
+    """Which of `costs` are in the bin of the first one.
+
+    Args:
+        costs: n numbers.
+        bins: into how many bins of like size they are cut at most.
+        least: members that a bin has at least, so that few numbers are one bin.
+    """
+    bins = max(1, min(bins, len(costs) // max(1, least)))
+    edges = np.quantile(costs, np.arange(1, bins) / bins)
+    bin_of = np.searchsorted(edges, costs, side="right")
+    same: npt.NDArray[np.bool_] = bin_of == bin_of[0]
+    return same
+
+
 def default_rungs(epochs: int) -> tuple[int, ...]:
-    """Rungs at one sixth and five twelfths of the training, as measured best in a replay of 152
-    networks (2 and 5 of 12); none for trainings too short to judge."""
-    rungs: Sequence[int] = (round(epochs / 6), round(epochs * 5 / 12))
+    """Rungs at one sixth and five twelfths of the training (2 and 5 of 12); none for trainings too
+    short to judge."""
+    rungs = (round(epochs / 6), round(epochs * 5 / 12))
     return tuple(sorted({rung for rung in rungs if 1 <= rung < epochs})) if epochs >= 4 else ()
+
+
+def make_pruner(
+    name: PrunerName, epochs: int, confidence: float = CONFIDENCE
+) -> ParetoPruner | None:
+    """The pruner of that name for trainings of so many epochs; None = nothing is stopped."""
+    rank, end = FrontRank(default_rungs(epochs)), OptimisticEnd(confidence)
+    rules: dict[str, tuple[Rule, ...]] = {"front": (rank,), "curve": (end,), "both": (rank, end)}
+    return ParetoPruner(rules[name]) if name in rules else None
+
+
+def _reached(trials: Trials, epoch: int) -> list[TrialRecord]:
+    return [trial for trial in trials if len(trial.curve) >= epoch]
+
+
+def _point(trial: TrialRecord, epoch: int, costs: Sequence[str]) -> list[float]:
+    """Objectives to minimise after `epoch`; one bad epoch does not undo a better one."""
+    return [-max(trial.curve[:epoch]), *(float(getattr(trial, cost)) for cost in costs)]

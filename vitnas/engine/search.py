@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
-from vitnas.config.files import exists, write_text
+from vitnas.config.files import validate, write_text
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine import study
+from vitnas.engine.budget import DEFAULT_TRIALS, Budget
 from vitnas.engine.controller import Controller, Listener
 from vitnas.engine.environment import session_facts
-from vitnas.engine.pruning import FrontRankPruner, default_rungs
-from vitnas.engine.samplers import SamplerName
+from vitnas.engine.folder import check_folder, in_use, is_locked, locked, make_folder
+from vitnas.engine.interrupts import two_step_interrupt
+from vitnas.engine.locate import Candidate
+from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, make_pruner
+from vitnas.engine.resources import Resources
+from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
 from vitnas.engine.steering import Steering
+from vitnas.engine.warm_start import known_trials, seed_candidates
 from vitnas.engine.weights import FrontWeights
-from vitnas.errors import ConfigError, DeviceError, RunError
-from vitnas.records import Run
+from vitnas.engine.worker import Trained
+from vitnas.errors import RunError
+from vitnas.records import Run, TrialRecord
 
-if TYPE_CHECKING:
-    from vitnas.engine.worker import Worker
-    from vitnas.training.data import Images
+Notice = Callable[[str], None]
+"""Told what is worth a line to whoever watches."""
+_ENDLESS = 10**9
 
-    BySize = dict[tuple[int, int], Images]
+
+class Backend(Protocol):
+    """Where trainings run.
+
+    Attributes:
+        resources: what it has found or was told to use.
+    """
+
+    resources: Resources
+
+    def prepare(self, space: SearchSpace) -> Mapping[str, Any]: ...
+    def train(self, steering: Steering, scratch: Path) -> None: ...
+    def score(self, networks: Sequence[Trained]) -> list[float]: ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -35,25 +54,58 @@ class SearchOptions:
     """How a space is searched; not what is searched.
 
     Attributes:
-        trials: trainings to start and end in the run, earlier sessions included.
-        workers: trainings at a time; None = one a core, or one a GPU share.
+        trials: trainings to start and end in the run, earlier sessions included; None = 24, or no
+            bound where another one is given.
+        hours: of wall time, after which this session starts nothing more; what is running then is
+            finished.
+        gpu_hours: of all trainings of the run, after which nothing more is started.
+        trial_minutes: how long a training may take; one that takes longer has the outcome
+            `timeout`.
+        workers: trainings at a time; None = what the machine or cluster has room for.
         gpus_per_trial: GPUs, or a share of one, for each training; None = 1 where there is CUDA,
             else 0.
+        start_from: folders of other runs with the same data and proxy, whose results are taken
+            over for the networks that this space holds, too.
+        seed_configs: what is trained first: model files, names of the zoo, folders of runs (their
+            fronts), or `zoo` for all of the papers' models that the space holds.
+        tensorboard: whether curves are logged to `tensorboard/` in the folder.
         seed: of the run. With one worker the whole study follows from it.
         backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
         ray_address: of a running cluster; None starts Ray on this machine.
         sampler: who proposes networks.
         prune: whether trials may be stopped early.
+        confidence: that a trial stopped for its learning curve would not have reached the front.
     """
 
-    trials: int = 24
+    trials: int | None = None
+    hours: float | None = None
+    gpu_hours: float | None = None
+    trial_minutes: float | None = None
+    start_from: Sequence[str | Path] = ()
+    seed_configs: Sequence[str] = ()
+    tensorboard: bool = False
     workers: int | None = None
     gpus_per_trial: float | None = None
     seed: int = 0
     backend: Literal["tune", "serial"] = "tune"
     ray_address: str | None = None
-    sampler: SamplerName = "tpe"
+    sampler: SamplerName = DEFAULT_SAMPLER
     prune: bool = True
+    confidence: float = CONFIDENCE
+
+    @property
+    def num_trials(self) -> int | None:
+        """`trials` with its default filled in; None = no bound."""
+        is_bounded = self.hours is not None or self.gpu_hours is not None
+        return self.trials or (None if is_bounded else DEFAULT_TRIALS)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a search starts from."""
+
+    first: tuple[Candidate, ...]
+    known: tuple[tuple[Candidate, TrialRecord, Path], ...]
 
 
 def run_search(
@@ -61,6 +113,7 @@ def run_search(
     out: str | Path,
     options: SearchOptions,
     listener: Listener | None = None,
+    notice: Notice = lambda line: None,
 ) -> Run:
     """Search `space` until `options.trials` trainings have ended; goes on where a run stopped.
 
@@ -69,253 +122,220 @@ def run_search(
         out: the results folder; made if it is not there.
         options: how.
         listener: called with `start`, `epoch` or `end` and the trial; for displays.
+        notice: called with lines for whoever watches.
 
     Returns:
         The run as stored, its front scored on the test split.
 
     Raises:
-        RunError: the folder cannot be used, or holds a run of another space or seed.
+        RunError: the folder cannot be used, or holds a run of another space or seed; a run to start
+            from cannot be compared; no cluster answers.
+        ConfigError: a network to train first is not in the space.
         DeviceError: a GPU was asked for and there is none.
         DataError: the images are missing or unreadable.
+        KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path = Path(out)
-    _check_folder(path)
-    _check_contents(path)
+    check_folder(path)
     fixed = {"space": space.to_tree(), "seed": options.seed}
     if (path / study.FILE_NAME).exists():
-        study.RunStore(path, fixed).close()  # refuse another space before reading any image
-    options = _settle(options)
-    images = _load_images(space)
-    _connect(options)
-    _make_folder(path)
-    with _locked(path), study.writable(path):
-        store = study.RunStore(path, fixed)
-        try:
-            _describe(store, space, options, images)
-            controller = _controller(store, space, options, listener)
-            _train(path, controller, _worker(space, options, images), options)
-            _score_front(store, space, images, path)
-        finally:
-            store.close()
+        study.refuse_other(path, study.read_study(path)[0], fixed)  # before reading any image
+    if is_locked(path):
+        raise in_use(path)
+    start = _start(space, options, notice)
+    backend = _open_backend(options)
+    try:
+        facts = backend.prepare(space)
+        make_folder(path)
+        with locked(path), study.writable(path):
+            store = study.RunStore(path, fixed)
+            try:
+                _describe(store, space, options, backend.resources, facts)
+                with _listening(path, options, listener) as listen:
+                    controller = _controller(store, space, options, backend, listen, start)
+                    _take_over(controller, start, FrontWeights(path), notice)
+                    _train(path, controller, backend, options, notice)
+                if facts["data"]["num_test_images"]:
+                    _score_front(store, backend, path)
+            finally:
+                store.close()
+    finally:
+        backend.close()
     return study.read_run(path)
 
 
-def _check_folder(path: Path) -> None:
-    """Refuse a folder that could not be written to, before anything is."""
-    try:
-        if path.exists() and not path.is_dir():
-            raise RunError(f"{path}: is a file; --out names a folder")
-    except OSError as error:
-        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
-    there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
-
-
-def _check_contents(path: Path) -> None:
-    """Refuse a folder of something else, where a run's files would replace others."""
-    if not path.is_dir() or (path / study.FILE_NAME).exists():
-        return
-    strange = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
-    if strange:
-        raise RunError(
-            f"{path}: holds '{strange[0]}' and no {study.FILE_NAME}, so it is not a run; give a "
-            "new or an empty folder"
-        )
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
-
-
-def _connect(options: SearchOptions) -> None:
-    """Reach the cluster that was named before anything is written."""
-    if options.backend == "tune" and options.ray_address is not None:
-        from vitnas.engine.tune import connect
-
-        connect(options.ray_address, options.gpus_per_trial or 0.0)
-
-
-def _settle(options: SearchOptions) -> SearchOptions:
-    """Fill in what depends on the machine."""
-    from dataclasses import replace
-
-    import torch
-
-    gpus = options.gpus_per_trial
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if gpus is None:
-        gpus = 1.0 if there else 0.0
-    if gpus and not there and options.ray_address is None:
-        raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
-    workers = options.workers
+def _open_backend(options: SearchOptions) -> Backend:
+    """Start or join what trains, before anything is written."""
     if options.backend == "serial":
-        workers = 1
-    elif workers is None:
-        workers = max(1, int(there / gpus)) if gpus and there else _cores()
-    return replace(options, gpus_per_trial=gpus, workers=workers)
+        if options.ray_address is not None:
+            raise RunError(
+                f"--ray-address {options.ray_address}: --backend serial uses no cluster; drop one"
+            )
+        from vitnas.engine.serial import SerialBackend
+
+        return SerialBackend(options.gpus_per_trial)
+    from vitnas.engine.cluster import RayBackend
+
+    return RayBackend(options.workers, options.gpus_per_trial, options.ray_address)
 
 
-def _cores() -> int:
-    """CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
+    """Find in the space what the search shall start from; and what it shall write with."""
+    if options.tensorboard:
+        from vitnas.engine.tensorboard import check_package
+
+        check_package()
+    first, misfits = seed_candidates(space, options.seed_configs)
+    if misfits:
+        origin, reason = next(iter(misfits.items()))
+        total = len(first) + len(misfits)
+        notice(f"--seed-configs: {len(first)} of {total} networks fit; {origin} {reason}")
+    known = []
+    for folder in map(Path, options.start_from):
+        found = known_trials(space, study.read_run(folder), stopped=options.prune)
+        known += [(candidate, trial, folder) for candidate, trial in found]
+    return _Start(first, tuple(known))
 
 
-def _load_images(space: SearchSpace) -> BySize:
-    from vitnas.training.data import load_data
+def _take_over(
+    controller: Controller, start: _Start, weights: FrontWeights, notice: Notice
+) -> None:
+    """Enter what other runs found, with the weights that they kept."""
+    taken = 0
+    for candidate, trial, folder in start.known:
+        number = controller.take(candidate, trial)
+        if number is not None:
+            taken += 1
+            content = FrontWeights(folder).get(trial.number)
+            if content is not None:
+                weights.put(number, content)
+    if taken:
+        weights.keep_front(controller.trials)
+        notice(f"--start-from: {taken} results taken over")
 
-    by_size = {size: load_data(space.config.data, size) for size in space.image_sizes()}
-    images, fraction = next(iter(by_size.values())), space.config.proxy.train_fraction
-    if len(images.train.subset(fraction, images.split_seed)) < 2:
-        rule = f"leaves less than two of {len(images.train)} training images"
-        raise ConfigError(rule, address="proxy.train_fraction", value=fraction, file=space.file)
-    return by_size
 
+@contextmanager
+def _listening(
+    path: Path, options: SearchOptions, listener: Listener | None
+) -> Iterator[Listener | None]:
+    """The listener, joined by what writes TensorBoard's files where that is asked for."""
+    if not options.tensorboard:
+        yield listener
+        return
+    from vitnas.engine.tensorboard import Curves
 
-def _worker(space: SearchSpace, options: SearchOptions, images: BySize) -> Worker:
-    from vitnas.engine.worker import Worker
+    with Curves(path / "tensorboard") as curves:
 
-    # One thread a training on the CPU: a result must not depend on how many run beside it.
-    threads = 1
-    if options.gpus_per_trial:
-        threads = max(1, _cores() // (options.workers or 1))
-    return Worker(
-        proxy=space.config.proxy,
-        images=images,
-        device="cuda" if options.gpus_per_trial else "cpu",
-        threads=threads,
-        gpu_share=min(1.0, options.gpus_per_trial or 1.0),
-    )
+        def both(event: str, trial: TrialRecord) -> None:
+            curves.listen(event, trial)
+            if listener is not None:
+                listener(event, trial)
+
+        yield both
 
 
 def _controller(
-    store: study.RunStore, space: SearchSpace, options: SearchOptions, listener: Listener | None
+    store: study.RunStore,
+    space: SearchSpace,
+    options: SearchOptions,
+    backend: Backend,
+    listener: Listener | None,
+    start: _Start,
 ) -> Controller:
     epochs = space.config.proxy.epochs
-    rungs = default_rungs(epochs) if options.prune else ()
     return Controller(
         store,
         space,
-        num_trials=options.trials,
+        num_trials=options.num_trials or _ENDLESS,
         epochs=epochs,
         seed=options.seed,
         sampler=options.sampler,
-        pruner=FrontRankPruner(rungs) if rungs else None,
+        pruner=make_pruner(DEFAULT_PRUNER, epochs, options.confidence) if options.prune else None,
         listener=listener,
+        budget=Budget(
+            seconds=None if options.hours is None else 3600 * options.hours,
+            gpu_seconds=None if options.gpu_hours is None else 3600 * options.gpu_hours,
+            gpus=backend.resources.gpus,
+        ),
+        first=start.first,
     )
 
 
-def _train(path: Path, controller: Controller, worker: Worker, options: SearchOptions) -> None:
-    steering = Steering(controller, FrontWeights(path))
-    if controller.num_ended >= options.trials:
-        return
-    if options.backend == "serial":
-        from vitnas.engine.serial import run_serial
+def _train(
+    path: Path,
+    controller: Controller,
+    backend: Backend,
+    options: SearchOptions,
+    notice: Notice,
+) -> None:
+    """Let the back end train until nothing is left to start, and note why it ended."""
+    seconds = None if options.trial_minutes is None else 60 * options.trial_minutes
+    steering = Steering(controller, FrontWeights(path), seconds)
 
-        run_serial(steering, worker)
-    else:
-        from vitnas.engine.tune import run_tune
+    def wind_down() -> None:
+        controller.drain()
+        running = controller.num_in_flight
+        notice(f"finishing what is running ({running}); Ctrl-C again stops now")
 
-        run_tune(
-            steering,
-            worker,
-            workers=options.workers or 1,
-            gpus_per_trial=options.gpus_per_trial or 0.0,
-            scratch=path / ".tune",
-            address=options.ray_address,
-        )
+    with two_step_interrupt(wind_down):
+        if not controller.done:
+            backend.train(steering, path / ".tune")
+    _note(controller.store, ended_by=controller.cut_short_by)
+    if controller.is_interrupted:
+        raise KeyboardInterrupt
 
 
 def _describe(
-    store: study.RunStore, space: SearchSpace, options: SearchOptions, images: BySize
+    store: study.RunStore,
+    space: SearchSpace,
+    options: SearchOptions,
+    resources: Resources,
+    found: Mapping[str, Any],
 ) -> None:
     """Write down what this session is, in the study and beside it."""
     environment = store.attrs.get("environment", {"sessions": []})
     facts = session_facts(
         backend=options.backend,
-        workers=options.workers,
-        gpus_per_trial=options.gpus_per_trial,
+        workers=resources.workers,
+        gpus_per_trial=resources.gpus,
         sampler=options.sampler,
         prune=options.prune,
-        device=_device_name(options),
+        hours=options.hours,
+        gpu_hours=options.gpu_hours,
+        device=found["device"],
     )
     environment = {
         "sessions": [*environment["sessions"], facts],
         "seed": options.seed,
-        "data": _data_facts(images),
+        "data": found["data"],
         "proxy": space.config.proxy.model_dump(mode="json"),
     }
     store.set("environment", environment)
-    store.set("num_trials", options.trials)
+    store.set("num_trials", options.num_trials or 0)
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
     write_text(store.path / "space.yaml", space.text)
 
 
-def _data_facts(by_size: BySize) -> dict[str, Any]:
-    images = next(iter(by_size.values()))
-    facts = {
-        "name": images.name,
-        "num_classes": images.num_classes,
-        "mean": [round(value, 6) for value in images.mean],
-        "std": [round(value, 6) for value in images.std],
-        "num_train_images": len(images.train),
-        "num_val_images": len(images.val),
-        "num_test_images": len(images.test()) if images.has_test else 0,
-    }
-    if len(by_size) > 1:  # each size has its own
-        del facts["mean"], facts["std"]
-    return facts
+def _note(store: study.RunStore, **facts: str | None) -> None:
+    """Add facts to what is known of this session."""
+    environment = store.attrs["environment"]
+    *earlier, now = environment["sessions"]
+    environment = {**environment, "sessions": [*earlier, {**now, **facts}]}
+    store.set("environment", environment)
+    write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
 
 
-def _device_name(options: SearchOptions) -> str:
-    import torch
-
-    if options.gpus_per_trial and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return "cuda" if options.gpus_per_trial else "cpu"
-
-
-def _score_front(store: study.RunStore, space: SearchSpace, by_size: BySize, path: Path) -> None:
+def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
     """Score the members of the final front once on the test split, and nobody else ever."""
-    from vitnas.config.files import validate
-    from vitnas.nn.model import build_model
-    from vitnas.training.proxy import evaluate
-    from vitnas.training.weights import load_weights
-
-    if not next(iter(by_size.values())).has_test:
-        return
     tested = store.attrs.get("test_top1", {})
     weights = FrontWeights(path)
-    for trial in study.read_run(path).front:
-        content = weights.get(trial.number)
-        if str(trial.number) in tested or content is None:
-            continue
-        config = validate(ModelConfig, dict(trial.config))
-        model = build_model(config)
-        load_weights(model, content)
-        split = by_size[config.image_hw].test()
-        top1 = evaluate(model, split, space.config.proxy.eval_batch_size)
-        store.describe_ended(trial.number, "test_top1", round(top1, 4))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One driver a run."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RunError(f"{path}: another search is writing to this run") from None
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written to ({error.strerror})") from None
-    try:
-        yield
-    finally:
-        lock.release()
+    untested = [
+        (trial.number, Trained(validate(ModelConfig, dict(trial.config)), content, str(file)))
+        for trial in study.read_run(path).front
+        if str(trial.number) not in tested
+        and (content := weights.get(trial.number)) is not None
+        and (file := weights.path(trial.number))
+    ]
+    scores = backend.score([network for _, network in untested]) if untested else []
+    for (number, _), top1 in zip(untested, scores, strict=True):
+        store.describe_ended(number, "test_top1", round(top1, 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vitnas.engine.controller import Controller, Decision
 from vitnas.engine.weights import FrontWeights
 from vitnas.engine.worker import EpochMessage
+from vitnas.records import Outcome
 
 
 class Steering:
@@ -13,29 +14,45 @@ class Steering:
     Args:
         controller: the run's.
         weights: where the weights of front members are kept.
+        trial_seconds: how long a training may take; None = as long as it likes.
     """
 
-    def __init__(self, controller: Controller, weights: FrontWeights) -> None:
+    def __init__(
+        self, controller: Controller, weights: FrontWeights, trial_seconds: float | None = None
+    ) -> None:
         self.controller, self.weights = controller, weights
+        self.trial_seconds = trial_seconds
 
     def take(self, number: int, message: EpochMessage) -> Decision:
         """Take a message of trial `number`; STOP means that the trial has ended."""
+        result = {"seconds": round(message.seconds, 3), "device": message.device}
         if message.outcome is not None:
-            self.controller.fail(
-                number,
-                message.outcome,
-                message.error,
-                seconds=round(message.seconds, 3),
-                device=message.device,
-            )
+            self.controller.fail(number, message.outcome, message.error, **result)
             return Decision.STOP
         decision = self.controller.report(number, message.epoch, message.top1)
         last = message.epoch >= self.controller.epochs
         if decision is Decision.CONTINUE and not last:
-            return Decision.CONTINUE
+            if not self._is_late(message.seconds):
+                return Decision.CONTINUE
+            self.controller.fail(number, Outcome.TIMEOUT, self._late(message.seconds), **result)
+            return Decision.STOP
         if last and message.weights is not None:
             self.weights.put(number, message.weights)
         self.controller.finish(number, seconds=message.seconds, device=message.device)
         if last:
             self.weights.keep_front(self.controller.trials)
         return Decision.STOP
+
+    def lose(self, number: int, reason: str) -> None:
+        """Trial `number` lost its worker; a worker that was late has been ended for that."""
+        seconds = self.controller.elapsed(number)
+        if self._is_late(seconds):
+            self.controller.fail(number, Outcome.TIMEOUT, self._late(seconds), seconds=seconds)
+        else:
+            self.controller.interrupt(number, reason)
+
+    def _is_late(self, seconds: float) -> bool:
+        return self.trial_seconds is not None and seconds >= self.trial_seconds
+
+    def _late(self, seconds: float) -> str:
+        return f"not done after {seconds:.0f} s; a training may take {self.trial_seconds:g} s"

@@ -7,26 +7,51 @@ Optuna's order: top-1 in percent (maximise), FLOPs (minimise).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from vitnas.engine.comparing import differences, with_defaults
+from vitnas.engine.database import (
+    FILE_NAME,
+    close_database,
+    flush,
+    make_plain,
+    open_database,
+    readable,
+    writable,
+)
 from vitnas.errors import RunError
 from vitnas.records import Outcome, Run, TrialRecord
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import optuna
 
-FILE_NAME = "study.db"
+__all__ = [
+    "DIRECTIONS",
+    "FILE_NAME",
+    "STUDY_NAME",
+    "RunStore",
+    "differences",
+    "read_run",
+    "writable",
+]
+
 STUDY_NAME = "vitnas"
 FORMAT = 1
-_NOT_OURS = (LookupError, AssertionError, RuntimeError, ValueError, TypeError, AttributeError)
 DIRECTIONS: list[Literal["maximize", "minimize"]] = ["maximize", "minimize"]
+_FLUSH_S = 2.0
 
 
 class RunStore:
     """A run's study, open for writing.
+
+    Optuna's samplers work on a copy in memory, `study`, and never wait for the disk. The file gets
+    a candidate in one transaction once it is known what becomes of it (`begin` or `tell`), and
+    every change of it from then on, before the call returns.
 
     Args:
         path: the results folder; it exists.
@@ -41,41 +66,69 @@ class RunStore:
         import optuna
 
         self.path = path
-        is_new = not (path / FILE_NAME).exists()
-        with _readable(path):
-            self.study = optuna.create_study(
-                study_name=STUDY_NAME,
-                storage=_storage(path),
-                directions=DIRECTIONS,
-                load_if_exists=True,
-            )
-        if is_new or not self.study.user_attrs:
-            self.set("format", FORMAT)
-            for name, value in fixed.items():
-                self.set(name, value)
-        self._refuse_other(fixed)
+        with readable(path):
+            self._file = open_database(path, write=True)
+        try:
+            with readable(path):
+                self._study_id = _study_id(self._file)
+                self._attrs = self._file.get_study_user_attrs(self._study_id)
+                stored = self._file.get_all_trials(self._study_id, deepcopy=False)
+            if "format" not in self._attrs:  # written last, so that no half of these is kept
+                for name, value in {**fixed, "format": FORMAT}.items():
+                    self.set(name, value)
+            refuse_other(path, self._attrs, fixed)
+            self.study = optuna.create_study(study_name=STUDY_NAME, directions=DIRECTIONS)
+            with readable(path):
+                self.study.add_trials(stored)
+        except BaseException:
+            self.close()
+            raise
+        self._ids = [trial._trial_id for trial in stored]  # in the file, by number
+        self._flushed = time.monotonic()
 
     @property
     def attrs(self) -> dict[str, Any]:
         """What is stored about the whole run."""
-        return dict(self.study.user_attrs)
+        return dict(self._attrs)
 
     def set(self, name: str, value: Any) -> None:
-        self.study.set_user_attr(name, value)
+        self._file.set_study_user_attr(self._study_id, name, value)
+        self._attrs[name] = value
 
     def records(self) -> tuple[TrialRecord, ...]:
         """All candidates as stored."""
-        with _readable(self.path):
+        with readable(self.path):
             return tuple(as_record(trial) for trial in self._stored())
 
-    def ask(self) -> optuna.Trial:
+    @property
+    def alone(self) -> frozenset[int]:
+        """Candidates that ran out of memory once and are to be trained alone."""
+        return frozenset(trial.number for trial in self._stored() if "alone" in trial.user_attrs)
+
+    def ask(self, params: Mapping[str, Any] | None = None) -> optuna.Trial:
+        """A new candidate, in memory alone: end it with `tell` or keep it with `begin`, and do so
+        before the next one is asked for.
+
+        Args:
+            params: what it is to be, by Optuna's names; None = the sampler proposes.
+        """
+        assert len(self._ids) == len(self._stored()), "the last candidate was not written"
+        if params is not None:
+            self.study.enqueue_trial(dict(params))
         return self.study.ask()
+
+    def begin(self, number: int) -> None:
+        """Write the candidate `number` with all that is known of it: it will be trained."""
+        assert number == len(self._ids)
+        trial = self._stored()[number]
+        self._ids.append(self._file.create_new_trial(self._study_id, trial))
 
     def describe(self, number: int, name: str, value: Any) -> None:
         """Store `value` under `name` with the running trial `number`."""
-        storage = self.study._storage
-        trial_id = storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number)
-        storage.set_trial_user_attr(trial_id, name, value)
+        if number < len(self._ids):
+            self._file.set_trial_user_attr(self._ids[number], name, value)
+        trial_id = self._stored()[number]._trial_id
+        self.study._storage.set_trial_user_attr(trial_id, name, value)
 
     def tell(
         self,
@@ -87,6 +140,14 @@ class RunStore:
         """End trial `number`: `result` first, then the state, so that no ended trial lacks it."""
         self.describe(number, "result", {"outcome": outcome.value, "values": values, **result})
         self._close_trial(number, outcome, values)
+        if outcome.is_trial and time.monotonic() - self._flushed > _FLUSH_S:
+            flush(self._file)
+            self._flushed = time.monotonic()
+
+    def restore(self, trial: optuna.trial.FrozenTrial) -> None:
+        """Take in a stored trial as the next one."""
+        self.study.add_trial(trial)
+        self.begin(len(self._ids))
 
     def settle(self) -> None:
         """End what a killed driver had described as ended but not yet told to Optuna."""
@@ -96,43 +157,52 @@ class RunStore:
                 self._close_trial(trial.number, Outcome(result["outcome"]), result["values"])
 
     def _close_trial(self, number: int, outcome: Outcome, values: Sequence[float] | None) -> None:
-        import optuna
+        from optuna.trial import TrialState
 
+        state = TrialState.PRUNED if outcome is Outcome.STOPPED else TrialState.FAIL
+        if values is not None:
+            state = TrialState.COMPLETE
+        if number < len(self._ids):
+            self._file.set_trial_state_values(self._ids[number], state, values)
         if values is not None:
             self.study.tell(number, list(values))
-        elif outcome is Outcome.STOPPED:
-            self.study.tell(number, state=optuna.trial.TrialState.PRUNED)
         else:
-            self.study.tell(number, state=optuna.trial.TrialState.FAIL)
+            self.study.tell(number, state=state)
+        if number == len(self._ids):
+            self.begin(number)
 
     def describe_ended(self, number: int, name: str, value: Any) -> None:
         """Add a fact about a trial that has ended: Optuna locks those, so it goes to the study."""
-        facts = dict(self.study.user_attrs.get(name, {}))
-        facts[str(number)] = value
-        self.set(name, facts)
+        self.set(name, {**self._attrs.get(name, {}), str(number): value})
 
     def close(self) -> None:
-        """Let go of the database file."""
-        self.study._storage.remove_session()
+        """Let go of the database file, with everything in it."""
+        close_database(self._file)
+        make_plain(self.path)
 
     def _stored(self) -> list[optuna.trial.FrozenTrial]:
-        with _readable(self.path):
-            return self.study.get_trials(deepcopy=False)
+        return self.study.get_trials(deepcopy=False)
 
-    def _refuse_other(self, fixed: Mapping[str, Any]) -> None:
-        stored = self.attrs
-        if stored.get("format") != FORMAT:
+
+def refuse_other(path: Path, attrs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    """Make sure that a run's `attrs` are of this format and of what is `fixed`.
+
+    Raises:
+        RunError: they are not, naming the differences.
+    """
+    if attrs.get("format") != FORMAT:
+        raise RunError(
+            f"{path / FILE_NAME}: format {attrs.get('format')}, this vitnas reads {FORMAT}; use "
+            "another --out"
+        )
+    for name, value in fixed.items():
+        stored = with_defaults(attrs.get(name)) if name == "space" else attrs.get(name)
+        changes = list(differences(stored, value))
+        if changes:
             raise RunError(
-                f"{self.path / FILE_NAME}: format {stored.get('format')}, this vitnas reads "
-                f"{FORMAT}; use another --out"
+                f"{path}: is a run of another {name}: {'; '.join(changes[:5])}"
+                f"{' ...' if len(changes) > 5 else ''}; use another --out"
             )
-        for name, value in fixed.items():
-            changes = list(differences(stored.get(name), value))
-            if changes:
-                raise RunError(
-                    f"{self.path}: is a run of another {name}: {'; '.join(changes[:5])}"
-                    f"{' ...' if len(changes) > 5 else ''}; use another --out"
-                )
 
 
 def read_run(path: str | Path) -> Run:
@@ -141,18 +211,12 @@ def read_run(path: str | Path) -> Run:
     Raises:
         RunError: there is no study in it, or it cannot be read.
     """
-    import optuna
-
     path = Path(path)
-    if not (path / FILE_NAME).is_file():
-        raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
-    with _readable(path):
-        study = optuna.load_study(study_name=STUDY_NAME, storage=_storage(path))
-        attrs = study.user_attrs
-        tested = attrs.get("test_top1", {})
-        trials = tuple(as_record(t, tested) for t in study.get_trials(deepcopy=False))
-        study._storage.remove_session()
+    attrs, stored = read_study(path)
     space = attrs.get("space", {})
+    with readable(path):
+        tested = attrs.get("test_top1", {})
+        trials = tuple(as_record(trial, tested) for trial in stored)
     return Run(
         path=path,
         name=space.get("name", path.name),
@@ -161,6 +225,24 @@ def read_run(path: str | Path) -> Run:
         environment=attrs.get("environment", {}),
         num_trials=attrs.get("num_trials", 0),
     )
+
+
+def read_study(path: Path) -> tuple[dict[str, Any], list[optuna.trial.FrozenTrial]]:
+    """What is stored of a run as a whole, and Optuna's trials; also while a driver is writing.
+
+    Raises:
+        RunError: there is no study in it, or it cannot be read.
+    """
+    if not (path / FILE_NAME).is_file():
+        raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
+    with readable(path):
+        storage = open_database(path, write=False)
+        try:
+            study_id = storage.get_study_id_from_name(STUDY_NAME)
+            attrs = storage.get_study_user_attrs(study_id)
+            return attrs, storage.get_all_trials(study_id, deepcopy=False)
+        finally:
+            close_database(storage)
 
 
 def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {}) -> TrialRecord:
@@ -184,60 +266,25 @@ def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {})
         error=result.get("error"),
         duplicate_of=result.get("duplicate_of"),
         device=result.get("device", ""),
+        origin=network.get("origin", ""),
+        taken=network.get("taken", False),
+        gpu_seconds=result.get("gpu_seconds", 0.0),
+        started=_seconds(trial.datetime_start),
+        ended=_seconds(trial.datetime_complete),
     )
 
 
-def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
-    """`model.stages[0].depth: 2 -> 3` for every leaf that differs; names and texts are free."""
-    from vitnas.errors import join_address, shorten
-
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in sorted({*old, *new}, key=str):
-            if not (address == "" and key in ("name", "description")):
-                here = join_address(address, str(key))
-                yield from differences(old.get(key), new.get(key), here)
-    elif _is_list(old) and _is_list(new) and len(old) == len(new):
-        for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            yield from differences(before, after, join_address(address, index))
-    elif old != new:
-        yield f"{address}: {shorten(old)} -> {shorten(new)}" if address else f"{old} -> {new}"
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _storage(path: Path) -> optuna.storages.RDBStorage:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    url = f"sqlite:///{(path / FILE_NAME).resolve()}"
-    return optuna.storages.RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 30}})
-
-
-@contextmanager
-def writable(path: Path) -> Iterator[None]:
-    """Turn what a full disk or a damaged database raises in the middle of a run into one line."""
-    from optuna.exceptions import StorageInternalError
-    from sqlalchemy.exc import SQLAlchemyError
+def _study_id(file: optuna.storages.RDBStorage) -> int:
+    """The run's study in its file, made where there is none."""
+    from optuna.study import StudyDirection
 
     try:
-        yield
-    except (SQLAlchemyError, StorageInternalError) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
-        raise RunError(f"{path / FILE_NAME}: cannot be written: {reason}") from error
+        return file.get_study_id_from_name(STUDY_NAME)
+    except KeyError:
+        directions = [StudyDirection[name.upper()] for name in DIRECTIONS]
+        return file.create_new_study(directions, STUDY_NAME)
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn what a damaged database raises into one line."""
-    from optuna.exceptions import OptunaError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        yield
-    except (SQLAlchemyError, OptunaError, *_NOT_OURS) as error:
-        raise RunError(
-            f"{path / FILE_NAME}: cannot be read as a study ({type(error).__name__}); "
-            "trials.csv and configs/ beside it still hold what was reported"
-        ) from error
+def _seconds(moment: datetime | None) -> float | None:
+    """Optuna's local time as seconds since 1970."""
+    return None if moment is None else moment.timestamp()

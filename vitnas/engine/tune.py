@@ -1,4 +1,4 @@
-"""The Ray Tune back end: the only module that imports Ray.
+"""Trainings through Ray Tune.
 
 Tune executes and is disposable. Its searcher asks the controller for jobs, its scheduler hands
 every result to the controller and returns the answer, and its trainable is a worker that steps
@@ -7,37 +7,30 @@ one epoch at a time and is reused for the next trial. Nothing of Tune's own stat
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import faulthandler
 import os
 import shutil
-import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vitnas.engine import cluster  # before Ray: it says how quiet Ray shall be
+
+# isort: split
+import ray
+from ray import tune
+from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+from ray.tune.search import Searcher
+
 from vitnas.engine.controller import Decision, Job
+from vitnas.engine.resources import Resources
 from vitnas.engine.steering import Steering
-from vitnas.engine.worker import EpochMessage, Worker
-from vitnas.errors import RunError
+from vitnas.engine.worker import EpochMessage
+from vitnas.records import Outcome
 
-_QUIET = {
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_TRAIN_V2_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",
-    "TUNE_WARN_THRESHOLD_S": "1000",
-}
-os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
-
-import ray  # noqa: E402  the environment above is read at import
-from ray import tune  # noqa: E402
-from ray.tune.schedulers import FIFOScheduler, TrialScheduler  # noqa: E402
-from ray.tune.search import Searcher  # noqa: E402
-
-_PATIENCE_S = 10.0
+assert cluster
 
 
 class _Unpickled:
@@ -83,34 +76,80 @@ class _ControllerScheduler(_Unpickled, FIFOScheduler):  # type: ignore[misc]
         self._steering = steering
 
     def on_trial_result(self, controller: Any, trial: Any, result: dict[str, Any]) -> str:
-        message = _fetch(result["message"])
+        message = result["message"].pop()  # Tune keeps the last result of every trial for good
         decision = self._steering.take(_job_of(trial).number, message)
         stop = decision is Decision.STOP
         return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
+    def on_trial_complete(self, controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        """Tune keeps every trial to its end; empty what nobody asks for again."""
+        trial.config["job"].clear()
+        trial.run_metadata.metric_analysis.clear()
+        trial.run_metadata.metric_n_steps.clear()
+
     def on_trial_error(self, controller: Any, trial: Any) -> None:
         """Workers report their own errors as results; what arrives here is a lost worker."""
         reason = str(trial.get_error() or "worker lost").strip().splitlines()[-1][:200]
-        self._steering.controller.interrupt(_job_of(trial).number, reason)
+        self._steering.lose(_job_of(trial).number, reason)
+
+
+class _Clock(_Unpickled, tune.Callback):  # type: ignore[misc]
+    """Tells when a training begins, which may be long after its worker was asked for."""
+
+    def __init__(self, steering: Steering) -> None:
+        self._controller = steering.controller
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._controller.began(_job_of(trial).number)
 
 
 class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
     """A worker process: one epoch a step, one job after the other."""
 
-    def setup(self, config: dict[str, Any], worker: Worker) -> None:
-        self._worker = worker.settle()
+    def setup(
+        self, config: dict[str, Any], worker: list[Any], trial_seconds: float | None = None
+    ) -> None:
+        self._trial_seconds = trial_seconds
+        self._problem = ""
+        try:
+            self._worker = ray.get(worker[0]).settle()
+        except Exception as error:  # said by every job, and not taken for a lost worker
+            self._problem = f"{type(error).__name__}: {error}".splitlines()[0][:300]
         self.reset_config(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Drop the last job's model with its iterator and start on the new job."""
-        self._messages: Iterator[EpochMessage] | None = None
+        self._messages: Iterator[EpochMessage] = iter(())
         _empty_cuda_cache()
-        self._messages = self._worker.run(new_config["job"][0])
+        (job,) = new_config["job"]
+        self.config: dict[str, Any] = {}  # or it comes back with every result
+        self._began = time.monotonic()
+        if self._problem:
+            failure = EpochMessage(0, outcome=Outcome.FAILED, error=self._problem)
+            self._messages = iter((failure,))
+        else:
+            self._messages = self._worker.run(job)
         return True
 
     def step(self) -> dict[str, Any]:
-        assert self._messages is not None
-        return {"message": [ray.put(next(self._messages))]}
+        with self._watched():
+            return {"message": [next(self._messages)]}
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """End this process when an epoch hangs beyond what its training may take.
+
+        The driver ends a training that is late after its epoch; the grace is for that.
+        """
+        if self._trial_seconds is None:
+            yield
+            return
+        due = self._began + 1.1 * self._trial_seconds + 5.0
+        faulthandler.dump_traceback_later(max(0.1, due - time.monotonic()), exit=True)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Nothing: an interrupted training starts again."""
@@ -119,61 +158,42 @@ class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
         """Nothing: an interrupted training starts again."""
 
 
-def run_tune(
-    steering: Steering,
-    worker: Worker,
-    *,
-    workers: int,
-    gpus_per_trial: float,
-    scratch: Path,
-    address: str | None = None,
-) -> None:
-    """Train with `workers` processes until the controller has no more jobs.
+def run_tune(steering: Steering, worker: Any, resources: Resources, scratch: Path) -> None:
+    """Train with processes of the Ray that was started or joined, until nothing is left to do.
 
     Args:
         steering: where results go.
-        worker: what every process runs; its images travel once through Ray's object store.
-        workers: trainings at a time.
-        gpus_per_trial: share of a GPU that a training is given; its memory is capped to it.
+        worker: Ray's reference to what every process runs.
+        resources: how many processes, and what each is given.
         scratch: a folder for Tune's own files, removed at the end.
-        address: of a running Ray cluster; None starts one on this machine and ends it.
-
-    Raises:
-        RunError: nobody answers at `address`, or the cluster has too few GPUs.
-        KeyboardInterrupt: Ctrl-C; what was in training is trained again by the next session.
     """
-    cpus = worker.threads or 1
-    if address is None:
-        _start(num_cpus=workers * cpus)
-    else:
-        connect(address, gpus_per_trial)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(resources.workers)  # all start at once
     try:
-        _check_gpus(gpus_per_trial)
-        tuner = _tuner(steering, worker, workers, cpus, gpus_per_trial, scratch)
-        tuner.fit()
+        with _unwrapped():
+            _tuner(steering, worker, resources, scratch).fit()
         if not steering.controller.done:
-            raise KeyboardInterrupt  # which Tune answers itself, by ending early
+            raise RuntimeError("Ray Tune ended before the search was done")
     finally:
-        if address is None:
-            ray.shutdown()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _tuner(
-    steering: Steering,
-    worker: Worker,
-    workers: int,
-    cpus: int,
-    gpus: float,
-    scratch: Path,
-) -> tune.Tuner:
+def _tuner(steering: Steering, worker: Any, resources: Resources, scratch: Path) -> tune.Tuner:
+    def share(config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        gpus = resources.gpus
+        if gpus and config["job"][0].alone:
+            gpus = max(1.0, gpus)
+        return tune.PlacementGroupFactory([{"CPU": resources.cpu_share, "GPU": gpus}])
+
     trainable = tune.with_resources(
-        tune.with_parameters(_EpochTrainable, worker=worker), {"cpu": cpus, "gpu": gpus}
+        tune.with_parameters(
+            _EpochTrainable, worker=[worker], trial_seconds=steering.trial_seconds
+        ),
+        share,
     )
     return tune.Tuner(
         trainable,
         tune_config=tune.TuneConfig(
-            search_alg=_JobSearcher(steering, workers),
+            search_alg=_JobSearcher(steering, resources.workers),
             scheduler=_ControllerScheduler(steering),
             num_samples=-1,
             reuse_actors=True,
@@ -183,74 +203,29 @@ def _tuner(
             name="tune",
             storage_path=str(scratch.resolve()),
             verbose=0,
+            callbacks=[_Clock(steering)],
             failure_config=tune.FailureConfig(max_failures=0),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
         ),
     )
 
 
-_SILENT = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-
-
-def _hush() -> None:
-    for name in ("ray", "ray.tune", "ray.train", "ray.air"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-
-def _start(num_cpus: int) -> None:
-    _hush()
-    # "local": else Ray joins a cluster that somebody has started on this machine
-    ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **_SILENT)
-
-
-def connect(address: str, gpus_per_trial: float) -> None:
-    """Join the cluster at `address`, unless this process has joined one already.
-
-    Raises:
-        RunError: nobody answers there, or the cluster has too few GPUs.
-    """
-    _hush()
+@contextlib.contextmanager
+def _unwrapped() -> Iterator[None]:
+    """Raise what the controller raised inside Tune, not what Tune made of it."""
     try:
-        if not ray.is_initialized():
-            _knock(address)
-            ray.init(address=address, **_SILENT)
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise RunError(f"--ray-address {address}: no Ray cluster answers: {reason}") from None
-    _check_gpus(gpus_per_trial)
-
-
-def _knock(address: str) -> None:
-    """Fail within seconds where nobody listens; Ray itself would try for minutes.
-
-    Raises:
-        OSError: nobody accepts a connection at `host:port`.
-        ValueError: `address` is neither `auto`, `local` nor ends in a port.
-    """
-    if address in ("auto", "local"):
-        return
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError("an address is auto or host:port")
-    socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()
-
-
-def _check_gpus(gpus_per_trial: float) -> None:
-    there = ray.cluster_resources().get("GPU", 0.0)
-    if gpus_per_trial > there:
-        raise RunError(f"--gpus-per-trial {gpus_per_trial:g}: the cluster has {there:g} GPUs")
+        yield
+    except Exception as error:
+        inner: BaseException | None = error
+        while inner is not None and type(inner).__module__.startswith("ray."):
+            inner = inner.__cause__ or inner.__context__
+        raise (inner or error) from None
 
 
 def _job_of(trial: Any) -> Job:
     job = trial.config["job"][0]
     assert isinstance(job, Job)
     return job
-
-
-def _fetch(reference: list[Any]) -> EpochMessage:
-    message = ray.get(reference[0], timeout=60.0)
-    assert isinstance(message, EpochMessage)
-    return message
 
 
 def _empty_cuda_cache() -> None:

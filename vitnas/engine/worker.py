@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.controller import Job
+from vitnas.engine.resources import Resources
+from vitnas.errors import ConfigError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
@@ -36,6 +40,21 @@ class EpochMessage:
     weights: bytes | None = field(default=None, repr=False)
     outcome: Outcome | None = None
     error: str = ""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network and its weights.
+
+    Attributes:
+        config: the network.
+        weights: safetensors.
+        file: where they are from, for errors.
+    """
+
+    config: ModelConfig
+    weights: bytes = field(repr=False)
+    file: str
 
 
 @dataclass(frozen=True)
@@ -67,8 +86,6 @@ class Worker:
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         device = resolve_device(self.device)
-        if device.type == "cuda" and self.gpu_share < 1.0:
-            torch.cuda.set_per_process_memory_fraction(self.gpu_share, device)
         images = {size: images.to(device) for size, images in self.images.items()}
         return replace(self, images=images, device=str(device))
 
@@ -86,6 +103,7 @@ class Worker:
         device = device_name(self.device)
         epoch = 0
         try:
+            self._cap_memory(1.0 if job.alone else self.gpu_share)
             images = self.images[job.config.image_hw]
             training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
             for result in training:
@@ -101,12 +119,68 @@ class Worker:
         except Exception as error:  # a bug in the code: this trial's outcome, not the search's end
             yield self._ended(epoch, started, device, Outcome.FAILED, error)
 
+    def score(self, networks: Sequence[Trained]) -> list[float]:
+        """Top-1 of each network in percent on the test split.
+
+        Raises:
+            DataError: weights are damaged, with their file.
+        """
+        from vitnas.nn.model import build_model
+        from vitnas.training.proxy import evaluate
+        from vitnas.training.weights import load_weights
+
+        scores = []
+        for network in networks:
+            model = build_model(network.config)
+            load_weights(model, network.weights, network.file)
+            split = self.images[network.config.image_hw].test()
+            scores.append(evaluate(model.to(self.device), split, self.proxy.eval_batch_size))
+        return scores
+
+    def _cap_memory(self, share: float) -> None:
+        """Give this process a share of its CUDA device's memory; nothing elsewhere."""
+        import torch
+
+        device = torch.device(self.device)
+        if device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(share, device)
+
     def _ended(
         self, epoch: int, started: float, device: str, outcome: Outcome, error: BaseException
     ) -> EpochMessage:
         line = f"{type(error).__name__}: {error}".splitlines()[0][:300]
         seconds = time.monotonic() - started
         return EpochMessage(epoch, 0.0, seconds, device, outcome=outcome, error=line)
+
+
+def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, Any], Worker]:
+    """Read the images of a space: what is known of them and of this machine's device, and the
+    worker that trains on them.
+
+    Raises:
+        DataError: they are missing or unreadable.
+        ConfigError: too few are left to train on.
+        DeviceError: this machine lacks the device.
+    """
+    import torch
+
+    from vitnas.engine.environment import data_facts
+    from vitnas.training.data import load_data
+
+    images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
+    some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
+    if len(some.train.subset(fraction, some.split_seed)) < 2:
+        rule = f"leaves less than two of {len(some.train)} training images"
+        raise ConfigError(rule, address="proxy.train_fraction", value=fraction, file=space.file)
+    worker = Worker(
+        proxy=space.config.proxy,
+        images=images,
+        device=resources.device,
+        threads=resources.threads,
+        gpu_share=resources.memory_share,
+    )
+    name = device_name(resources.device) if torch.cuda.is_available() else resources.device
+    return {"data": data_facts(images), "device": name}, worker
 
 
 def device_name(device: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from vitnas.records import Run
-from vitnas.report.text import NOTHING
+from vitnas.report.text import NOTHING, plural
 
 _HARDWARE = ("device", "cpu")
 
@@ -39,15 +40,23 @@ def facts(run: Run) -> list[tuple[str, str]]:
     pairs = [
         ("Run", str(run.path)),
         ("Space", space_name(run)),
-        ("Trials asked for", str(run.num_trials)),
+        ("Trials asked for", str(run.num_trials or "")),
         ("Data", _mapping(section(run, "data"))),
         ("Proxy training", _mapping(section(run, "proxy"))),
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
         ("Limits", _mapping(_inner(run.space, "limits"))),
         ("Seed", str(run.environment.get("seed", ""))),
         ("Trained on", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))),
+        ("Taken over from", _taken_over(run)),
+        ("Trained first", ", ".join(t.origin for t in run.trials if t.origin and not t.taken)),
     ]
     return [(label, value) for label, value in pairs if value]
+
+
+def _taken_over(run: Run) -> str:
+    """`results/a (12 trials)` for every run whose results were taken over."""
+    runs = Counter(trial.origin.rpartition(", trial ")[0] for trial in run.trials if trial.taken)
+    return ", ".join(f"{path} ({plural(count, 'trial')})" for path, count in runs.items())
 
 
 def session_rows(run: Run) -> list[dict[str, str]]:

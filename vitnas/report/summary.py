@@ -138,7 +138,7 @@ def _outcome_views(run: Run) -> list[View]:
 
 def error_rows(run: Run) -> list[dict[str, str]]:
     """The commonest errors of failed, diverged and out-of-memory trials, with their trials."""
-    wanted = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM)
+    wanted = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
     found: dict[str, list[int]] = {}
     for trial in run.trials:
         if trial.outcome in wanted and trial.error:

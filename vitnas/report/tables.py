@@ -18,6 +18,7 @@ MEANINGS: Mapping[Outcome, str] = {
     Outcome.FAILED: "an error, or a worker lost too often",
     Outcome.DIVERGED: "the loss stopped being a number",
     Outcome.OOM: "device memory exhausted",
+    Outcome.TIMEOUT: "longer than a training may take",
     Outcome.REFUSED: "outside the limits; never trained",
     Outcome.DUPLICATE: "the same network as an earlier trial; never trained again",
     Outcome.RUNNING: "in training, or interrupted",

@@ -6,7 +6,7 @@ from vitnas.records import Outcome, Run
 from vitnas.report.tables import FrontRow, front_rows
 from vitnas.report.text import count_text, percent_text
 
-_RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM)
+_RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 _HEADS = ("trial", "top-1 %", "test %", "FLOPs", "params", "network")
 
 

@@ -1,0 +1,36 @@
+"""In what a stored space differs from the one that is searched now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vitnas.config.space import SpaceConfig
+from vitnas.errors import join_address, shorten
+
+
+def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
+    """`model.stages[0].depth: 2 -> 3` for every leaf that differs; names and texts are free."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({*old, *new}, key=str):
+            if not (address == "" and key in ("name", "description")):
+                here = join_address(address, str(key))
+                yield from differences(old.get(key), new.get(key), here)
+    elif _is_list(old) and _is_list(new) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from differences(before, after, join_address(address, index))
+    elif old != new:
+        yield f"{address}: {shorten(old)} -> {shorten(new)}" if address else f"{old} -> {new}"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def with_defaults(space: Any) -> Any:
+    """A stored space with the fields that it did not have when it was stored; as it is where it is
+    no space of this version."""
+    try:
+        return SpaceConfig.model_validate(space).model_dump(mode="json")
+    except ValueError:
+        return space

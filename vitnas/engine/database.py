@@ -1,0 +1,138 @@
+"""The file study.db: how SQLite is set up so that a killed driver loses nothing and pays little.
+
+On a local disk the file is in WAL mode while a driver writes: one append a commit, no wait for the
+disk, readers never block. A process may be killed at any moment; a power cut can cost what was
+committed since the last `flush`, and never damages the file. When the driver ends, everything is
+moved into study.db and the files beside it (`-wal`, `-shm`) are gone. WAL needs memory that all
+its users share, so on a network file system the slower rollback journal is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitnas.errors import RunError
+
+if TYPE_CHECKING:
+    from optuna.storages import RDBStorage
+
+FILE_NAME = "study.db"
+_NOT_OURS = (LookupError, AssertionError, RuntimeError, ValueError, TypeError, AttributeError)
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
+_PATIENCE_S = 30.0
+_SHARED = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p")
+
+
+def open_database(path: Path, *, write: bool) -> RDBStorage:
+    """Optuna's storage over the study.db of a results folder.
+
+    Args:
+        path: the results folder.
+        write: whether this is the run's one writer; a reader changes nothing, not even the mode.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    file = (path / FILE_NAME).resolve()
+    return optuna.storages.RDBStorage(
+        f"sqlite:///{file}",
+        engine_kwargs={"creator": partial(_connect, file, write)},
+        skip_table_creation=not write,
+    )
+
+
+def _connect(file: Path, write: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, timeout=_PATIENCE_S, check_same_thread=False)
+    if not write:  # Optuna would complete a file that its writer has only begun
+        connection.execute("PRAGMA query_only=ON")
+    elif not is_shared(file):
+        # While somebody reads without end the mode cannot change; the slower one does as well.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+def flush(storage: RDBStorage) -> None:
+    """Bring every commit into study.db itself and onto the disk; nothing outside WAL mode."""
+    with contextlib.closing(storage.engine.raw_connection()) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def close_database(storage: RDBStorage) -> None:
+    """Let go of the file."""
+    storage.remove_session()
+    storage.engine.dispose()
+
+
+def make_plain(path: Path) -> None:
+    """Bring everything into study.db and end WAL mode, so that the file can be copied alone.
+
+    While somebody reads the file the mode stays, and `-wal` beside it; it is whole either way, and
+    so it is where the disk is full.
+    """
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(path / FILE_NAME, timeout=0.2)) as connection,
+    ):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.execute("PRAGMA journal_mode=DELETE").fetchall()
+
+
+def is_shared(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Whether `path` lies on a network file system; no where the system does not say."""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return False
+    found = (0, "")
+    for line in lines:
+        _, where, kind, *_ = [*line.split(), "", "", ""]
+        place = Path(where.replace("\\040", " "))
+        if place == path or place in path.parents:
+            found = max(found, (len(place.parts), kind), key=lambda pair: pair[0])
+    return found[1].removeprefix("fuse.").startswith(_SHARED)
+
+
+@contextlib.contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Turn what a full disk or a damaged database raises in the middle of a run into one line.
+
+    Raises:
+        RunError: the study, or another file of the run, cannot be written.
+    """
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError, sqlite3.Error) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise RunError(f"{path / FILE_NAME}: cannot be written: {reason}") from error
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK:
+            raise
+        reason = (error.strerror or "").lower()
+        raise RunError(f"{error.filename or path}: cannot be written: {reason}") from error
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what a damaged database raises into one line."""
+    from optuna.exceptions import OptunaError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, OptunaError, sqlite3.Error, *_NOT_OURS) as error:
+        raise RunError(
+            f"{path / FILE_NAME}: cannot be read as a study ({type(error).__name__}); "
+            f"'vitnas salvage {path}' saves what can be read, and trials.csv and configs/ beside "
+            "it hold what was reported"
+        ) from error

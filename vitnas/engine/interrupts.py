@@ -1,0 +1,40 @@
+"""Ctrl-C once: finish what is running. Twice: stop now."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_BOUNCE_S = 0.5
+
+
+@contextmanager
+def two_step_interrupt(first: Callable[[], None]) -> Iterator[None]:
+    """Inside, the first SIGINT calls `first`, and a later one raises `KeyboardInterrupt`.
+
+    A second signal within half a second counts as the same one: programs that start others, such
+    as make, pass on what the terminal has sent to everybody already. Nothing is changed outside the
+    main thread, where Python hears of no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[float] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not heard:
+            heard.append(now)
+            first()
+        elif now - heard[0] > _BOUNCE_S:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

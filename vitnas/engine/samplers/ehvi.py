@@ -1,0 +1,246 @@
+"""The sampler that knows what a network costs: expected hypervolume improvement, costs exact."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from optuna.samplers import BaseSampler, RandomSampler
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.engine.curves import CurveModel, logit, percent
+from vitnas.engine.samplers.features import Encoder, facts_of
+from vitnas.engine.samplers.gain import cut_budgets, expected_gain
+from vitnas.engine.samplers.pool import Pool, Proposal
+from vitnas.engine.samplers.process import Process, Scales, choose_scales
+from vitnas.engine.study import as_record
+from vitnas.pareto import front
+from vitnas.records import Outcome, TrialRecord
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+_Array = npt.NDArray[np.float64]
+_BAD = (Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
+_INDUCING, _SCALED_BY = 256, 160
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+class EHVISampler(BaseSampler):
+    """Proposes the network that is expected to add most to the hypervolume.
+
+    Of a candidate everything is known before training but its accuracy. So: candidates come from
+    a pool that has priced them, a Gaussian process over configuration and costs says what
+    accuracy each may reach, and the one with the largest expected gain in hypervolume (top-1
+    against log FLOPs) is proposed. What is stopped or still in training counts, too: where its
+    curve will end is expected from the curves that have ended, and is less certain than those. A
+    trial without a curve stands at its expected accuracy, so that parallel workers spread out.
+
+    The first proposal is the cheapest network, which is on the front whatever its accuracy; until
+    `startup` trials are known the others are random. Spaces that are not the pool's are
+    sampled at random.
+
+    Args:
+        pool: where candidates come from.
+        seed: of what is random. Proposals follow from the seed and the study.
+        startup: trials before the model is asked.
+    """
+
+    def __init__(self, pool: Pool, seed: int | None = None, *, startup: int = 8) -> None:
+        self._pool, self._startup = pool, startup
+        self._random = np.random.default_rng(seed)
+        self._elsewhere = RandomSampler(seed)
+        self._study: Study | None = None
+        self._ended: dict[int, TrialRecord] = {}
+        self._plans: dict[int, Proposal] = {}
+        self._model = _AccuracyModel(pool)
+        self._lock = threading.Lock()
+
+    def reseed_rng(self) -> None:
+        self._random = np.random.default_rng()
+        self._elsewhere.reseed_rng()
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Choose the network for `trial`; the questions that lead to it are the search space."""
+        with self._lock:
+            proposal = self._choose(self._read(study, trial))
+            if proposal is None:
+                return {}
+            self._plans[trial.number] = proposal
+            return dict(proposal.distributions)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        plan = self._plans.pop(trial.number, None)
+        params = {} if plan is None else plan.params
+        return {
+            name: params[name]
+            if name in params
+            else self.sample_independent(study, trial, name, distribution)
+            for name, distribution in search_space.items()
+        }
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        return self._elsewhere.sample_independent(study, trial, param_name, param_distribution)
+
+    def _read(self, study: Study, trial: FrozenTrial) -> list[TrialRecord]:
+        """The networks that the study knows, but for the one that is being drawn."""
+        if study is not self._study:
+            self._study, self._ended = study, {}
+        records = []
+        for stored in study.get_trials(deepcopy=False):
+            record = self._ended.get(stored.number)
+            if record is None and stored.number != trial.number:
+                record = as_record(stored)
+                if stored.state.is_finished():
+                    self._ended[stored.number] = record
+            if record is not None and record.key and record.outcome is not Outcome.REFUSED:
+                records.append(record)
+        return records
+
+    def _choose(self, records: Sequence[TrialRecord]) -> Proposal | None:
+        offered = self._pool.offer({t.key for t in records}, _parents(records))
+        if not offered:
+            return None
+        if not records:
+            return min(offered, key=lambda proposal: (proposal.flops, proposal.key))
+        if sum(map(_is_seen, records)) < self._startup:
+            return offered[int(self._random.integers(len(offered)))]
+        gain = self._model.gain(records, offered)
+        order = np.argsort(-gain, kind="stable")
+        self._pool.keep(offered[index] for index in order)
+        return offered[int(order[0])]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What was learned: a process over standardised log-odds, and their mean and deviation."""
+
+    centre: float
+    spread: float
+    process: Process
+    num_ended: int
+
+    def top1(self, rows: _Array, nodes: _Array) -> _Array:
+        """Top-1 in percent of each row of features at so many deviations from the mean."""
+        mean, deviation = self.process.predict(rows)
+        return percent(self.centre + self.spread * (mean[:, None] + deviation[:, None] * nodes))
+
+
+class _AccuracyModel:
+    """What accuracy a candidate may reach, and what that would add to the front.
+
+    The model is learned anew when one in a hundred of the ended trials is new (with every new one
+    below two hundred), its scales when one in ten is. The front is always today's.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._encoder: Encoder | None = None
+        self._rows: dict[str, _Array] = {}
+        self._scales, self._scaled_at = Scales(), 0
+        self._fit: _Fit | None = None
+
+    def gain(self, records: Sequence[TrialRecord], offered: Sequence[Proposal]) -> _Array:
+        """Expected gain in hypervolume of each of `offered`."""
+        seen = [t for t in records if _is_seen(t)]
+        num_ended = sum(t.outcome is not Outcome.RUNNING for t in seen)
+        if self._fit is None or num_ended - self._fit.num_ended >= num_ended // 100:
+            self._fit = self._learn(seen, num_ended)
+        scenarios = self._fit.top1(self._encode(offered), _NODES)
+        known = [t for t in records if t.outcome is Outcome.COMPLETE]
+        top1 = [t.curve[-1] for t in known]
+        waiting = [t for t in records if t.outcome is Outcome.RUNNING]
+        if waiting:
+            top1 += self._fit.top1(self._encode(waiting), np.zeros(1))[:, 0].tolist()
+        return _gain(offered, scenarios, [*known, *waiting], top1)
+
+    def _learn(self, seen: Sequence[TrialRecord], num_ended: int) -> _Fit:
+        odds, variance = _ends(seen)
+        centre, spread = float(odds.mean()), float(odds.std()) or 1.0
+        x, y, extra = self._encode(seen), (odds - centre) / spread, variance / spread**2
+        surest = np.argsort(extra, kind="stable")[:_INDUCING]
+        if len(seen) >= 1.1 * self._scaled_at:
+            few = surest[:_SCALED_BY]
+            self._scales = choose_scales(x[few], y[few], extra[few])
+            self._scaled_at = len(seen)
+        return _Fit(centre, spread, Process(x, y, extra, surest, self._scales), num_ended)
+
+    def _encode(self, networks: Sequence[Proposal] | Sequence[TrialRecord]) -> _Array:
+        """Rows of features; each network's are worked out once."""
+        if self._encoder is None:
+            self._encoder = Encoder(proposal.facts for proposal in self._pool.sample())
+        for network in networks:
+            if network.key not in self._rows:
+                self._rows[network.key] = self._encoder.encode([_facts(network)])[0]
+        return np.stack([self._rows[network.key] for network in networks])
+
+
+def _facts(network: Proposal | TrialRecord) -> Mapping[str, float]:
+    if isinstance(network, Proposal):
+        return network.facts
+    config = validate(ModelConfig, dict(network.config))
+    return facts_of(config, closed_form(config))
+
+
+def _is_seen(trial: TrialRecord) -> bool:
+    """Whether a trial says something about its network's accuracy."""
+    return bool(trial.curve) or trial.outcome in _BAD
+
+
+def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
+    """Log-odds of the last epoch's top-1, and how uncertain each is beyond an accuracy's noise.
+
+    What diverged or did not fit counts as the worst that was seen. How bad the bad ones are does
+    not matter and would stretch the scale, so nothing is further from the median downwards than
+    three times the middle half.
+    """
+    odds, variance = np.full(len(seen), np.nan), np.zeros(len(seen))
+    whole = np.array([t.outcome is Outcome.COMPLETE for t in seen])
+    bad = np.array([t.outcome in _BAD for t in seen])
+    odds[whole] = logit([t.curve[-1] for t in seen if t.outcome is Outcome.COMPLETE])
+    cut = np.flatnonzero(~whole & ~bad)
+    if len(cut):
+        odds[cut], variance[cut] = CurveModel(seen).expect([seen[index] for index in cut.tolist()])
+    odds[bad] = 0.0 if bad.all() else odds[~bad].min()
+    low, middle, high = np.quantile(odds, [0.25, 0.5, 0.75])
+    return np.maximum(odds, middle - 3 * (high - low)), variance
+
+
+def _gain(
+    offered: Sequence[Proposal],
+    scenarios: _Array,
+    known: Sequence[TrialRecord],
+    top1: Sequence[float],
+) -> _Array:
+    costs = np.log([[max(1, p.flops)] for p in offered])
+    theirs = np.log([[max(1, t.flops)] for t in known]).reshape(-1, 1)
+    everything = np.concatenate([costs, theirs])
+    worst = everything.max(axis=0) + 0.05 * (np.ptp(everything, axis=0) + 1)
+    budgets = cut_budgets(theirs, np.array(top1), worst, floor=min(top1, default=0.0) - 1)
+    return expected_gain(costs, scenarios, _WEIGHTS, budgets)
+
+
+def _parents(records: Sequence[TrialRecord]) -> list[Mapping[str, Any]]:
+    """Draws worth varying: those of the front."""
+    complete = [t for t in records if t.outcome is Outcome.COMPLETE]
+    members = front([(-t.curve[-1], float(t.flops)) for t in complete])
+    return [complete[index].params for index in members]

@@ -1,0 +1,134 @@
+"""Any sampler, held to a given set of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.samplers import BaseSampler, RandomSampler
+
+from vitnas.config.drawing import Refused
+from vitnas.config.space import SearchSpace
+from vitnas.cost.closed_form import closed_form
+from vitnas.engine.samplers.features import Encoder, facts_of
+from vitnas.engine.samplers.pool import Proposal
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+_TRIES = 10
+
+
+class HeldSampler(BaseSampler):
+    """Asks a sampler for a network of the space and proposes the nearest one of a set.
+
+    Nearest in the configuration's standardised columns (see `Encoder`; costs left out), by sum of
+    absolute differences, among those that the study does not know yet; ties are broken at random.
+    The study then holds the parameters of what is proposed, so the sampler learns from what was
+    trained and not from what it asked for. `RandomSampler` needs no detour: it gets an unknown
+    network, each with the same chance.
+
+    Args:
+        sampler: who is asked.
+        space: of the networks.
+        proposals: the set.
+        seed: of ties and chances.
+    """
+
+    def __init__(
+        self, sampler: BaseSampler, space: SearchSpace, proposals: Sequence[Proposal], seed: int
+    ) -> None:
+        self._sampler, self._space, self._all = sampler, space, list(proposals)
+        self._random = np.random.default_rng(seed)
+        self._encoder = Encoder([_without_costs(p.facts) for p in self._all])
+        self._rows = self._encoder.encode([p.facts for p in self._all])
+        self._plans: dict[int, Proposal] = {}
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        known = {t.user_attrs.get("network", {}).get("key") for t in study.get_trials(False)}
+        unknown = [index for index, p in enumerate(self._all) if p.key not in known]
+        if not unknown:
+            return {}
+        self._plans[trial.number] = self._all[self._nearest(study, trial, unknown)]
+        return dict(self._plans[trial.number].distributions)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        plan = self._plans.pop(trial.number, None)
+        return {} if plan is None else dict(plan.params)
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, *arguments: Any, **named: Any) -> None:
+        self._sampler.after_trial(*arguments, **named)
+
+    def _nearest(self, study: Study, trial: FrozenTrial, unknown: Sequence[int]) -> int:
+        wish = None
+        if not isinstance(self._sampler, RandomSampler):
+            wish = self._wish(study, trial)
+        if wish is None:
+            return int(self._random.choice(unknown))
+        away = np.abs(self._rows[unknown] - self._encoder.encode([wish])).sum(axis=1)
+        nearest = np.flatnonzero(away < away.min() + 1e-9)
+        return unknown[int(self._random.choice(nearest))]
+
+    def _wish(self, study: Study, trial: FrozenTrial) -> dict[str, float] | None:
+        """What the sampler would propose; None when it breaks the rules again and again."""
+        for _ in range(_TRIES):
+            try:
+                config = self._space.suggest(_Asking(self._sampler, study, trial))
+            except Refused:
+                continue
+            return facts_of(config, closed_form(config))
+        return None
+
+
+class _Asking:
+    """Answers a draw's questions as Optuna's `Trial` has a sampler answer them, storing nothing."""
+
+    def __init__(self, sampler: BaseSampler, study: Study, trial: FrozenTrial) -> None:
+        self._sampler, self._study, self._trial = sampler, study, trial
+        self._offered = sampler.infer_relative_search_space(study, trial)
+        self._params = sampler.sample_relative(study, trial, self._offered)
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        from optuna.distributions import CategoricalDistribution
+
+        return self._answer(name, CategoricalDistribution(choices))
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        from optuna.distributions import IntDistribution
+
+        return int(self._answer(name, IntDistribution(low, high, log=log, step=step)))
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        from optuna.distributions import FloatDistribution
+
+        return float(self._answer(name, FloatDistribution(low, high, log=log, step=step)))
+
+    def _answer(self, name: str, offered: BaseDistribution) -> Any:
+        value = self._params.get(name)
+        if value is not None and offered._contains(offered.to_internal_repr(value)):
+            return value
+        return self._sampler.sample_independent(self._study, self._trial, name, offered)
+
+
+def _without_costs(facts: Any) -> dict[str, float]:
+    return {name: value for name, value in facts.items() if name.startswith(".")}

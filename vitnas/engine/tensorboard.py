@@ -1,0 +1,101 @@
+"""TensorBoard's files of a search, on demand: a curve for each trial, and the run's own.
+
+    tensorboard --logdir results/<run>/tensorboard
+
+Written with TensorBoard's own event writer: torch's would bring torch into the driver.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from vitnas.errors import ConfigError
+from vitnas.pareto import front
+from vitnas.records import Outcome, TrialRecord
+
+
+def check_package() -> None:
+    """Make sure that the files can be written, before anything is.
+
+    Raises:
+        ConfigError: the package tensorboard is not installed.
+    """
+    try:
+        from tensorboard.summary.writer import event_file_writer
+    except ImportError:
+        rule = "needs the package tensorboard: pip install 'vitnas[tensorboard]'"
+        raise ConfigError(rule, address="--tensorboard") from None
+    assert event_file_writer
+
+
+class Curves:
+    """Writes what a controller tells; give its `listen` to one and use it as a context.
+
+    A trial's folder `<number>` gets `top1` (percent on the scoring split) by epoch and, when it
+    ends, `flops`, `num_params` and `seconds`. The folder `run` gets `best_top1` and `front_size` by
+    the number of ended trainings. What an earlier session wrote of ended trials stays; a trial that
+    is trained again starts its folder again.
+
+    Args:
+        folder: where to write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        check_package()
+        self.folder = folder
+        self._open: dict[str, Any] = {}
+        self._complete: list[TrialRecord] = []
+        self._num_ended = 0
+
+    def __enter__(self) -> Curves:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for name in list(self._open):
+            self._close(name)
+
+    def listen(self, event: str, trial: TrialRecord) -> None:
+        """Take a change from the controller."""
+        name = str(trial.number)
+        if event == "start":
+            self._close(name)
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        elif event == "epoch":
+            self._write(name, trial.epochs, top1=trial.top1 or 0.0)
+        elif event in ("end", "known") and trial.outcome.is_trial:
+            self._end(event, trial)
+
+    def _end(self, event: str, trial: TrialRecord) -> None:
+        self._num_ended += 1
+        if trial.outcome is Outcome.COMPLETE:
+            self._complete.append(trial)
+        if event == "known":
+            return
+        costs = {"flops": trial.flops, "num_params": trial.num_params, "seconds": trial.seconds}
+        name = str(trial.number)
+        self._write(name, trial.epochs, **{tag: float(cost or 0) for tag, cost in costs.items()})
+        self._close(name)
+        points = [(-(one.top1 or 0.0), float(one.flops)) for one in self._complete]
+        best = {"best_top1": -min(points)[0]} if points else {}
+        self._write("run", self._num_ended, front_size=float(len(front(points))), **best)
+
+    def _write(self, name: str, step: int, **values: float) -> None:
+        """Add values by tag to the file in the folder `name`; a viewer sees them at once."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        if name not in self._open:
+            self._open[name] = EventFileWriter(str(self.folder / name))
+        tags = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+        summary = Summary(value=tags)
+        self._open[name].add_event(Event(wall_time=time.time(), step=step, summary=summary))
+        self._open[name].flush()
+
+    def _close(self, name: str) -> None:
+        writer = self._open.pop(name, None)
+        if writer is not None:
+            writer.close()
