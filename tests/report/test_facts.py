@@ -30,7 +30,7 @@ def test_sessions_are_readable() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     bare = run_of(PATH, environment={"sessions": [{}]}, space={})
-    assert [label for label, _ in facts(bare)] == ["Run", "Space", "Trials asked for"]
+    assert [label for label, _ in facts(bare)] == ["Run", "Space"]
     assert set(session_rows(bare)[0].values()) == {"–"}
     assert hardware_text({"device": "cpu", "cpu": "Ryzen", "cores": None}) == "Ryzen"
 
