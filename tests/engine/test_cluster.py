@@ -14,7 +14,8 @@ import pytest
 
 from tests.engine.conftest import make_space
 from vitnas.engine import cluster
-from vitnas.engine.cluster import _room, connect
+from vitnas.engine.cluster import RayBackend, _room, connect
+from vitnas.engine.resources import cores
 from vitnas.engine.search import SearchOptions, run_search
 from vitnas.errors import DeviceError, RunError
 from vitnas.records import Outcome, Run, TrialRecord
@@ -146,6 +147,21 @@ def test_two_nodes_give_one_worker_s_front_also_when_one_leaves(
 
 
 @pytest.mark.slow
+def test_a_cluster_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no address is given Ray itself joins what the environment or a file of its names."""
+    import ray
+
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    backend = RayBackend(1, 0.0, None)
+    try:
+        (node,) = ray.nodes()
+        assert node["Resources"]["CPU"] == cores()
+    finally:
+        backend.close()
+    assert not ray.is_initialized()
+
+
+@pytest.mark.slow
 def test_more_gpus_than_a_node_has(two_nodes: tuple[Any, list[Any]], tmp_path: Path) -> None:
     options = replace(SMALL, backend="tune", ray_address=two_nodes[0].address, gpus_per_trial=0.5)
     with pytest.raises(RunError, match=r"--gpus-per-trial 0\.5: no node of the cluster has more"):
@@ -158,7 +174,8 @@ def test_more_gpus_than_this_machine_has(tmp_path: Path, monkeypatch: pytest.Mon
     """Logical ones: Ray is started with one, and nothing of it is used."""
     import ray
 
-    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
+    here = {"include_dashboard": False, "log_to_driver": False}
+    ray.init(address="local", num_cpus=2, num_gpus=1, **here)
     try:
         options = replace(SMALL, backend="tune", gpus_per_trial=4.0)
         with pytest.raises(DeviceError, match="--gpus-per-trial 4: this machine has 1 GPUs"):

@@ -61,7 +61,8 @@ class RayBackend:
         elif not ray.is_initialized():
             check_devices(gpus)
             _hush()
-            ray.init(num_cpus=cores(), include_dashboard=False, **_SILENT)
+            # "local": else Ray joins a cluster that somebody has started on this machine
+            ray.init(address="local", num_cpus=cores(), include_dashboard=False, **_SILENT)
             self._is_ours = True
         try:
             self.resources = _resources(workers, gpus, is_local=address is None)
