@@ -231,8 +231,12 @@ def disk_at(place: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
-    """Ray's test cluster: a head without CPUs, and two nodes with one each."""
+def two_nodes(folder: Path) -> Iterator[tuple[Any, list[Any]]]:
+    """Ray's test cluster: a head without CPUs, and two nodes with one each.
+
+    Its files lie in `folder`, so that nobody else's `ray.init()` on this machine finds it.
+    """
+    os.environ["RAY_TMPDIR"] = str(folder)
     from vitnas.engine import cluster as quiet
 
     assert quiet
@@ -294,7 +298,7 @@ def judge(chaos: Chaos, events: list[str]) -> dict[str, float | str | list[str]]
 
 def main() -> None:
     quick = is_quick(__doc__)
-    kills, trials = (4, 24) if quick else (20, 100)
+    kills, trials = (4, 24) if quick else (20, 60)
     chance = random.Random(SEED)
     events = ["driver", "worker"] * (kills // 2) + ["disk", "node"]
     chance.shuffle(events)
@@ -302,7 +306,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as name,
         disk_at(Path(name) / "disk") as own,
-        two_nodes() as (cluster, nodes),
+        two_nodes(Path(name)) as (cluster, nodes),
     ):
         started = time.monotonic()
         chaos = Chaos(Path(name), trials, cluster, nodes, chance, own)

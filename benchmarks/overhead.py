@@ -190,7 +190,7 @@ def proposal_figures(trials: int, proposals: int, repeats: int) -> dict[str, flo
 
 def main() -> None:
     quick = is_quick(__doc__)
-    figures = tune_figures(*((20, 1) if quick else (300, 3)))
+    figures = tune_figures(*((20, 1) if quick else (150, 3)))
     figures |= proposal_figures(*((60, 4, 1) if quick else (1000, 60, 3)))
     figures |= pareto.front_figures(*((1_000, 3) if quick else (10_000, 21)))
     figures |= long_run_figures(30 if quick else 5000)

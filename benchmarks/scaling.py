@@ -110,7 +110,7 @@ def simulate(trainings: list[Training], workers: int, costs: Costs) -> Use:
 
 
 def measured_costs(quick: bool) -> tuple[Costs, Mapping[str, float]]:
-    figures = overhead.tune_figures(*((20, 1) if quick else (200, 3)))
+    figures = overhead.tune_figures(*((20, 1) if quick else (100, 3)))
     figures |= overhead.proposal_figures(*((60, 4, 1) if quick else (1000, 60, 1)))
     kept = ("driver_epoch_ms", "driver_trial_ms", "proposal_after_trials", "proposal_cpu_ms")
     chosen = {name: figures[name] for name in kept}

@@ -65,14 +65,33 @@ def test_who_is_not_ray_is_told_so_soon(
     assert str(error.value) == f"--ray-address {address}: no Ray cluster answers: {reason}"
 
 
-def test_nobody_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_to_join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     with pytest.raises(
         RunError, match="--ray-address auto: no Ray cluster answers: Could not find"
     ):
         connect("auto")
     with pytest.raises(RunError, match="an address is auto or host:port"):
         connect("somewhere")
+    with pytest.raises(RunError, match="ray:// is Ray's client; start the search on a machine of"):
+        connect("ray://10.0.0.1:10001")
+
+
+@pytest.mark.parametrize("said_by", ["environment", "ray start"])
+def test_a_cluster_that_has_ended_is_told_so_soon(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said_by: str
+) -> None:
+    """`auto` stands for an address; Ray itself would try there for minutes."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    if said_by == "environment":
+        monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    else:
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
+    with pytest.raises(RunError, match="--ray-address auto: .* answers: .*refused"):
+        connect("auto")
 
 
 NODES: dict[str, tuple[list[dict[str, float]], float, tuple[int, int]]] = {
