@@ -5,15 +5,17 @@ study.db on this disk are those of a search; a worker looks its accuracies up (m
 sends weights of the network's size after the last epoch, all without waiting. Workers are
 then about as fast as the driver, and the time from one end to the next is all overhead. Times count
 from the end of the tenth trial, when all workers run. Each is measured several times in fresh
-processes; the best and the median are given, since the machine may do other things, and beside them
-the processor time of the driver alone, which hardly depends on that. Trainings of 1 and of 10 epochs
-tell what an epoch costs. Proposals are those of sampler.py, fronts those of pareto.py.
+processes; the best and the median are given, since the machine may do other things (for which Ray's
+workers would make way and do not here), and beside them the processor time of the driver alone.
+Trainings of 1 and of 10 epochs tell what an epoch costs. Proposals are those of sampler.py, fronts
+those of pareto.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import sys
@@ -59,8 +61,9 @@ class Lookup(Worker):
 
 
 def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> None:
-    """One search in this process; prints wall and processor seconds at the end of every trial, and
-    the most memory in bytes."""
+    """One search in this process; prints how things stood at the end of every trial: wall and
+    processor seconds, and the most memory so far in bytes."""
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else they give way to all else here
     import ray
 
     from vitnas.engine.cluster import RayBackend
@@ -69,11 +72,12 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
         def give(self, worker: Worker) -> None:
             self._worker = ray.put(worker)
 
-    ends: list[tuple[float, float]] = []
+    ends: list[tuple[float, float, float]] = []
 
     def listen(event: str, trial: TrialRecord) -> None:
         if event == "end" and trial.outcome.is_trial:
-            ends.append((time.perf_counter(), time.process_time()))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            ends.append((time.perf_counter(), time.process_time(), peak))
 
     space = load_space("digits")
     backend = Backend(workers, 0.0, None)
@@ -89,8 +93,7 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
         store.close()
     finally:
         backend.close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"ends": ends, "peak_bytes": peak}))
+    print(json.dumps(ends))
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,15 @@ class Measured:
     """What a search took.
 
     Attributes:
-        ends: wall and processor seconds of the driver when each trial had ended.
-        peak_mb: the driver's memory.
+        ends: wall and processor seconds of the driver when each trial had ended, and its most
+            memory until then in bytes.
     """
 
-    ends: list[tuple[float, float]]
-    peak_mb: float
+    ends: list[tuple[float, float, float]]
+
+    @property
+    def peak_mb(self) -> float:
+        return self.ends[-1][2] / 1e6
 
     def ms_per_trial(self, first: int = WARM_UP) -> float:
         """Mean wall time between the ends of two trials."""
@@ -125,8 +131,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         asked = (folder, trials, epochs, workers, int(prune))
         _, done = fresh_process(__file__, "--drive", *map(str, asked))
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Measured(told["ends"], told["peak_bytes"] / 1e6)
+    return Measured(json.loads(done.stdout.splitlines()[-1]))
 
 
 def driver_costs(whole: Iterable[Measured], short: Iterable[Measured]) -> dict[str, float]:

@@ -1,13 +1,13 @@
 """How busy 1 to 1,000 workers are kept: simulated with measured costs, run on no cluster.
 
-The driver is one server that does one thing at a time. What an epoch and a trial cost it is measured
-here first as overhead.py does (its processor time with trivial trainings and two workers), and a
-proposal after 1,000 trials as sampler.py does; that is added to the trial, though its own early
-proposals are in that already. Trainings are those of the recorded table `digits`, drawn at random, their
-times scaled so that an epoch takes so long on average; a worker waits from the end of an epoch or
-a training until the driver has answered. Once every training runs to its end, once a replayed
-search with default sampler and pruner says which ones are stopped, and after how many epochs on
-average. Counted is what happens after two lengths of a training, during twenty.
+The driver is one server that does one thing at a time. What an epoch and a trial cost it is
+measured here first as overhead.py does (its processor time with trivial trainings and two workers),
+and a proposal after 1,000 trials as sampler.py does; that is added to the trial, though its own
+early proposals are in that already. Trainings are those of the recorded table `digits`, drawn at
+random, their times scaled so that an epoch takes so long on average; a worker waits from the end of
+an epoch or a training until the driver has answered. Once every training runs to its end, once a
+replayed search with default sampler and pruner says which ones are stopped, and after how many
+epochs on average. Counted is what happens after two lengths of a training, during twenty.
 What is not in it: the network between the machines, and anything in Ray that grows with workers.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import overhead

@@ -90,7 +90,7 @@ def test_a_cluster_that_has_ended_is_told_so_soon(
     else:
         (tmp_path / "ray").mkdir()
         (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
-    with pytest.raises(RunError, match="--ray-address auto: .* answers: .*refused"):
+    with pytest.raises(RunError, match=r"--ray-address auto: .* answers: .*refused"):
         connect("auto")
 
 
