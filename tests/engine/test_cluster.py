@@ -14,7 +14,8 @@ import pytest
 
 from tests.engine.conftest import make_space
 from vitnas.engine import cluster
-from vitnas.engine.cluster import _room, connect
+from vitnas.engine.cluster import RayBackend, _room, connect
+from vitnas.engine.resources import cores
 from vitnas.engine.search import SearchOptions, run_search
 from vitnas.errors import DeviceError, RunError
 from vitnas.records import Outcome, Run, TrialRecord
@@ -64,14 +65,33 @@ def test_who_is_not_ray_is_told_so_soon(
     assert str(error.value) == f"--ray-address {address}: no Ray cluster answers: {reason}"
 
 
-def test_nobody_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_to_join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     with pytest.raises(
         RunError, match="--ray-address auto: no Ray cluster answers: Could not find"
     ):
         connect("auto")
     with pytest.raises(RunError, match="an address is auto or host:port"):
         connect("somewhere")
+    with pytest.raises(RunError, match="ray:// is Ray's client; start the search on a machine of"):
+        connect("ray://10.0.0.1:10001")
+
+
+@pytest.mark.parametrize("said_by", ["environment", "ray start"])
+def test_a_cluster_that_has_ended_is_told_so_soon(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said_by: str
+) -> None:
+    """`auto` stands for an address; Ray itself would try there for minutes."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    if said_by == "environment":
+        monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    else:
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
+    with pytest.raises(RunError, match=r"--ray-address auto: .* answers: .*refused"):
+        connect("auto")
 
 
 NODES: dict[str, tuple[list[dict[str, float]], float, tuple[int, int]]] = {
@@ -146,6 +166,21 @@ def test_two_nodes_give_one_worker_s_front_also_when_one_leaves(
 
 
 @pytest.mark.slow
+def test_a_cluster_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no address is given Ray itself joins what the environment or a file of its names."""
+    import ray
+
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    backend = RayBackend(1, 0.0, None)
+    try:
+        (node,) = ray.nodes()
+        assert node["Resources"]["CPU"] == cores()
+    finally:
+        backend.close()
+    assert not ray.is_initialized()
+
+
+@pytest.mark.slow
 def test_more_gpus_than_a_node_has(two_nodes: tuple[Any, list[Any]], tmp_path: Path) -> None:
     options = replace(SMALL, backend="tune", ray_address=two_nodes[0].address, gpus_per_trial=0.5)
     with pytest.raises(RunError, match=r"--gpus-per-trial 0\.5: no node of the cluster has more"):
@@ -158,7 +193,8 @@ def test_more_gpus_than_this_machine_has(tmp_path: Path, monkeypatch: pytest.Mon
     """Logical ones: Ray is started with one, and nothing of it is used."""
     import ray
 
-    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
+    here = {"include_dashboard": False, "log_to_driver": False}
+    ray.init(address="local", num_cpus=2, num_gpus=1, **here)
     try:
         options = replace(SMALL, backend="tune", gpus_per_trial=4.0)
         with pytest.raises(DeviceError, match="--gpus-per-trial 4: this machine has 1 GPUs"):

@@ -85,7 +85,8 @@ def ray_here() -> Iterator[Any]:
     import ray
 
     _hush()
-    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
+    here = {"include_dashboard": False, "log_to_driver": False}
+    ray.init(address="local", num_cpus=2, num_gpus=1, **here)
     yield ray
     ray.shutdown()
 

@@ -61,7 +61,8 @@ class RayBackend:
         elif not ray.is_initialized():
             check_devices(gpus)
             _hush()
-            ray.init(num_cpus=cores(), include_dashboard=False, **_SILENT)
+            # "local": else Ray joins a cluster that somebody has started on this machine
+            ray.init(address="local", num_cpus=cores(), include_dashboard=False, **_SILENT)
             self._is_ours = True
         try:
             self.resources = _resources(workers, gpus, is_local=address is None)
@@ -160,8 +161,9 @@ def connect(address: str) -> None:
         return
     package = str(Path(__file__).resolve().parents[1])
     try:
-        _knock(address)
-        ray.init(address=address, runtime_env={"py_modules": [package]}, **_SILENT)
+        found = _find(address)
+        _knock(found)
+        ray.init(address=found, runtime_env={"py_modules": [package]}, **_SILENT)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise RunError(f"--ray-address {address}: no Ray cluster answers: {reason}") from None
@@ -172,15 +174,34 @@ def _hush() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
+def _find(address: str) -> str:
+    """What `auto` stands for: `RAY_ADDRESS`, or what `ray start` has noted on this machine.
+
+    Ray itself would then look for any Ray on this machine, also for another search's own.
+
+    Raises:
+        ValueError: neither is there.
+    """
+    if address != "auto":
+        return address
+    found = os.environ.get("RAY_ADDRESS") or ray._private.utils.read_ray_address()
+    if not found:
+        raise ValueError("Could not find one: RAY_ADDRESS is not set, and no ray start ran here")
+    return str(found)
+
+
 def _knock(address: str) -> None:
     """Fail within seconds where nobody listens; Ray itself would try for minutes.
 
     Raises:
         OSError: nobody accepts a connection at `host:port`, or it is not a gRPC server.
-        ValueError: `address` is neither `auto`, `local` nor ends in a port.
+        ValueError: `address` does not end in a port, or is that of Ray's client.
     """
-    if address in ("auto", "local"):
-        return
+    if address.startswith("ray://"):
+        raise ValueError(
+            "ray:// is Ray's client; start the search on a machine of the cluster, with auto or "
+            "host:port"
+        )
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
         raise ValueError("an address is auto or host:port")
