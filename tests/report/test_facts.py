@@ -28,9 +28,17 @@ def test_sessions_are_readable() -> None:
     assert session["versions"].startswith("python 3.11.7, vitnas 0.1.0")
 
 
+def test_who_proposed_and_who_stopped() -> None:
+    none = {"sampler": "ehvi", "pruner": {"name": "none"}}
+    curve = {"sampler": "ehvi", "pruner": {"name": "curve", "confidence": 0.95}}
+    found = dict(facts(run_of(PATH, environment={"sessions": [none, curve, curve]})))
+    assert found["Proposed by"] == "ehvi"
+    assert found["Stopped early by"] == "nobody; curve, confidence 0.95"
+
+
 def test_what_is_not_known_is_left_out() -> None:
     bare = run_of(PATH, environment={"sessions": [{}]}, space={})
-    assert [label for label, _ in facts(bare)] == ["Run", "Space", "Trials asked for"]
+    assert [label for label, _ in facts(bare)] == ["Run", "Space"]
     assert set(session_rows(bare)[0].values()) == {"–"}
     assert hardware_text({"device": "cpu", "cpu": "Ryzen", "cores": None}) == "Ryzen"
 
