@@ -267,6 +267,9 @@ def replay(
     record: Annotated[
         Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw hypervolume against epochs, too: a PNG to write.")
+    ] = None,
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.engine import comparison, tables
@@ -292,6 +295,10 @@ def replay(
         confidence=confidence,
         listener=lambda line: print(line, file=sys.stderr),
     )
+    if plot is not None:
+        from vitnas.report.compared import write_comparison
+
+        write_comparison(table, pairs, plot)
     text = comparison.comparison_text(table, pairs)
     print(json.dumps(comparison.comparison_json(table, pairs)) if as_json else text)
 

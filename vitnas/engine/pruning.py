@@ -154,17 +154,17 @@ def make_pruner(
 
 
 def check_pruner(name: str, confidence: float, bins: int = 1) -> None:
-    """Raises:
-    ConfigError: there is no such pruner, or an option of it is out of range.
+    """Make sure that `make_pruner` can be asked for this.
+
+    Raises:
+        ConfigError: there is no such pruner, or an option of it is out of range.
     """
     if name not in PRUNERS:
-        near = nearest_name(name, PRUNERS)
-        rule = f"must be {' or '.join(PRUNERS)}"
-        raise ConfigError(rule, address="pruner", value=name, nearest=near)
+        rule, named = f"must be {' or '.join(PRUNERS)}", nearest_name(name, PRUNERS)
+        raise ConfigError(rule, address="pruner", value=name, nearest=named)
     low, high = CONFIDENCES
     if not low <= confidence <= high:
-        near = high if confidence > high else low
-        rule = f"must be from {low} to {high}"
+        rule, near = f"must be from {low} to {high}", high if confidence > high else low
         raise ConfigError(rule, address="confidence", value=confidence, nearest=near)
     if bins < 1:
         raise ConfigError("must be 1 or more", address="pruner_bins", value=bins, nearest=1)

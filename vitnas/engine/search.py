@@ -269,9 +269,7 @@ def _controller(
         epochs=epochs,
         seed=options.seed,
         sampler=options.sampler,
-        pruner=make_pruner(
-            options.stopped_by, epochs, options.confidence, options.pruner_bins
-        ),
+        pruner=make_pruner(options.stopped_by, epochs, options.confidence, options.pruner_bins),
         listener=listener,
         budget=Budget(
             seconds=None if options.hours is None else 3600 * options.hours,
