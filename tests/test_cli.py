@@ -252,6 +252,13 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "seed": (("search", "--seed", "-1"), "--seed"),
     "sampler": (("search", "--sampler", "tp"), r"--sampler = 'tp': .*\(nearest: tpe\)"),
     "backend": (("search", "--backend", "rays"), "--backend = 'rays': must be tune or serial"),
+    "pruner": (("search", "--pruner", "frnt"), r"--pruner = 'frnt': .*\(nearest: front\)"),
+    "pruner of a replay": (("replay", "--pruner", "bth"), r"--pruner = 'bth': .*\(nearest: both\)"),
+    "two pruners": (
+        ("search", "--pruner", "front", "--no-prune"),
+        "--no-prune means --pruner none, not front; drop one",
+    ),
+    "confidence": (("search", "--confidence", "95"), "--confidence.*0.999"),
     "schema": (("schema", "modell"), r"KIND = 'modell': .*\(nearest: model\)"),
     "cluster": (
         ("search", "--ray-address", "127.0.0.1:1", "--gpus-per-trial", "0"),

@@ -116,13 +116,23 @@ def search(
         str | None, typer.Option(help="A running Ray cluster, e.g. auto or 10.0.0.1:6379.")
     ] = None,
     sampler: Annotated[str, typer.Option(help="ehvi, tpe, nsga2 or random.")] = "ehvi",
-    prune: Annotated[
-        bool, typer.Option("--prune/--no-prune", help="Stop what cannot reach the front early.")
-    ] = True,
+    pruner: Annotated[
+        str | None,
+        typer.Option(help="Who stops trials early: curve (default), front, both or none."),
+    ] = None,
+    no_prune: Annotated[bool, typer.Option("--no-prune", help="Short for --pruner none.")] = False,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
+    ] = 0.98,
 ) -> None:
     """Search SPACE until --trials trainings have ended; goes on with a stopped run."""
     _one_of("--backend", backend, ("tune", "serial"))
     _one_of("--sampler", sampler, ("ehvi", "tpe", "nsga2", "random"))
+    _one_of("--pruner", pruner or "none", ("none", "front", "curve", "both"))
+    if no_prune and pruner not in (None, "none"):
+        from vitnas.errors import ConfigError
+
+        raise ConfigError(f"--no-prune means --pruner none, not {pruner}; drop one")
     from vitnas import api
     from vitnas.engine.display import Display
 
@@ -151,7 +161,8 @@ def search(
             backend=backend,
             ray_address=ray_address,
             sampler=sampler,
-            prune=prune,
+            pruner="none" if no_prune else pruner or "curve",
+            confidence=confidence,
         )
     _print_front(run)
     why = run.environment["sessions"][-1].get("ended_by")
@@ -256,6 +267,9 @@ def replay(
     record: Annotated[
         Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw hypervolume against epochs, too: a PNG to write.")
+    ] = None,
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.engine import comparison, tables
@@ -281,6 +295,10 @@ def replay(
         confidence=confidence,
         listener=lambda line: print(line, file=sys.stderr),
     )
+    if plot is not None:
+        from vitnas.report.compared import write_comparison
+
+        write_comparison(table, pairs, plot)
     text = comparison.comparison_text(table, pairs)
     print(json.dumps(comparison.comparison_json(table, pairs)) if as_json else text)
 

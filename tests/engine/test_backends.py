@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engine.conftest import make_space
 from vitnas.engine.search import SearchOptions, run_search
 from vitnas.engine.study import read_run
-from vitnas.errors import DeviceError, RunError
+from vitnas.errors import ConfigError, DeviceError, RunError
 from vitnas.records import Outcome, Run
 
 SMALL = SearchOptions(trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial")
@@ -48,14 +50,40 @@ def test_the_folder_says_what_the_run_depends_on(serial_run: Run) -> None:
     assert session["backend"] == "serial"
     assert session["versions"]["torch"]
     assert session["hardware"]["cores"] >= 1
+    assert session["sampler"] == "ehvi"
+    assert session["pruner"] == {"name": "curve", "confidence": 0.98}
     assert serial_run.environment["seed"] == 1
     data = serial_run.environment["data"]
     assert data["num_train_images"] + data["num_val_images"] + data["num_test_images"] == 1797
 
 
-def test_tune_with_one_worker_gives_the_same_study(serial_run: Run, tmp_path: Path) -> None:
-    from dataclasses import replace
+def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
+    """With one bin, rungs after one and two of four epochs, and enough peers to be judged by."""
+    space = make_space(proxy={"epochs": 4, "batch_size": 64, "train_fraction": 0.1})
+    options = replace(SMALL, trials=9, sampler="random", pruner="front")
+    run = run_search(space, tmp_path / "run", options)
+    assert run.count(Outcome.STOPPED) >= 1
+    assert {t.epochs for t in run.trials if t.outcome is Outcome.STOPPED} <= {1, 2}
+    assert run.environment["sessions"][0]["pruner"] == {"name": "front", "bins": 1}
+    kept = run_search(space, tmp_path / "kept", replace(options, prune=False))
+    assert len(kept.complete) == 9
+    assert kept.environment["sessions"][0]["pruner"] == {"name": "none"}
 
+
+@pytest.mark.parametrize(
+    ("option", "rule"),
+    [
+        ({"pruner": "curv"}, r"pruner = 'curv': must be .*\(nearest: curve\)"),
+        ({"confidence": 98.0}, r"confidence = 98.0: must be from 0.5 to 0.999 \(nearest: 0.999\)"),
+        ({"pruner_bins": 0}, r"pruner_bins = 0: must be 1 or more \(nearest: 1\)"),
+    ],
+)
+def test_options_of_pruning_are_checked_at_once(option: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ConfigError, match=rule):
+        SearchOptions(**option)
+
+
+def test_tune_with_one_worker_gives_the_same_study(serial_run: Run, tmp_path: Path) -> None:
     run = run_search(make_space(), tmp_path / "run", replace(SMALL, backend="tune"))
     assert essence(run) == essence(serial_run)
     assert not (run.path / ".tune").exists()

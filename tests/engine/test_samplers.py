@@ -21,7 +21,7 @@ from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.pool import SpacePool, propose_like
-from vitnas.engine.samplers.process import Process, Scales, matern
+from vitnas.engine.samplers.process import Process, Scales, kernel
 from vitnas.pareto import hypervolume
 from vitnas.records import Outcome
 
@@ -185,11 +185,20 @@ def test_the_process_is_exact_while_all_observations_are_inducing() -> None:
     extra, scales = draw.uniform(0, 1, 30), Scales(1.0, 0.3)
     process = Process(x, y, extra, np.arange(30), scales)
     mean, deviation = process.predict(new)
-    noisy = matern(x, x, 1.0) + np.diag(0.3 + extra)
-    cross = matern(new, x, 1.0)
+    noisy = kernel(x, x, 1.0) + np.diag(0.3 + extra)
+    cross = kernel(new, x, 1.0)
     assert np.allclose(mean, cross @ np.linalg.solve(noisy, y), atol=1e-3)
-    variance = 1 - (cross * np.linalg.solve(noisy, cross.T).T).sum(axis=1)
+    told = (cross * np.linalg.solve(noisy, cross.T).T).sum(axis=1)
+    variance = np.diag(kernel(new, new, 1.0)) - told
     assert np.allclose(deviation**2 / deviation[0] ** 2, variance / variance[0], atol=1e-3)
+
+
+def test_a_column_that_matters_everywhere_is_followed_beyond_what_was_seen() -> None:
+    draw = np.random.default_rng(2)
+    x = draw.uniform(-1, 1, size=(40, 3))
+    told = Process(x, 2 * x[:, 0], np.zeros(40), np.arange(40), Scales(1.0, 0.1))
+    low, high = told.predict(np.array([[1.0, 0, 0], [2.0, 0, 0]]))[0]
+    assert high - low > 0.5
 
 
 def test_fewer_inducing_observations_approximate_the_process() -> None:

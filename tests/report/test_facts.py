@@ -28,6 +28,14 @@ def test_sessions_are_readable() -> None:
     assert session["versions"].startswith("python 3.11.7, vitnas 0.1.0")
 
 
+def test_who_proposed_and_who_stopped() -> None:
+    none = {"sampler": "ehvi", "pruner": {"name": "none"}}
+    curve = {"sampler": "ehvi", "pruner": {"name": "curve", "confidence": 0.95}}
+    found = dict(facts(run_of(PATH, environment={"sessions": [none, curve, curve]})))
+    assert found["Proposed by"] == "ehvi"
+    assert found["Stopped early by"] == "nobody; curve, confidence 0.95"
+
+
 def test_what_is_not_known_is_left_out() -> None:
     bare = run_of(PATH, environment={"sessions": [{}]}, space={})
     assert [label for label, _ in facts(bare)] == ["Run", "Space"]

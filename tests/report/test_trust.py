@@ -88,6 +88,16 @@ def test_sentences_carry_their_numbers() -> None:
         assert part in text, part
 
 
+def test_a_starved_range_of_flops_is_named() -> None:
+    trials = [trial(n, 50.0 + n, 10**6 + n) for n in range(16)]
+    costly = [trial(20 + n, 40.0, 10**8 + n, outcome=Outcome.STOPPED) for n in range(8)]
+    run = run_of(PATH, *trials, *costly)
+    assert [(row.started, row.stopped) for row in assess(run).starved] == [(8, 8)]
+    text = said(*trials, *costly)
+    assert "100 M FLOPs 8 trainings began and none was finished" in text
+    assert "none was finished" not in said(*trials, *costly, trial(40, 60.0, 10**8))
+
+
 def test_sentences_say_what_is_not_known() -> None:
     assert "no ranking to trust" in said()
     text = said(trial(0), environment={})

@@ -19,7 +19,13 @@ from vitnas.engine.environment import session_facts
 from vitnas.engine.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.interrupts import two_step_interrupt
 from vitnas.engine.locate import Candidate
-from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, make_pruner
+from vitnas.engine.pruning import (
+    CONFIDENCE,
+    DEFAULT_PRUNER,
+    PrunerName,
+    check_pruner,
+    make_pruner,
+)
 from vitnas.engine.resources import Resources
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
 from vitnas.engine.steering import Steering
@@ -73,8 +79,11 @@ class SearchOptions:
         backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
         ray_address: of a running cluster; None starts Ray on this machine.
         sampler: who proposes networks.
-        prune: whether trials may be stopped early.
-        confidence: that a trial stopped for its learning curve would not have reached the front.
+        pruner: who stops trials early: `curve`, `front`, `both`, or `none`; see `make_pruner`.
+        prune: False is short for the pruner `none`.
+        confidence: that a trial stopped for its learning curve would not have reached the front,
+            0.5 to 0.999.
+        pruner_bins: into how many bins of like FLOPs the pruner `front` cuts what it ranks.
     """
 
     trials: int | None = None
@@ -90,14 +99,24 @@ class SearchOptions:
     backend: Literal["tune", "serial"] = "tune"
     ray_address: str | None = None
     sampler: SamplerName = DEFAULT_SAMPLER
+    pruner: PrunerName = DEFAULT_PRUNER
     prune: bool = True
     confidence: float = CONFIDENCE
+    pruner_bins: int = 1
+
+    def __post_init__(self) -> None:
+        check_pruner(self.pruner, self.confidence, self.pruner_bins)
 
     @property
     def num_trials(self) -> int | None:
         """`trials` with its default filled in; None = no bound."""
         is_bounded = self.hours is not None or self.gpu_hours is not None
         return self.trials or (None if is_bounded else DEFAULT_TRIALS)
+
+    @property
+    def stopped_by(self) -> PrunerName:
+        """`pruner`, or `none` where `prune` is off."""
+        return self.pruner if self.prune else "none"
 
 
 @dataclass(frozen=True)
@@ -192,7 +211,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
         notice(f"--seed-configs: {len(first)} of {total} networks fit; {origin} {reason}")
     known = []
     for folder in map(Path, options.start_from):
-        found = known_trials(space, study.read_run(folder), stopped=options.prune)
+        found = known_trials(space, study.read_run(folder), stopped=options.stopped_by != "none")
         known += [(candidate, trial, folder) for candidate, trial in found]
     return _Start(first, tuple(known))
 
@@ -250,7 +269,7 @@ def _controller(
         epochs=epochs,
         seed=options.seed,
         sampler=options.sampler,
-        pruner=make_pruner(DEFAULT_PRUNER, epochs, options.confidence) if options.prune else None,
+        pruner=make_pruner(options.stopped_by, epochs, options.confidence, options.pruner_bins),
         listener=listener,
         budget=Budget(
             seconds=None if options.hours is None else 3600 * options.hours,
@@ -299,7 +318,7 @@ def _describe(
         workers=resources.workers,
         gpus_per_trial=resources.gpus,
         sampler=options.sampler,
-        prune=options.prune,
+        pruner=_pruner_facts(options),
         hours=options.hours,
         gpu_hours=options.gpu_hours,
         device=found["device"],
@@ -314,6 +333,17 @@ def _describe(
     store.set("num_trials", options.num_trials or 0)
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
     write_text(store.path / "space.yaml", space.text)
+
+
+def _pruner_facts(options: SearchOptions) -> dict[str, Any]:
+    """Who stops trials early, and those of its options that matter to it."""
+    name = options.stopped_by
+    facts: dict[str, Any] = {"name": name}
+    if name in ("curve", "both"):
+        facts["confidence"] = options.confidence
+    if name in ("front", "both"):
+        facts["bins"] = options.pruner_bins
+    return facts
 
 
 def _note(store: study.RunStore, **facts: str | None) -> None:

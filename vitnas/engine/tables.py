@@ -229,7 +229,8 @@ def _made(run: Run) -> dict[str, Any]:
     """How a run was made, without the paths of the machine."""
     facts = run.environment
     (session, *more) = facts.get("sessions") or [{}]
-    options = f"--sampler {session.get('sampler')} {'' if session.get('prune') else '--no-prune'}"
+    pruner = session.get("pruner") or {"name": "curve" if session.get("prune") else "none"}
+    options = f"--sampler {session.get('sampler')} --pruner {pruner['name']}"
     command = f"vitnas search {run.name} {options} --trials {run.num_trials} --seed"
     return {
         "command": f"{command} {facts.get('seed')}",

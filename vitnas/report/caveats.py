@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitnas.report.text import plural, signed_text
+from vitnas.report.text import count_text, plural, signed_text
 from vitnas.report.trust import Trust
 
 
@@ -65,10 +65,17 @@ def _censoring(trust: Trust) -> str:
     if not trust.num_stopped:
         return ""
     verb = "was" if trust.num_stopped == 1 else "were"
-    return (
+    text = (
         f"{plural(trust.num_stopped, 'trial')} {verb} stopped early and might have gone on "
         "rising: they are drawn hollow, are on no front, and are missing from the taus above."
     )
+    for row in trust.starved:
+        text += (
+            f" Between {count_text(row.low)} and {count_text(row.high)} FLOPs "
+            f"{plural(row.started, 'training')} began and none was finished, so the front says "
+            "nothing about networks of that size."
+        )
+    return text
 
 
 def _test(trust: Trust) -> str:

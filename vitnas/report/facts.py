@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vitnas.records import Run
@@ -45,12 +45,25 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Proxy training", _mapping(section(run, "proxy"))),
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
         ("Limits", _mapping(_inner(run.space, "limits"))),
+        ("Proposed by", _distinct(_value(session.get("sampler")) for session in sessions(run))),
+        ("Stopped early by", _distinct(_pruner(session) for session in sessions(run))),
         ("Seed", str(run.environment.get("seed", ""))),
         ("Trained on", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))),
         ("Taken over from", _taken_over(run)),
         ("Trained first", ", ".join(t.origin for t in run.trials if t.origin and not t.taken)),
     ]
     return [(label, value) for label, value in pairs if value]
+
+
+def _pruner(session: Mapping[str, Any]) -> str:
+    """`curve, confidence 0.98`; `nobody` without a pruner."""
+    pruner = _inner(session, "pruner")
+    return "nobody" if pruner.get("name") == "none" else _mapping(pruner)
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    """What the sessions say, each thing once."""
+    return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
 def _taken_over(run: Run) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import number_of
+from vitnas.report.tables import BinRow, flops_bins
 
 MOST_FOR_TAU = 1500
 _EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
@@ -34,6 +35,7 @@ class Trust:
         num_complete: all complete trials.
         epochs: epochs of a complete trial.
         num_stopped: trials stopped early, which no tau can include.
+        starved: bins of FLOPs (see `flops_bins`) in which trials were stopped and none completed.
         num_tested: front members with a test top-1.
         test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
         num_beaten_on_test: front members that another member dominates by test top-1.
@@ -49,6 +51,7 @@ class Trust:
     num_complete: int
     epochs: int
     num_stopped: int
+    starved: tuple[BinRow, ...]
     num_tested: int
     test_gaps: tuple[float, float, float] | None
     num_beaten_on_test: int
@@ -74,6 +77,7 @@ def assess(run: Run) -> Trust:
         num_complete=len(run.complete),
         epochs=epochs,
         num_stopped=run.count(Outcome.STOPPED),
+        starved=tuple(row for row in flops_bins(run) if row.stopped and not row.complete),
         num_tested=len(tested),
         test_gaps=_gaps(tested),
         num_beaten_on_test=_beaten(tested),

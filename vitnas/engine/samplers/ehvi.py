@@ -55,7 +55,7 @@ class EHVISampler(BaseSampler):
         startup: trials before the model is asked.
     """
 
-    def __init__(self, pool: Pool, seed: int | None = None, *, startup: int = 8) -> None:
+    def __init__(self, pool: Pool, seed: int | None = None, *, startup: int = 3) -> None:
         self._pool, self._startup = pool, startup
         self._random = np.random.default_rng(seed)
         self._elsewhere = RandomSampler(seed)

@@ -27,12 +27,24 @@ class Scales:
     noise: float = 0.3
 
 
-def matern(a: _Array, b: _Array, length: float) -> _Array:
-    """Matern 5/2 kernel of the rows of `a` (n, d) and `b` (m, d): (n, m), 1 for equal rows."""
-    square = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * a @ b.T
-    r = np.sqrt(np.maximum(square, 0.0) * (5 / (max(1, a.shape[1]) * length * length)))
-    kernel: _Array = (1 + r + r * r / 3) * np.exp(-r)
-    return kernel
+def kernel(a: _Array, b: _Array, length: float) -> _Array:
+    """Covariance of the function at the rows of `a` (n, d) and `b` (m, d): (n, m).
+
+    Half Matern 5/2, half linear, so that a column's own effect is learned from few observations
+    and reaches beyond them; what the columns do together is left to the Matern half.
+    """
+    product = a @ b.T
+    columns = max(1, a.shape[1])
+    square = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * product
+    r = np.sqrt(np.maximum(square, 0.0) * (5 / (columns * length * length)))
+    mixed: _Array = 0.5 * ((1 + r + r * r / 3) * np.exp(-r) + product / columns)
+    return mixed
+
+
+def _prior_variance(x: _Array) -> _Array:
+    """`kernel` of each row of `x` with itself."""
+    variance: _Array = 0.5 * (1 + (x * x).sum(axis=1) / max(1, x.shape[1]))
+    return variance
 
 
 def choose_scales(x: _Array, y: _Array, extra: _Array) -> Scales:
@@ -45,9 +57,9 @@ def choose_scales(x: _Array, y: _Array, extra: _Array) -> Scales:
     """
     best = (-np.inf, Scales())
     for length in LENGTHS:
-        kernel = matern(x, x, length)
+        covariance = kernel(x, x, length)
         for noise in NOISES:
-            factor = np.linalg.cholesky(kernel + np.diag(noise + extra + _JITTER))
+            factor = np.linalg.cholesky(covariance + np.diag(noise + extra + _JITTER))
             white = np.linalg.solve(factor, y)
             likelihood = -0.5 * len(y) * log(_variance(white)) - np.log(np.diag(factor)).sum()
             best = max(best, (float(likelihood), Scales(length, noise)), key=lambda pair: pair[0])
@@ -79,10 +91,10 @@ class Process:
     ) -> None:
         self._at, self._length = x[inducing], scales.length
         size = len(inducing)
-        kernel = matern(self._at, self._at, scales.length) + _JITTER * np.eye(size)
-        self._whiten = np.linalg.inv(np.linalg.cholesky(kernel))
+        covariance = kernel(self._at, self._at, scales.length) + _JITTER * np.eye(size)
+        self._whiten = np.linalg.inv(np.linalg.cholesky(covariance))
         weight = 1 / np.sqrt(scales.noise + extra)
-        seen = (self._whiten @ matern(self._at, x, scales.length)) * weight
+        seen = (self._whiten @ kernel(self._at, x, scales.length)) * weight
         factor = np.linalg.cholesky(np.eye(size) + seen @ seen.T)
         self._shrink = np.linalg.inv(factor)
         told = self._shrink @ (seen @ (weight * y))
@@ -93,7 +105,7 @@ class Process:
 
     def predict(self, x: _Array) -> tuple[_Array, _Array]:
         """Mean and standard deviation of the function at rows of `x` (m, d), noise not included."""
-        seen = self._whiten @ matern(self._at, x, self._length)
+        seen = self._whiten @ kernel(self._at, x, self._length)
         known = self._shrink @ seen
-        variance = 1 - (seen * seen).sum(axis=0) + (known * known).sum(axis=0)
+        variance = _prior_variance(x) - (seen * seen).sum(axis=0) + (known * known).sum(axis=0)
         return self._mean @ seen, self._scale * np.sqrt(np.maximum(variance, _JITTER))

@@ -1,0 +1,90 @@
+"""How the hypervolume of replayed searches grows with the epochs they spend, drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitnas.config.files import write_bytes
+from vitnas.engine.comparison import MEASURES, Pair
+from vitnas.engine.tables import Table
+from vitnas.errors import RunError
+
+INK, GRID = "#22262e", "#e4e6ea"
+COLOURS = {"ehvi": "#3b78d8", "tpe": "#0f9d94", "nsga2": "#8059d6", "random": "#e0762a"}
+STYLES = {"none": ":", "curve": "-", "front": "--", "both": "-."}
+DPI = 110
+_LOWEST = 60.0
+_SPENT = np.geomspace(0.005, 1.0, 160)
+
+
+def comparison_png(table: Table, pairs: Sequence[Pair]) -> bytes:
+    """A PNG of 1210 x 495 pixels: one panel a measure, one line a pair, means over seeds.
+
+    Colours are samplers, line styles are pruners; the share of epochs is logarithmic, because what
+    matters happens in its first tenth.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(11.0, 4.5), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    seeds = len(pairs[0].traces)
+    title = f"{table.name}: {len(table.networks)} networks, means of {seeds} replayed searches"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
+    panels = figure.subplots(1, len(MEASURES), sharey=True)
+    for axes, (of, floor) in zip(panels, MEASURES.items(), strict=True):
+        _dress(axes, f"hypervolume {floor}")
+        for pair in pairs:
+            axes.plot(
+                100 * _SPENT,
+                [100 * pair.at(float(share), of).mean for share in _SPENT],
+                color=COLOURS[pair.sampler],
+                linestyle=STYLES[pair.pruner],
+                linewidth=1.5,
+                label=f"{pair.sampler} / {pair.pruner}",
+            )
+    panels[0].set_ylabel("% of the whole table's", color=INK, fontsize=9)
+    names = panels[0].get_legend_handles_labels()
+    figure.legend(*names, loc="outside right center", fontsize=8, title="sampler / pruner")
+    image = io.BytesIO()
+    figure.savefig(
+        image, format="png", metadata={"Software": "vitnas"}, pil_kwargs={"optimize": True}
+    )
+    return image.getvalue()
+
+
+def write_comparison(table: Table, pairs: Sequence[Pair], file: Path) -> None:
+    """Write `comparison_png`.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    try:
+        write_bytes(file, comparison_png(table, pairs))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(f"{file}: cannot be written: {reason}") from None
+
+
+def _dress(axes: Any, title: str) -> None:
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    axes.set_xlabel("% of the epochs that training the whole table takes", color=INK, fontsize=9)
+    axes.set_xscale("log")
+    axes.set_xlim(100 * _SPENT[0], 100)
+    axes.set_xticks(
+        [0.5, 1, 2, 5, 10, 20, 50, 100], ["0.5", "1", "2", "5", "10", "20", "50", "100"]
+    )
+    axes.minorticks_off()
+    axes.set_ylim(_LOWEST, 100.5)
+    axes.axhline(99, color="#8b8f97", linewidth=0.8)
+    axes.axvline(10, color="#8b8f97", linewidth=0.8)
+    axes.tick_params(labelsize=8, colors=INK)
+    axes.grid(visible=True, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
