@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import floor as whole
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from vitnas.pareto import front
 
 _Array = npt.NDArray[np.float64]
+_MOST_BOXES = 10_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,11 @@ class Budgets:
 def cut_budgets(costs: _Array, top1: _Array, worst: _Array, floor: float) -> Budgets:
     """Boxes between the costs of known networks.
 
+    With n of them on the front there are (n + 1)^d boxes. Where that is more than 10,000 (from two
+    costs on), only every so many-th cost of each kind is cut at: a box then counts as if its best
+    were what fits into its cheapest corner, so gains between the cuts are taken for larger than
+    they are.
+
     Args:
         costs: (n, d) of known networks.
         top1: (n,) of the same.
@@ -46,13 +53,22 @@ def cut_budgets(costs: _Array, top1: _Array, worst: _Array, floor: float) -> Bud
     costs, top1 = costs[kept], top1[kept]
     members = front(np.column_stack([-top1, costs]))
     costs, top1 = costs[members], top1[members]
-    steps = [np.unique(column) for column in costs.T]
+    most = whole(_MOST_BOXES ** (1 / costs.shape[1]) + 1e-9) - 1
+    steps = [_thin(np.unique(column), most) for column in costs.T]
     lows = [np.concatenate(([-np.inf], step)) for step in steps]
     highs = [np.append(step, end) for step, end in zip(steps, worst, strict=True)]
     low = np.array(list(product(*lows)))
-    fits = (costs[None] <= low[:, None]).all(axis=2)
-    best = np.where(fits, top1, floor).max(axis=1, initial=floor)
+    best = np.full(len(low), floor)
+    for index in np.argsort(top1, kind="stable"):
+        best[(costs[index] <= low).all(axis=1)] = top1[index]
     return Budgets(low, np.array(list(product(*highs))), best)
+
+
+def _thin(values: _Array, most: int) -> _Array:
+    """`most` of sorted values at most, evenly by rank, both ends among them."""
+    if len(values) <= most:
+        return values
+    return values[np.linspace(0, len(values) - 1, most).round().astype(np.intp)]
 
 
 def expected_gain(costs: _Array, scenarios: _Array, weights: _Array, budgets: Budgets) -> _Array:
@@ -67,8 +83,10 @@ def expected_gain(costs: _Array, scenarios: _Array, weights: _Array, budgets: Bu
     Returns:
         (m,) gains, at least 0.
     """
-    low = np.maximum(budgets.low[None], costs[:, None])
-    volume = np.maximum(budgets.high[None] - low, 0.0).prod(axis=2)
-    better = np.maximum(scenarios[:, None] - budgets.best[None, :, None], 0.0) @ weights
-    gain: _Array = (volume * better).sum(axis=1)
+    levels, level_of = np.unique(budgets.best, return_inverse=True)
+    better = np.maximum(scenarios[:, None] - levels[None, :, None], 0.0) @ weights
+    gain = np.empty(len(costs))
+    for index, cost in enumerate(costs):
+        volume = np.maximum(budgets.high - np.maximum(budgets.low, cost), 0.0).prod(axis=1)
+        gain[index] = volume @ better[index, level_of]
     return gain
