@@ -95,7 +95,9 @@ def tpe_figures(trials: int, proposals: int) -> dict[str, float]:
 
     space = load_space("digits")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(directions=directions_of(DEFAULT_COSTS), sampler=make_sampler("tpe", 0))
+    study = optuna.create_study(
+        directions=directions_of(DEFAULT_COSTS), sampler=make_sampler("tpe", 0)
+    )
     times = []
     for number in range(trials + proposals):
         if number < trials:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ class Sleeper(nn.Module):
 def chain() -> nn.Module:
     """1000 -> 2000 -> 500 -> 1000 numbers; at the height two neighbours are held."""
     widths = (1000, 2000, 500, 1000)
-    layers = [nn.Linear(a, b, bias=False) for a, b in zip(widths, widths[1:], strict=False)]
+    layers = [nn.Linear(a, b, bias=False) for a, b in pairwise(widths)]
     return nn.Sequential(nn.Flatten(), *layers)
 
 

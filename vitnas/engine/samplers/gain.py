@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import floor as whole
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,26 @@ import numpy.typing as npt
 from vitnas.pareto import front
 
 _Array = npt.NDArray[np.float64]
-_MOST_BOXES = 10_000
+_MOST_BOXES, _POINTS = 10_000, 4096
+
+
+class Budgets(Protocol):
+    """The space of budgets in k parts, in each of which the best known top-1 is taken for one.
+
+    Attributes:
+        best: (k,) that top-1.
+    """
+
+    @property
+    def best(self) -> _Array: ...
+
+    def room(self, cost: _Array) -> _Array:
+        """(k,) volume of each part into which a network of this `cost` (d,) fits."""
 
 
 @dataclass(frozen=True)
-class Budgets:
-    """The space of budgets, cut into boxes in which the best known top-1 is the same.
+class Boxes:
+    """Boxes in which the best known top-1 is the same: exact.
 
     Attributes:
         low, high: (k, d) ends of the boxes; `low` may be minus infinity.
@@ -34,41 +48,65 @@ class Budgets:
     high: _Array
     best: _Array
 
+    def room(self, cost: _Array) -> _Array:
+        return np.asarray(np.maximum(self.high - np.maximum(self.low, cost), 0.0).prod(axis=1))
 
-def cut_budgets(costs: _Array, top1: _Array, worst: _Array, floor: float) -> Budgets:
-    """Boxes between the costs of known networks.
 
-    With n of them on the front there are (n + 1)^d boxes. Where that is more than 10,000 (from two
-    costs on), only every so many-th cost of each kind is cut at: a box then counts as if its best
-    were what fits into its cheapest corner, so gains between the cuts are taken for larger than
-    they are.
+@dataclass(frozen=True)
+class Points:
+    """Random points that stand for equal parts of the space: unbiased, and the same for all.
+
+    Attributes:
+        at: (k, d) the points.
+        volume: of each part.
+        best: (k,) the best top-1 known at each.
+    """
+
+    at: _Array
+    volume: float
+    best: _Array
+
+    def room(self, cost: _Array) -> _Array:
+        return np.asarray((self.at >= cost).all(axis=1) * self.volume)
+
+
+def cut_budgets(
+    costs: _Array, top1: _Array, worst: _Array, floor: float, least: _Array | None = None
+) -> Budgets:
+    """Boxes between the costs of known networks; random points where there are too many of them.
+
+    With n networks on the front there are (n + 1)^d boxes, so it is points for about a hundred of
+    them with two costs, and for twenty with three.
 
     Args:
         costs: (n, d) of known networks.
         top1: (n,) of the same.
         worst: (d,) the largest budget that counts.
         floor: top-1 that counts as nothing.
+        least: (d,) no network costs less; what is known unless it is said.
     """
     kept = (costs < worst).all(axis=1) & (top1 > floor)
     costs, top1 = costs[kept], top1[kept]
     members = front(np.column_stack([-top1, costs]))
     costs, top1 = costs[members], top1[members]
-    most = whole(_MOST_BOXES ** (1 / costs.shape[1]) + 1e-9) - 1
-    steps = [_thin(np.unique(column), most) for column in costs.T]
+    steps = [np.unique(column) for column in costs.T]
+    if np.prod([len(step) + 1.0 for step in steps]) > _MOST_BOXES:
+        least = costs.min(axis=0) if least is None else least
+        at = np.random.default_rng(0).uniform(least, worst, (_POINTS, len(worst)))
+        volume = float((worst - least).prod()) / _POINTS
+        return Points(at, volume, _best_at(at, costs, top1, floor))
     lows = [np.concatenate(([-np.inf], step)) for step in steps]
     highs = [np.append(step, end) for step, end in zip(steps, worst, strict=True)]
-    low = np.array(list(product(*lows)))
-    best = np.full(len(low), floor)
+    low, high = np.array(list(product(*lows))), np.array(list(product(*highs)))
+    return Boxes(low, high, _best_at(low, costs, top1, floor))
+
+
+def _best_at(budgets: _Array, costs: _Array, top1: _Array, floor: float) -> _Array:
+    """(k,) the best top-1 that fits into each of `budgets` (k, d)."""
+    best = np.full(len(budgets), floor)
     for index in np.argsort(top1, kind="stable"):
-        best[(costs[index] <= low).all(axis=1)] = top1[index]
-    return Budgets(low, np.array(list(product(*highs))), best)
-
-
-def _thin(values: _Array, most: int) -> _Array:
-    """`most` of sorted values at most, evenly by rank, both ends among them."""
-    if len(values) <= most:
-        return values
-    return values[np.linspace(0, len(values) - 1, most).round().astype(np.intp)]
+        best[(costs[index] <= budgets).all(axis=1)] = top1[index]
+    return best
 
 
 def expected_gain(costs: _Array, scenarios: _Array, weights: _Array, budgets: Budgets) -> _Array:
@@ -85,8 +123,5 @@ def expected_gain(costs: _Array, scenarios: _Array, weights: _Array, budgets: Bu
     """
     levels, level_of = np.unique(budgets.best, return_inverse=True)
     better = np.maximum(scenarios[:, None] - levels[None, :, None], 0.0) @ weights
-    gain = np.empty(len(costs))
-    for index, cost in enumerate(costs):
-        volume = np.maximum(budgets.high - np.maximum(budgets.low, cost), 0.0).prod(axis=1)
-        gain[index] = volume @ better[index, level_of]
-    return gain
+    pairs = zip(costs, better, strict=True)
+    return np.array([budgets.room(cost) @ gains[level_of] for cost, gains in pairs])
