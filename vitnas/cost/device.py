@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -10,7 +11,6 @@ from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
-from torch.utils import benchmark
 
 _WARM_UPS = 3
 _LEAST_S, _LEAST_PASSES = 0.3, 7
@@ -68,6 +68,9 @@ def measure(
 
 def _median_seconds(model: nn.Module, images: Tensor) -> float:
     """Of a pass."""
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # no CUDA is no news
+    from torch.utils import benchmark
+
     for _ in range(_WARM_UPS):
         _wait(images)
         started = time.perf_counter()

@@ -99,7 +99,7 @@ class Display:
         how = trial.outcome.value
         if trial.outcome is Outcome.STOPPED:
             how += f" at {trial.epochs}/{self.epochs}"
-        cost = ", ".join(said(trial, name) for name in self.costs)
+        cost = ", ".join(filter(None, (said(trial, name) for name in self.costs)))
         note = trial.error or _network(trial)
         return (
             f"{done} trial {trial.number:<4} {how:<16} {top1:>8} {cost}  {note}  "
