@@ -26,11 +26,12 @@ from common import (
     train_made_up,
 )
 
+from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.controller import Controller
 from vitnas.engine.samplers import make_sampler
-from vitnas.engine.study import DIRECTIONS, RunStore
+from vitnas.engine.study import RunStore
 from vitnas.pareto import front, front_ranks, hypervolume
 
 Array = npt.NDArray[np.float64]
@@ -94,7 +95,9 @@ def tpe_figures(trials: int, proposals: int) -> dict[str, float]:
 
     space = load_space("digits")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(directions=DIRECTIONS, sampler=make_sampler("tpe", 0))
+    study = optuna.create_study(
+        directions=directions_of(DEFAULT_COSTS), sampler=make_sampler("tpe", 0)
+    )
     times = []
     for number in range(trials + proposals):
         if number < trials:

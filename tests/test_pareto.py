@@ -91,7 +91,11 @@ def test_knee_of_small_and_straight_fronts_is_the_earliest_end() -> None:
     assert knee([(0.0, 1.0), (0.1, 0.2), (1.0, 0.0)]) == 1
 
 
-@pytest.mark.parametrize("points", [[], [(math.nan, 1.0)], [(math.inf, 1.0)], [(1.0, 2.0, 3.0)]])
+def test_the_knee_of_three_objectives_is_the_least_sum_on_scaled_axes() -> None:
+    assert knee([(0.0, 10.0, 500.0), (5.0, 0.0, 900.0), (2.0, 3.0, 600.0), (10.0, 9.0, 400.0)]) == 2
+
+
+@pytest.mark.parametrize("points", [[], [(math.nan, 1.0)], [(math.inf, 1.0)], [1.0, 2.0]])
 def test_knee_refuses_what_has_none(points: list[tuple[float, ...]]) -> None:
     with pytest.raises(ValueError, match=r"knee|objectives"):
         knee(points)

@@ -142,7 +142,8 @@ def search(
     if minutes is not None:
         hours = (hours or 0.0) + minutes / 60
     options = SearchOptions(trials=trials, hours=hours, gpu_hours=gpu_hours)
-    with Display(options.num_trials, found.config.proxy.epochs) as display:
+    epochs, costs = found.config.proxy.epochs, found.config.objectives.costs
+    with Display(options.num_trials, epochs, costs=costs) as display:
         run = api.search(
             found,
             out,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from math import log
+from math import nan
 from pathlib import Path
 from typing import Any
+
+from vitnas.config.costs import costs_of, log_cost
 
 
 class Outcome(str, Enum):
@@ -40,6 +42,9 @@ class TrialRecord:
         key: twelve hex digits, equal for two spellings of one network.
         flops: multiply-adds of one image, fvcore's count.
         num_params: trainable parameters.
+        latency_ms: milliseconds of a forward pass of one image; None where it was not measured.
+        peak_memory_mb: 10^6 bytes that this pass needs; None where it was not measured.
+        measured_on: the device that both hold for, e.g. a card's or a processor's name.
         curve: top-1 in percent on the scoring split after each epoch.
         test_top1: top-1 in percent on the test split; front members only.
         seconds: wall time of the training.
@@ -74,6 +79,9 @@ class TrialRecord:
     gpu_seconds: float = 0.0
     started: float | None = None
     ended: float | None = None
+    latency_ms: float | None = None
+    peak_memory_mb: float | None = None
+    measured_on: str = ""
 
     @property
     def top1(self) -> float | None:
@@ -89,6 +97,30 @@ class TrialRecord:
     def is_ended_here(self) -> bool:
         """Whether this run has spent a training on it, and the training has ended."""
         return self.outcome.is_trial and not self.taken
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has been on a device before its first epoch."""
+        return self.latency_ms is not None or self.peak_memory_mb is not None
+
+    def costs(self, names: Sequence[str]) -> tuple[float, ...]:
+        """Its costs of these names; NaN where one was not measured."""
+        found = (getattr(self, name) for name in names)
+        return tuple(nan if cost is None else float(cost) for cost in found)
+
+    def point(self, costs: Sequence[str]) -> tuple[float, ...]:
+        """Objectives to minimise: top-1 negated, then `costs`."""
+        return (-(self.top1 or 0.0), *self.costs(costs))
+
+
+def front_of(trials: Iterable[TrialRecord], costs: Sequence[str]) -> tuple[TrialRecord, ...]:
+    """The non-dominated complete trials (top-1 up, `costs` down), sorted by the costs in turn."""
+    from vitnas.pareto import front
+
+    complete = [trial for trial in trials if trial.outcome is Outcome.COMPLETE]
+    chosen = front([trial.point(costs) for trial in complete])
+    members = (complete[index] for index in chosen)
+    return tuple(sorted(members, key=lambda trial: (*trial.costs(costs), trial.number)))
 
 
 @dataclass(frozen=True)
@@ -117,21 +149,24 @@ class Run:
         return tuple(trial for trial in self.trials if trial.outcome is Outcome.COMPLETE)
 
     @property
-    def front(self) -> tuple[TrialRecord, ...]:
-        """The non-dominated complete trials (top-1 up, FLOPs down), cheapest first."""
-        from vitnas.pareto import front
+    def costs(self) -> tuple[str, ...]:
+        """The costs among its objectives, fields of `TrialRecord`; the other one is top-1."""
+        return costs_of(self.space)
 
-        trials = self.complete
-        chosen = front([(-(trial.top1 or 0.0), float(trial.flops)) for trial in trials])
-        return tuple(sorted((trials[index] for index in chosen), key=lambda t: (t.flops, t.number)))
+    @property
+    def front(self) -> tuple[TrialRecord, ...]:
+        """The non-dominated complete trials (top-1 up, costs down), cheapest by the first cost
+        first."""
+        return front_of(self.complete, self.costs)
 
     @property
     def knee(self) -> TrialRecord | None:
-        """The front member farthest from the chord of the front's ends (top-1, log FLOPs)."""
+        """The front member with the least sum of top-1 lost and log costs, each scaled to the
+        front's range; with one cost, the one farthest from the chord of the front's ends."""
         from vitnas.pareto import knee
 
         members = self.front
-        points = [(-(trial.top1 or 0.0), log(max(trial.flops, 1))) for trial in members]
+        points = [(-(t.top1 or 0.0), *map(log_cost, t.costs(self.costs))) for t in members]
         return members[knee(points)] if members else None
 
     def count(self, outcome: Outcome) -> int:

@@ -19,7 +19,7 @@ from vitnas.report.figures import (
     thin,
     volume_figure,
 )
-from vitnas.report.marks import flops_range, flops_ticks, top1_range
+from vitnas.report.marks import cost_range, cost_ticks, top1_range
 from vitnas.report.plots import front_png, shown_top1
 
 PATH = Path("results/small")
@@ -87,8 +87,8 @@ def test_poor_trials_fall_below_the_axis_and_are_counted() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(1e6, 1e6), (3e6, 8e6), (2e5, 3e9), (1e6, 1.01e6)])
 def test_axes_have_ticks_inside(low: float, high: float) -> None:
-    ends = flops_range(low, high)
-    positions, labels = flops_ticks(*ends)
+    ends = cost_range(low, high)
+    positions, labels = cost_ticks("flops", *ends)
     assert ends[0] < low <= high < ends[1]
     assert 2 <= len(positions) == len(labels) <= 9
     assert all(ends[0] <= position <= ends[1] for position in positions)

@@ -9,7 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from vitnas.config.axes import (
     Axis,
@@ -21,6 +27,7 @@ from vitnas.config.axes import (
     parse_tree,
     probes,
 )
+from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.drawing import Refused, Trial, draw_tree
 from vitnas.config.files import (
     RuleError,
@@ -52,17 +59,60 @@ class Bounds(Frozen):
 
 
 class Limits(Frozen):
-    """What a candidate must meet before anything is built: FLOPs (multiply-adds) and parameters."""
+    """What a candidate must meet before it is trained.
+
+    FLOPs (multiply-adds) and parameters are known before anything is built; latency and memory are
+    measured on the device before the first epoch.
+    """
 
     flops: Bounds = Bounds()
     num_params: Bounds = Bounds()
+    latency_ms: Bounds = Bounds()
+    peak_memory_mb: Bounds = Bounds()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _are_on_costs(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "top1" in given:
+            rule = f"is only known when all is paid for; limits are on {', '.join(COSTS)}"
+            raise RuleError(rule, "top1", given["top1"])
+        return given
 
 
 class Objectives(Frozen):
-    """What is scored. The search engine of this version knows exactly this pair."""
+    """What is scored, two or more: top-1 and at least one cost.
 
-    top1: Literal["maximize"] = "maximize"
-    flops: Literal["minimize"] = "minimize"
+    The file's order means nothing: stored values have the order of `COSTS`, top-1 first.
+
+    Attributes:
+        top1: percent on the scoring split.
+        flops: multiply-adds of one image.
+        num_params: numbers to learn.
+        latency_ms: milliseconds of one forward pass of one image, measured (see `cost.device`).
+        peak_memory_mb: 10^6 bytes that this pass needs, measured likewise.
+    """
+
+    top1: Literal["maximize"]
+    flops: Literal["minimize"] | None = None
+    num_params: Literal["minimize"] | None = None
+    latency_ms: Literal["minimize"] | None = None
+    peak_memory_mb: Literal["minimize"] | None = None
+
+    @model_validator(mode="after")
+    def _have_a_cost(self) -> Objectives:
+        if not self.costs:
+            rule = f"need a cost beside top1: {', '.join(COSTS)}"
+            raise RuleError(rule, nearest="{top1: maximize, flops: minimize}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _named_ones(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: way for name, way in dump(self).items() if way is not None}
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        """The costs among them."""
+        return tuple(name for name in COSTS if getattr(self, name) is not None)
 
 
 class SpaceConfig(Frozen):
@@ -72,9 +122,15 @@ class SpaceConfig(Frozen):
     description: str = ""
     data: DataConfig = DataConfig()
     proxy: ProxyConfig = ProxyConfig()
-    objectives: Objectives = Objectives()
+    objectives: Objectives = Objectives(top1="maximize", flops="minimize")
     limits: Limits = Limits()
     model: dict[str, Any]
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The costs that have to be measured: objectives or limits ask for them."""
+        asked = {name for name in MEASURED if getattr(self.limits, name) != Bounds()}
+        return tuple(name for name in MEASURED if name in asked or name in self.objectives.costs)
 
 
 class SearchSpace:

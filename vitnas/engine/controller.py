@@ -1,6 +1,7 @@
 """Decides what is trained next, what is stopped, and what is written down. No Ray, no torch.
 
-A back end asks `next()` for a job, tells `report()` the accuracy after every epoch, and ends it
+A back end asks `next()` for a job, tells `measured()` what it costs on the device where the space
+asks for that, tells `report()` the accuracy after every epoch, and ends it
 with `finish`, `fail` or `interrupt`. Limits, duplicates, pruning and retries are decided here and
 nowhere else, and everything decided is in the study before the call returns.
 """
@@ -79,6 +80,7 @@ class Controller:
         first: what is trained before the sampler is asked.
 
     Attributes:
+        costs: those among the objectives.
         exhausted: every network of the space is known, or it has shown nothing new for
             `MAX_FRUITLESS` draws in a row.
     """
@@ -100,7 +102,9 @@ class Controller:
     ) -> None:
         self.store, self.space, self.pruner = store, space, pruner
         self.num_trials, self.epochs, self.seed = num_trials, epochs, seed
+        self.costs = space.config.objectives.costs
         self.exhausted = False
+        self._measured_in_vain = 0
         self._listener = listener or (lambda event, trial: None)
         self._all_keys: frozenset[str] | None = None
         self._first = deque(first)
@@ -188,9 +192,12 @@ class Controller:
         """Take over what another run found of a network, as a trial of this one.
 
         Returns:
-            Its number here; None where the network is known already.
+            Its number here; None where the network is known already, or where it was not measured
+            what this space has to know or is over a limit.
         """
-        if candidate.key in self._by_key:
+        config = self.space.config
+        known = all(getattr(earlier, name) is not None for name in config.measured)
+        if candidate.key in self._by_key or not known or over_limits(earlier, config.limits):
             return None
         outcome, number = self._suggest(candidate, seed=earlier.seed, taken=True)
         if outcome is not Outcome.RUNNING:
@@ -199,10 +206,53 @@ class Controller:
         self.store.describe(number, "curve", list(earlier.curve))
         self._update(number, curve=earlier.curve)
         complete = earlier.outcome is Outcome.COMPLETE and earlier.top1 is not None
-        values = (earlier.top1 or 0.0, float(earlier.flops)) if complete else None
+        if earlier.is_measured:
+            self._describe_measured(
+                number, earlier.latency_ms, earlier.peak_memory_mb, earlier.measured_on
+            )
+        values = self._values(number) if complete else None
         result = {"seconds": earlier.seconds, "device": earlier.device}
         self._end(number, earlier.outcome, values, event="known", **result)
         return number
+
+    def measured(
+        self, number: int, latency_ms: float, peak_memory_mb: float, measured_on: str
+    ) -> Decision:
+        """Take what a network costs on its device, before it is trained there; STOP: it is refused.
+
+        Args:
+            number: of the trial.
+            latency_ms, peak_memory_mb, measured_on: see `TrialRecord`.
+        """
+        self._describe_measured(number, latency_ms, peak_memory_mb, measured_on)
+        problem = over_limits(self._trials[number], self.space.config.limits)
+        if problem is None:
+            self._measured_in_vain = 0
+            return Decision.CONTINUE
+        self._end(number, Outcome.REFUSED, error=problem, device=measured_on)
+        self._measured_in_vain += 1
+        self.exhausted = self.exhausted or self._measured_in_vain >= MAX_FRUITLESS
+        return Decision.STOP
+
+    def _describe_measured(
+        self,
+        number: int,
+        latency_ms: float | None,
+        peak_memory_mb: float | None,
+        measured_on: str,
+    ) -> None:
+        facts = {
+            "latency_ms": latency_ms,
+            "peak_memory_mb": peak_memory_mb,
+            "measured_on": measured_on,
+        }
+        self.store.describe(number, "measured", facts)
+        self._update(number, **facts)
+
+    def _values(self, number: int) -> tuple[float, ...]:
+        """What the study holds of a complete trial: top-1, then the costs."""
+        trial = self._trials[number]
+        return (trial.top1 or 0.0, *trial.costs(self.costs))
 
     def report(self, number: int, epoch: int, top1: float) -> Decision:
         """Take the accuracy after `epoch` (from 1) and say whether to go on."""
@@ -224,7 +274,7 @@ class Controller:
         if trial.epochs < self.epochs:
             return self._end(number, Outcome.STOPPED, **result)
         assert trial.top1 is not None
-        return self._end(number, Outcome.COMPLETE, (trial.top1, float(trial.flops)), **result)
+        return self._end(number, Outcome.COMPLETE, self._values(number), **result)
 
     def fail(self, number: int, outcome: Outcome, error: str, **result: Any) -> TrialRecord:
         """End a training that did not reach its end: `failed`, `diverged`, `timeout` or `oom`.
@@ -355,14 +405,14 @@ class Controller:
         earlier = self._trials[original]
         values = None
         if earlier.outcome is Outcome.COMPLETE and earlier.top1 is not None:
-            values = (earlier.top1, float(earlier.flops))
+            values = self._values(original)
         return self._end(number, Outcome.DUPLICATE, values, duplicate_of=original)
 
     def _end(
         self,
         number: int,
         outcome: Outcome,
-        values: tuple[float, float] | None = None,
+        values: tuple[float, ...] | None = None,
         event: str = "end",
         **result: Any,
     ) -> TrialRecord:
@@ -401,4 +451,4 @@ class Controller:
 
 def _owns_key(trial: TrialRecord) -> bool:
     """Whether later draws of the same network are duplicates of this ended trial."""
-    return trial.outcome.is_trial
+    return trial.outcome.is_trial or (trial.outcome is Outcome.REFUSED and trial.is_measured)

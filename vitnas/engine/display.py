@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from vitnas.config.costs import DEFAULT_COSTS, EXACT, HEADS, amount
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.config.notation import human, one_line
-from vitnas.pareto import front
-from vitnas.records import Outcome, TrialRecord
+from vitnas.config.notation import one_line
+from vitnas.records import Outcome, TrialRecord, front_of
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -27,10 +28,17 @@ class Display:
         num_trials: trainings the run shall have; None = no bound.
         epochs: of a full training.
         stream: where to write; a live panel when it is a terminal.
+        costs: those among the objectives.
     """
 
-    def __init__(self, num_trials: int | None, epochs: int, stream: TextIO | None = None) -> None:
-        self.num_trials, self.epochs = num_trials, epochs
+    def __init__(
+        self,
+        num_trials: int | None,
+        epochs: int,
+        stream: TextIO | None = None,
+        costs: Sequence[str] = DEFAULT_COSTS,
+    ) -> None:
+        self.num_trials, self.epochs, self.costs = num_trials, epochs, costs
         self.stream = stream or sys.stdout
         self.trials: dict[int, TrialRecord] = {}
         self.num_ended = 0
@@ -71,10 +79,8 @@ class Display:
         elif event == "end" and trial.outcome.is_trial:
             print(self._line(trial), file=self.stream, flush=True)
 
-    def _front(self) -> list[TrialRecord]:
-        complete = [t for t in self.trials.values() if t.outcome is Outcome.COMPLETE]
-        chosen = front([(-(t.top1 or 0.0), float(t.flops)) for t in complete])
-        return sorted((complete[index] for index in chosen), key=lambda trial: trial.flops)
+    def _front(self) -> tuple[TrialRecord, ...]:
+        return front_of(self.trials.values(), self.costs)
 
     def _rates(self) -> str:
         now = time.monotonic()
@@ -93,7 +99,7 @@ class Display:
         how = trial.outcome.value
         if trial.outcome is Outcome.STOPPED:
             how += f" at {trial.epochs}/{self.epochs}"
-        cost = f"{human(trial.flops):>7} FLOPs"
+        cost = ", ".join(filter(None, (said(trial, name) for name in self.costs)))
         note = trial.error or _network(trial)
         return (
             f"{done} trial {trial.number:<4} {how:<16} {top1:>8} {cost}  {note}  "
@@ -110,7 +116,8 @@ class Display:
             f"{self._rates()}",
             title_justify="left",
         )
-        for name in ("trial", "top-1 %", "FLOPs", "params"):
+        shown = tuple(dict.fromkeys(("flops", "num_params", *self.costs)))
+        for name in ("trial", "top-1 %", *(HEADS[cost] for cost in shown)):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("network on the front", overflow="ellipsis", no_wrap=True)
         members = self._front()
@@ -118,13 +125,20 @@ class Display:
             table.add_row(
                 str(trial.number),
                 f"{trial.top1:.2f}",
-                human(trial.flops),
-                human(trial.num_params),
+                *(amount(cost, getattr(trial, cost)) for cost in shown),
                 _network(trial),
             )
         if len(members) > _ROWS:
             table.caption = f"{len(members) - _ROWS} cheaper ones not shown"
         return table
+
+
+def said(trial: TrialRecord, cost: str) -> str:
+    """A trial's cost with its name where the unit does not say it: `41.2 M FLOPs`, `0.53 ms`."""
+    value = getattr(trial, cost)
+    if value is None:
+        return ""
+    return f"{amount(cost, value):>7}" + (f" {HEADS[cost]}" if cost in EXACT else "")
 
 
 def clock(seconds: float) -> str:

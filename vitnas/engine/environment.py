@@ -56,7 +56,7 @@ def hardware() -> Mapping[str, Any]:
     """CPU model, cores, memory in GB."""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return {
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "memory_gb": round(pages * size / 1e9, 1),
     }
@@ -95,7 +95,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """The processor's name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vitnas.config.costs import DEFAULT_COSTS
 from vitnas.engine.curves import CurveModel
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.pareto import front_ranks
@@ -42,12 +43,12 @@ class ParetoPruner:
 
     Attributes:
         rules: asked in order.
-        costs: fields of `TrialRecord` to keep low, known before training; with top-1 they make
-            two objectives or more.
+        costs: fields of `TrialRecord` to keep low, known before the first epoch; with top-1 they
+            make two objectives or more.
     """
 
     rules: tuple[Rule, ...]
-    costs: tuple[str, ...] = ("flops",)
+    costs: tuple[str, ...] = DEFAULT_COSTS
 
     def should_stop(self, trial: TrialRecord, others: Trials) -> bool:
         """Whether `trial` stops after the last epoch of its curve.
@@ -145,12 +146,16 @@ def default_rungs(epochs: int) -> tuple[int, ...]:
 
 
 def make_pruner(
-    name: PrunerName, epochs: int, confidence: float = CONFIDENCE, bins: int = 1
+    name: PrunerName,
+    epochs: int,
+    confidence: float = CONFIDENCE,
+    bins: int = 1,
+    costs: tuple[str, ...] = DEFAULT_COSTS,
 ) -> ParetoPruner | None:
     """The pruner of that name for trainings of so many epochs; None = nothing is stopped."""
     rank, end = FrontRank(default_rungs(epochs), bins=bins), OptimisticEnd(confidence)
     rules: dict[str, tuple[Rule, ...]] = {"front": (rank,), "curve": (end,), "both": (rank, end)}
-    return ParetoPruner(rules[name]) if name in rules else None
+    return ParetoPruner(rules[name], costs) if name in rules else None
 
 
 def check_pruner(name: str, confidence: float, bins: int = 1) -> None:

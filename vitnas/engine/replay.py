@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import SearchSpace
 from vitnas.engine.controller import Controller, Decision
 from vitnas.engine.pruning import CONFIDENCE, PrunerName, make_pruner
 from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.samplers.pool import FixedPool
-from vitnas.engine.study import DIRECTIONS, RunStore
+from vitnas.engine.study import RunStore
 from vitnas.engine.tables import Recorded, Table
 from vitnas.records import Outcome
 
@@ -231,6 +232,6 @@ class MemoryStore(RunStore):
         self._file: Any = _Nowhere()
         self._study_id = 0
         self._attrs = dict(fixed)
-        self.study = optuna.create_study(directions=DIRECTIONS)
+        self.study = optuna.create_study(directions=directions_of(DEFAULT_COSTS))
         self._ids: list[int] = []
         self._flushed = math.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -170,9 +171,11 @@ def run_search(
             store = study.RunStore(path, fixed)
             try:
                 _describe(store, space, options, backend.resources, facts)
-                with _listening(path, options, listener) as listen:
+                costs = space.config.objectives.costs
+                with _listening(path, costs, options, listener) as listen:
                     controller = _controller(store, space, options, backend, listen, start)
-                    _take_over(controller, start, FrontWeights(path), notice)
+                    device = facts.get("measured_on", "")
+                    _take_over(controller, start, FrontWeights(path), device, notice)
                     _train(path, controller, backend, options, notice)
                 if facts["data"]["num_test_images"]:
                     _score_front(store, backend, path)
@@ -217,11 +220,17 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
 
 
 def _take_over(
-    controller: Controller, start: _Start, weights: FrontWeights, notice: Notice
+    controller: Controller, start: _Start, weights: FrontWeights, device: str, notice: Notice
 ) -> None:
-    """Enter what other runs found, with the weights that they kept."""
-    taken = 0
+    """Enter what other runs found, with the weights that they kept.
+
+    Where this run measures, on `device`, what was measured on others cannot be compared.
+    """
+    taken, elsewhere = 0, Counter[str]()
     for candidate, trial, folder in start.known:
+        if device and trial.measured_on != device:
+            elsewhere[trial.measured_on or "no device"] += 1
+            continue
         number = controller.take(candidate, trial)
         if number is not None:
             taken += 1
@@ -229,13 +238,15 @@ def _take_over(
             if content is not None:
                 weights.put(number, content)
     if taken:
-        weights.keep_front(controller.trials)
+        weights.keep_front(controller.trials, controller.costs)
         notice(f"--start-from: {taken} results taken over")
+    for other, count in elsewhere.items():
+        notice(f"--start-from: {count} results not taken over: measured on {other}, not {device}")
 
 
 @contextmanager
 def _listening(
-    path: Path, options: SearchOptions, listener: Listener | None
+    path: Path, costs: Sequence[str], options: SearchOptions, listener: Listener | None
 ) -> Iterator[Listener | None]:
     """The listener, joined by what writes TensorBoard's files where that is asked for."""
     if not options.tensorboard:
@@ -243,7 +254,7 @@ def _listening(
         return
     from vitnas.engine.tensorboard import Curves
 
-    with Curves(path / "tensorboard") as curves:
+    with Curves(path / "tensorboard", costs) as curves:
 
         def both(event: str, trial: TrialRecord) -> None:
             curves.listen(event, trial)
@@ -261,7 +272,9 @@ def _controller(
     listener: Listener | None,
     start: _Start,
 ) -> Controller:
-    epochs = space.config.proxy.epochs
+    epochs, costs = space.config.proxy.epochs, space.config.objectives.costs
+    bounds = options.confidence, options.pruner_bins
+    pruner = make_pruner(options.stopped_by, epochs, *bounds, costs)
     return Controller(
         store,
         space,
@@ -269,7 +282,7 @@ def _controller(
         epochs=epochs,
         seed=options.seed,
         sampler=options.sampler,
-        pruner=make_pruner(options.stopped_by, epochs, options.confidence, options.pruner_bins),
+        pruner=pruner,
         listener=listener,
         budget=Budget(
             seconds=None if options.hours is None else 3600 * options.hours,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Any
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.config.notation import human, one_line
-from vitnas.engine.display import clock
+from vitnas.config.notation import one_line
+from vitnas.engine.display import clock, said
 from vitnas.engine.folder import is_locked
 from vitnas.engine.study import read_run
 from vitnas.records import Outcome, Run, TrialRecord
@@ -28,6 +28,8 @@ class Underway:
         epoch: epochs trained so far.
         top1: percent on the scoring split after that; None before the first epoch has ended.
         flops: multiply-adds of one image.
+        costs: those among the objectives, as people read them; what is not measured yet is not
+            among them.
         network: in one line.
     """
 
@@ -35,6 +37,7 @@ class Underway:
     epoch: int
     top1: float | None
     flops: int
+    costs: str
     network: str
 
 
@@ -107,7 +110,7 @@ def read_status(path: str | Path) -> Status:
         num_ended=num_ended,
         num_trials=run.num_trials or None,
         epochs=run.space.get("proxy", {}).get("epochs", 0),
-        underway=tuple(_underway(trial) for trial in underway),
+        underway=tuple(_underway(trial, run.costs) for trial in underway),
         epochs_per_second=round(trained / seconds, 3) if trained and seconds else None,
         seconds=round(seconds, 1),
         seconds_left=None if left is None else round(left, 1),
@@ -136,9 +139,7 @@ def status_text(status: Status) -> str:
         top1 = "       " if one.top1 is None else f"{one.top1:5.2f} %"
         what = "" if status.is_searching else "interrupted at "
         epoch = f"{what}epoch {one.epoch}/{status.epochs}"
-        lines.append(
-            f"  trial {one.trial:<5} {epoch}  {top1}  {human(one.flops):>7} FLOPs  {one.network}"
-        )
+        lines.append(f"  trial {one.trial:<5} {epoch}  {top1}  {one.costs}  {one.network}")
     if status.best_trial is not None:
         lines.append(
             f"  best {status.best_top1:.2f} % (trial {status.best_trial}); "
@@ -164,6 +165,7 @@ def _span(run: Run, session: Mapping[str, Any], is_searching: bool) -> tuple[flo
     return began, max((t.ended for t in run.trials if t.ended is not None), default=began)
 
 
-def _underway(trial: TrialRecord) -> Underway:
+def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
     network = one_line(validate(ModelConfig, dict(trial.config)))
-    return Underway(trial.number, trial.epochs, trial.top1, trial.flops, network)
+    spent = ", ".join(filter(None, (said(trial, cost) for cost in costs)))
+    return Underway(trial.number, trial.epochs, trial.top1, trial.flops, spent, network)

@@ -29,6 +29,11 @@ class Steering:
         if message.outcome is not None:
             self.controller.fail(number, message.outcome, message.error, **result)
             return Decision.STOP
+        if message.measured is not None:
+            cost = message.measured
+            return self.controller.measured(
+                number, cost.latency_ms, cost.peak_memory_mb, cost.device
+            )
         decision = self.controller.report(number, message.epoch, message.top1)
         last = message.epoch >= self.controller.epochs
         if decision is Decision.CONTINUE and not last:
@@ -40,7 +45,7 @@ class Steering:
             self.weights.put(number, message.weights)
         self.controller.finish(number, seconds=message.seconds, device=message.device)
         if last:
-            self.weights.keep_front(self.controller.trials)
+            self.weights.keep_front(self.controller.trials, self.controller.costs)
         return Decision.STOP
 
     def lose(self, number: int, reason: str) -> None:

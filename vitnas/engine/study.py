@@ -1,17 +1,19 @@
 """study.db: the Optuna study that is the only truth of a run, and how it is written and read.
 
 One writer, the driver. Everything that a report or a resume needs is in it: the space, the
-environment, and for each trial its configuration, cost, curve and outcome. Two objectives in
-Optuna's order: top-1 in percent (maximise), FLOPs (minimise).
+environment, and for each trial its configuration, cost, curve and outcome. Objectives in Optuna's
+order: top-1 in percent (maximise), then the space's costs in the order of `COSTS` (minimise).
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from vitnas.config.costs import costs_of, directions_of
 from vitnas.engine.comparing import differences, with_defaults
 from vitnas.engine.database import (
     FILE_NAME,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     import optuna
 
 __all__ = [
-    "DIRECTIONS",
     "FILE_NAME",
     "STUDY_NAME",
     "RunStore",
@@ -42,7 +43,6 @@ __all__ = [
 
 STUDY_NAME = "vitnas"
 FORMAT = 1
-DIRECTIONS: list[Literal["maximize", "minimize"]] = ["maximize", "minimize"]
 _FLUSH_S = 2.0
 
 
@@ -66,18 +66,20 @@ class RunStore:
         import optuna
 
         self.path = path
+        costs = costs_of(fixed.get("space"))
         with readable(path):
             self._file = open_database(path, write=True)
         try:
             with readable(path):
-                self._study_id = _study_id(self._file)
+                self._study_id = _study_id(self._file, costs)
                 self._attrs = self._file.get_study_user_attrs(self._study_id)
                 stored = self._file.get_all_trials(self._study_id, deepcopy=False)
             if "format" not in self._attrs:  # written last, so that no half of these is kept
                 for name, value in {**fixed, "format": FORMAT}.items():
                     self.set(name, value)
             refuse_other(path, self._attrs, fixed)
-            self.study = optuna.create_study(study_name=STUDY_NAME, directions=DIRECTIONS)
+            directions = directions_of(costs)
+            self.study = optuna.create_study(study_name=STUDY_NAME, directions=directions)
             with readable(path):
                 self.study.add_trials(stored)
         except BaseException:
@@ -134,7 +136,7 @@ class RunStore:
         self,
         number: int,
         outcome: Outcome,
-        values: tuple[float, float] | None = None,
+        values: tuple[float, ...] | None = None,
         **result: Any,
     ) -> None:
         """End trial `number`: `result` first, then the state, so that no ended trial lacks it."""
@@ -249,6 +251,7 @@ def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {})
     """A stored trial as plain values."""
     network = trial.user_attrs.get("network", {})
     result = trial.user_attrs.get("result", {})
+    measured = trial.user_attrs.get("measured", {})
     running = not trial.state.is_finished()
     outcome = Outcome.RUNNING if running else Outcome(result.get("outcome", "failed"))
     return TrialRecord(
@@ -271,18 +274,25 @@ def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {})
         gpu_seconds=result.get("gpu_seconds", 0.0),
         started=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
+        latency_ms=measured.get("latency_ms"),
+        peak_memory_mb=measured.get("peak_memory_mb"),
+        measured_on=measured.get("measured_on", ""),
     )
 
 
-def _study_id(file: optuna.storages.RDBStorage) -> int:
+def _study_id(file: optuna.storages.RDBStorage, costs: Sequence[str]) -> int:
     """The run's study in its file, made where there is none."""
-    from optuna.study import StudyDirection
+    import optuna
 
     try:
         return file.get_study_id_from_name(STUDY_NAME)
     except KeyError:
-        directions = [StudyDirection[name.upper()] for name in DIRECTIONS]
-        return file.create_new_study(directions, STUDY_NAME)
+        directions = [optuna.study.StudyDirection[d.upper()] for d in directions_of(costs)]
+        study_id = file.create_new_study(directions, STUDY_NAME)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            optuna.Study(STUDY_NAME, file).set_metric_names(["top1", *costs])
+        return study_id
 
 
 def _seconds(moment: datetime | None) -> float | None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vitnas.config.costs import DEFAULT_COSTS
 from vitnas.config.files import validate, write_bytes
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, SpaceConfig
@@ -197,6 +198,9 @@ def _table(
     source: str,
 ) -> Table:
     found = SearchSpace(validate(SpaceConfig, dict(space), file=source))
+    if found.config.objectives.costs != DEFAULT_COSTS or found.config.measured:
+        asked = ", ".join(dict.fromkeys((*found.config.objectives.costs, *found.config.measured)))
+        raise RunError(f"{source}: asks for {asked}; a table is replayed for top1 against flops")
     recorded: dict[str, Recorded] = {}
     for network in _recorded(found, networks, source):
         recorded.setdefault(network.proposal.key, network)

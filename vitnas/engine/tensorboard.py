@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vitnas.config.costs import COSTS, DEFAULT_COSTS
 from vitnas.errors import ConfigError
-from vitnas.pareto import front
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import Outcome, TrialRecord, front_of
 
 
 def check_package() -> None:
@@ -35,17 +36,18 @@ class Curves:
     """Writes what a controller tells; give its `listen` to one and use it as a context.
 
     A trial's folder `<number>` gets `top1` (percent on the scoring split) by epoch and, when it
-    ends, `flops`, `num_params` and `seconds`. The folder `run` gets `best_top1` and `front_size` by
-    the number of ended trainings. What an earlier session wrote of ended trials stays; a trial that
-    is trained again starts its folder again.
+    ends, its costs (`flops`, `num_params` and what was measured) and `seconds`. The folder `run`
+    gets `best_top1` and `front_size` by the number of ended trainings. What an earlier session
+    wrote of ended trials stays; a trial that is trained again starts its folder again.
 
     Args:
         folder: where to write.
+        costs: those among the objectives.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, costs: Sequence[str] = DEFAULT_COSTS) -> None:
         check_package()
-        self.folder = folder
+        self.folder, self._costs = folder, costs
         self._open: dict[str, Any] = {}
         self._complete: list[TrialRecord] = []
         self._num_ended = 0
@@ -74,13 +76,14 @@ class Curves:
             self._complete.append(trial)
         if event == "known":
             return
-        costs = {"flops": trial.flops, "num_params": trial.num_params, "seconds": trial.seconds}
+        tags = {tag: getattr(trial, tag) for tag in (*COSTS, "seconds")}
+        known = {tag: float(value) for tag, value in tags.items() if value is not None}
         name = str(trial.number)
-        self._write(name, trial.epochs, **{tag: float(cost or 0) for tag, cost in costs.items()})
+        self._write(name, trial.epochs, **({"seconds": 0.0} | known))
         self._close(name)
-        points = [(-(one.top1 or 0.0), float(one.flops)) for one in self._complete]
-        best = {"best_top1": -min(points)[0]} if points else {}
-        self._write("run", self._num_ended, front_size=float(len(front(points))), **best)
+        members = front_of(self._complete, self._costs)
+        best = {"best_top1": max(one.top1 or 0.0 for one in members)} if members else {}
+        self._write("run", self._num_ended, front_size=float(len(members)), **best)
 
     def _write(self, name: str, step: int, **values: float) -> None:
         """Add values by tag to the file in the folder `name`; a viewer sees them at once."""

@@ -6,12 +6,11 @@ they can be made again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vitnas.config.files import write_bytes
-from vitnas.pareto import front
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import TrialRecord, front_of
 
 
 class FrontWeights:
@@ -32,11 +31,9 @@ class FrontWeights:
         path = self.path(number)
         return path.read_bytes() if path.is_file() else None
 
-    def keep_front(self, trials: Iterable[TrialRecord]) -> None:
-        """Delete the weights of every network that is no longer on the front."""
-        complete = [t for t in trials if t.outcome is Outcome.COMPLETE and t.top1 is not None]
-        points = [(-(t.top1 or 0.0), float(t.flops)) for t in complete]
-        kept = {self.path(complete[index].number) for index in front(points)}
+    def keep_front(self, trials: Iterable[TrialRecord], costs: Sequence[str]) -> None:
+        """Delete the weights of every network that is not on the front of top-1 and `costs`."""
+        kept = {self.path(trial.number) for trial in front_of(trials, costs)}
         for path in self.folder.glob("*.safetensors"):
             if path not in kept:
                 path.unlink(missing_ok=True)

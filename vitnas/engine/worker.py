@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,26 +12,44 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.controller import Job
+from vitnas.engine.gate import DeviceGate
 from vitnas.engine.resources import Resources
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
+    from vitnas.training.proxy import EpochResult, ProxyTraining
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a network costs on a device.
+
+    Attributes:
+        latency_ms, peak_memory_mb: see `cost.device.DeviceCost`.
+        device: its name.
+    """
+
+    latency_ms: float
+    peak_memory_mb: float
+    device: str
 
 
 @dataclass(frozen=True)
 class EpochMessage:
-    """What a training says after an epoch, or when it could not go on.
+    """What a training says before its first epoch where it has measured something, after every
+    epoch, or when it could not go on.
 
     Attributes:
-        epoch: from 1; 0 when the training failed before its first epoch ended.
+        epoch: from 1; 0 before the first has ended.
         top1: percent on the scoring split.
         seconds: wall time since the training started.
         device: name of the device it runs on.
         weights: the network as safetensors bytes, with the last epoch only.
         outcome: why it could not go on: `failed`, `diverged` or `oom`; None while all is well.
         error: one line, with `outcome`.
+        measured: what was measured, in a message of its own; else None.
     """
 
     epoch: int
@@ -40,6 +59,7 @@ class EpochMessage:
     weights: bytes | None = field(default=None, repr=False)
     outcome: Outcome | None = None
     error: str = ""
+    measured: Measured | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,8 @@ class Worker:
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         threads: CPU threads of torch; None leaves them as they are.
         gpu_share: share of the device's memory that may be used, 0 to 1.
+        measures: whether latency and memory are measured before the first epoch. Workers that
+            measure pause between epochs for each other's measurements.
     """
 
     proxy: ProxyConfig
@@ -74,6 +96,7 @@ class Worker:
     device: str = "auto"
     threads: int | None = None
     gpu_share: float = 1.0
+    measures: bool = False
 
     def settle(self) -> Worker:
         """The same worker with its data on its device; once per process."""
@@ -106,7 +129,10 @@ class Worker:
             self._cap_memory(1.0 if job.alone else self.gpu_share)
             images = self.images[job.config.image_hw]
             training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
-            for result in training:
+            if self.measures:
+                yield EpochMessage(0, device=device, measured=self._measure(training, job.config))
+                started = time.monotonic()  # waiting for others is not the network's fault
+            for result in self._paused(training):
                 epoch = result.epoch
                 last = epoch == self.proxy.epochs
                 weights = weights_bytes(training.model) if last else None
@@ -118,6 +144,35 @@ class Worker:
             yield self._ended(epoch, started, device, Outcome.OOM, error)
         except Exception as error:  # a bug in the code: this trial's outcome, not the search's end
             yield self._ended(epoch, started, device, Outcome.FAILED, error)
+
+    def _measure(self, training: ProxyTraining, config: ModelConfig) -> Measured:
+        """What a forward pass of one image costs, in the precision that scores, with the device
+        for itself."""
+        from vitnas.cost.device import measure
+        from vitnas.training.proxy import autocast
+
+        shape = (config.in_chans, *config.image_hw)
+        with self._gate().alone(), autocast(training.device):
+            cost = measure(training.model, shape, training.device)
+        return Measured(cost.latency_ms, cost.peak_memory_mb, measured_name(self.device))
+
+    def _paused(self, training: ProxyTraining) -> Iterator[EpochResult]:
+        """The training, an epoch at a time, none during another worker's measurement."""
+        gate, epochs = self._gate() if self.measures else None, iter(training)
+        while True:
+            with nullcontext() if gate is None else gate.shared():
+                result = next(epochs, None)
+            if result is None:
+                return
+            yield result
+
+    def _gate(self) -> DeviceGate:
+        import torch
+
+        device = torch.device(self.device)
+        if device.type != "cuda":
+            return DeviceGate(device.type)
+        return DeviceGate(f"cuda-{torch.cuda.get_device_properties(device).uuid}")
 
     def score(self, networks: Sequence[Trained]) -> list[float]:
         """Top-1 of each network in percent on the test split.
@@ -178,9 +233,21 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
         device=resources.device,
         threads=resources.threads,
         gpu_share=resources.memory_share,
+        measures=bool(space.config.measured),
     )
     name = device_name(resources.device) if torch.cuda.is_available() else resources.device
-    return {"data": data_facts(images), "device": name}, worker
+    facts = {"data": data_facts(images), "device": name}
+    if worker.measures:
+        facts["measured_on"] = measured_name(resources.device)
+    return facts, worker
+
+
+def measured_name(device: str) -> str:
+    """The card's name for a CUDA device, else the processor's: what is measured holds for it."""
+    from vitnas.engine.environment import cpu_model
+
+    name = device_name(device)
+    return cpu_model() if name == "cpu" else name
 
 
 def device_name(device: str) -> str:

@@ -81,12 +81,12 @@ def _under(run: Run, text: str) -> TrialRecord:
         raise _empty(run)
     fitting = [trial for trial in members if trial.flops <= limit]
     if not fitting:
-        cheapest = members[0]
+        cheapest = min(members, key=lambda trial: trial.flops)
         raise VitnasError(
             f"{run.path}: nothing on the front has {text} FLOPs or less; the cheapest is trial "
             f"{cheapest.number} with {cheapest.flops:,}"
         )
-    return fitting[-1]
+    return max(fitting, key=lambda trial: trial.top1 or 0.0)
 
 
 def _empty(run: Run) -> VitnasError:

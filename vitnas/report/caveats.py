@@ -11,6 +11,7 @@ def sentences(trust: Trust) -> list[str]:
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
     parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds()]
+    parts += [_measured(trust)]
     return [part for part in parts if part]
 
 
@@ -95,6 +96,18 @@ def _test(trust: Trust) -> str:
             f" By test top-1, {trust.num_beaten_on_test} of them would be dominated by another "
             "front member."
         )
+    return text
+
+
+def _measured(trust: Trust) -> str:
+    if not trust.num_devices:
+        return ""
+    text = (
+        "Latency and peak memory are of one image, measured once for each network before its "
+        "first epoch: repeat them where a few percent matter."
+    )
+    if trust.num_devices > 1:
+        text += f" They come from {trust.num_devices} different devices and do not compare."
     return text
 
 

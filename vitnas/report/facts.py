@@ -49,6 +49,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Stopped early by", _distinct(_pruner(session) for session in sessions(run))),
         ("Seed", str(run.environment.get("seed", ""))),
         ("Trained on", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))),
+        ("Measured on", ", ".join(sorted({t.measured_on for t in run.trials if t.measured_on}))),
         ("Taken over from", _taken_over(run)),
         ("Trained first", ", ".join(t.origin for t in run.trials if t.origin and not t.taken)),
     ]
@@ -115,9 +116,9 @@ def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _mapping(tree: Mapping[str, Any]) -> str:
     """`cifar10, epochs 12, batch size 512`: a name speaks for itself."""
     parts = (
-        _value(value) if name == "name" else f"{_label(name)} {_value(value)}"
+        said if name == "name" else f"{_label(name)} {said}"
         for name, value in tree.items()
-        if value is not None
+        if (said := _value(value))
     )
     return ", ".join(part for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""The page's three plots as plain trees for plotly.js; colours of text and grid are the page's.
+"""The page's plots as plain trees for plotly.js; colours of text and grid are the page's.
 
 Large runs are thinned: at most 2,000 points behind the front and 150 curves behind the front
 members' own. Thinning takes every k-th trial by number, and `Figure.note` says that it happened.
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from math import isfinite, log10
 from typing import Any, TypeVar
 
+from vitnas.config.costs import MEASURED
 from vitnas.records import Outcome, Run, TrialRecord
-from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape
+from vitnas.report.marks import AXES, KNEE_COLOUR, NOUNS, colour, cost_range, cost_ticks, shape
 from vitnas.report.networks import dominant_mixer, network_line
-from vitnas.report.plots import drawable, drawn_front, shown_top1
+from vitnas.report.plots import drawable, drawn_front, shown_top1, step_line
 from vitnas.report.progress import volume_curve
-from vitnas.report.text import count_text, percent_text, plural
+from vitnas.report.text import cost_text, count_text, percent_text, plural
 
 MOST_POINTS = 2000
 MOST_CURVES = 150
@@ -38,8 +39,8 @@ def thin(items: Sequence[_Item], most: int) -> list[_Item]:
     return list(items[::-1][:: -(-len(items) // most)][::-1]) if items else []
 
 
-def front_figure(run: Run) -> Figure | None:
-    """Top-1 against log FLOPs; None when nothing has been trained."""
+def front_figure(run: Run, cost: str = "flops") -> Figure | None:
+    """Top-1 against the log of a cost; None when nothing has been trained."""
     complete, stopped = drawable(run, Outcome.COMPLETE), drawable(run, Outcome.STOPPED)
     if not complete and not stopped:
         return None
@@ -47,13 +48,13 @@ def front_figure(run: Run) -> Figure | None:
     shown = thin([t for t in complete if t.number not in members], MOST_POINTS)
     hollow = thin(stopped, MOST_POINTS)
     left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
-    low, high = flops_range(*_ends(complete + stopped))
+    low, high = cost_range(*_ends(cost, complete + stopped))
     front = [trial for trial in complete if trial.number in members]
-    data = [_hollow(hollow)] if hollow else []
-    data += _front_line(run, high)
-    data += [_points(mixer, group, members) for mixer, group in _by_mixer(shown + front)]
-    data += _knee_ring(run)
-    layout = _front_layout(low, high)
+    data = [_hollow(cost, hollow)] if hollow else []
+    data += _front_line(run, cost, high)
+    data += [_points(cost, mixer, group, members) for mixer, group in _by_mixer(shown + front)]
+    data += _knee_ring(run, cost)
+    layout = _front_layout(cost, low, high)
     limits, below = shown_top1(run)
     if limits is not None:
         layout["yaxis"]["range"] = limits
@@ -72,8 +73,9 @@ def _below(number: int) -> str:
     return f"{plural(number, 'trial')} {lie} below the axis."
 
 
-def _ends(trials: list[TrialRecord]) -> tuple[float, float]:
-    return min(trial.flops for trial in trials), max(trial.flops for trial in trials)
+def _ends(cost: str, trials: list[TrialRecord]) -> tuple[float, float]:
+    found = [value for trial in trials for value in trial.costs([cost])]
+    return min(found), max(found)
 
 
 def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
@@ -83,7 +85,7 @@ def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
     return sorted(groups.items())
 
 
-def _points(mixer: str, trials: list[TrialRecord], members: set[int]) -> Tree:
+def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int]) -> Tree:
     sizes = [11 if trial.number in members else 7 for trial in trials]
     opacity = [1.0 if trial.number in members else 0.7 for trial in trials]
     marker: Tree = {
@@ -92,10 +94,10 @@ def _points(mixer: str, trials: list[TrialRecord], members: set[int]) -> Tree:
         "size": sizes,
         "opacity": opacity,
     }
-    return _scatter(trials, f"mostly {mixer}", marker)
+    return _scatter(cost, trials, f"mostly {mixer}", marker)
 
 
-def _hollow(trials: list[TrialRecord]) -> Tree:
+def _hollow(cost: str, trials: list[TrialRecord]) -> Tree:
     mixers = [dominant_mixer(trial) for trial in trials]
     marker: Tree = {
         "color": [colour(mixer) for mixer in mixers],
@@ -103,15 +105,15 @@ def _hollow(trials: list[TrialRecord]) -> Tree:
         "size": 6,
         "opacity": 0.5,
     }
-    return _scatter(trials, "stopped early", marker)
+    return _scatter(cost, trials, "stopped early", marker)
 
 
-def _scatter(trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
+def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": [trial.flops for trial in trials],
+        "x": [getattr(trial, cost) for trial in trials],
         "y": [_short(trial.top1) for trial in trials],
         "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
@@ -124,40 +126,44 @@ def _hover(trial: TrialRecord) -> str:
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
     test = "" if trial.test_top1 is None else f" (test {percent_text(trial.test_top1)} %)"
     line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
+    known = [(name, getattr(trial, name)) for name in MEASURED]
+    measured = "".join(f", {cost_text(n, v)} {NOUNS[n]}" for n, v in known if v is not None)
     return (
         f"<b>trial {trial.number}</b>{end}<br>"
         f"top-1 {percent_text(trial.top1)} %{test}<br>"
-        f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters<br>{line}"
+        f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters"
+        f"{measured}<br>{line}"
     )
 
 
-def _front_line(run: Run, end: float) -> list[Tree]:
-    """The step line: best top-1 for at most so many FLOPs, drawn on to `end`."""
-    members = drawn_front(run)
-    if not members:
+def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
+    """The step line: best top-1 for at most so much of the cost, drawn on to `end`."""
+    x, y = step_line(run, cost)
+    if not x:
         return []
-    top1 = [_short(trial.top1) for trial in members]
+    top1 = [_short(value) for value in y]
+    name = "Pareto front" if len(run.costs) == 1 else "best of the front"
     line = {
-        "type": "scatter", "mode": "lines", "name": "Pareto front", "hoverinfo": "skip",
-        "x": [*(trial.flops for trial in members), end], "y": [*top1, top1[-1]],
+        "type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip",
+        "x": [*x, end], "y": [*top1, top1[-1]],
         "line": {"shape": "hv", "width": 2, "color": "ink"},
     }  # fmt: skip
     return [line]
 
 
-def _knee_ring(run: Run) -> list[Tree]:
+def _knee_ring(run: Run, cost: str) -> list[Tree]:
     """A ring around the knee, where the front is long enough to have one."""
     knee, members = run.knee, drawn_front(run)
     if knee is None or knee not in members or len(members) < 3:
         return []
     ring: Tree = {"color": KNEE_COLOUR, "symbol": "circle-open", "size": 20, "line": {"width": 3}}
-    return [_scatter([knee], f"knee (trial {knee.number})", ring)]
+    return [_scatter(cost, [knee], f"knee (trial {knee.number})", ring)]
 
 
-def _front_layout(low: float, high: float) -> Tree:
-    positions, labels = flops_ticks(low, high)
+def _front_layout(cost: str, low: float, high: float) -> Tree:
+    positions, labels = cost_ticks(cost, low, high)
     x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
-    x |= {"ticktext": labels, "title": {"text": "FLOPs of one image (multiply-adds)"}}
+    x |= {"ticktext": labels, "title": {"text": AXES[cost]}}
     y: Tree = {"title": {"text": "top-1 on the scoring split (%)"}}
     return {"xaxis": x, "yaxis": y, "hovermode": "closest"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
+from vitnas.config.costs import EXACT, amount
 from vitnas.report.networks import UNKNOWN
-from vitnas.report.text import count_text
 
 COLOURS = {
     "mhsa": "#3b78d8",
@@ -43,8 +43,31 @@ def shape(mixer: str) -> tuple[str, str]:
     return SHAPES.get(mixer, SHAPES[UNKNOWN])
 
 
-def flops_range(lowest: float, highest: float) -> tuple[float, float]:
-    """Axis limits in FLOPs with room at both ends; a single value gets half a decade."""
+AXES = {
+    "flops": "FLOPs of one image (multiply-adds)",
+    "num_params": "parameters",
+    "latency_ms": "latency of one image (ms)",
+    "peak_memory_mb": "peak memory of one image (MB)",
+}
+"""What the axis of a cost is called."""
+
+NOUNS = {
+    "flops": "FLOPs",
+    "num_params": "parameters",
+    "latency_ms": "latency",
+    "peak_memory_mb": "peak memory",
+}
+"""A cost within a sentence or over a column."""
+
+
+def and_text(costs: Sequence[str]) -> str:
+    """`FLOPs`, `FLOPs and latency`, `FLOPs, parameters and latency`."""
+    *first, last = (NOUNS[cost] for cost in costs)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def cost_range(lowest: float, highest: float) -> tuple[float, float]:
+    """Limits of a cost's axis with room at both ends; a single value gets half a decade."""
     room = max(0.04 * log10(highest / lowest), 0.02) if highest > lowest else 0.25
     return lowest / 10**room, highest * 10**room
 
@@ -62,7 +85,7 @@ def top1_range(complete: Sequence[float], front: Sequence[float]) -> tuple[float
     return low - 2 * room, max(front) + 1.5 * room
 
 
-def flops_ticks(lowest: float, highest: float) -> tuple[list[float], list[str]]:
+def cost_ticks(cost: str, lowest: float, highest: float) -> tuple[list[float], list[str]]:
     """Where a logarithmic axis is labelled and how: 1-2-5 below two decades and a half."""
     steps = (1, 2, 5) if log10(highest / lowest) < 2.5 else (1,)
     decades = range(floor(log10(lowest)), floor(log10(highest)) + 1)
@@ -70,11 +93,12 @@ def flops_ticks(lowest: float, highest: float) -> tuple[list[float], list[str]]:
     shown = [value for value in values if lowest <= value <= highest]
     if len(shown) < 2:
         shown = [lowest, (lowest * highest) ** 0.5, highest]
-    return shown, [_tick_text(value) for value in shown]
+    return shown, [_tick_text(cost, value) for value in shown]
 
 
-def _tick_text(value: float) -> str:
-    number, _, letter = count_text(value).partition(" ")
+def _tick_text(cost: str, value: float) -> str:
+    """Without closing zeros; the axis has the unit."""
+    number, _, letter = amount(cost, value).partition(" ")
     if "." in number:
         number = number.rstrip("0").rstrip(".")
-    return f"{number} {letter}".rstrip()
+    return f"{number} {letter}".rstrip() if cost in EXACT else number

@@ -48,12 +48,14 @@ def render_pages(run: Run, picture: bytes) -> Pages:
 
 
 def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
-    found = {"front_plot": front_figure, "curves_plot": curves_figure, "volume_plot": volume_figure}
-    figures = {name: make(run) for name, make in found.items()}
+    panels = {_place(run, cost): front_figure(run, cost) for cost in run.costs}
+    found = {"curves_plot": curves_figure, "volume_plot": volume_figure}
+    figures = {**panels, **{name: make(run) for name, make in found.items()}}
     packed = packed_plotly()
     return _environment().get_template("report.html.j2").render(
         **view,
         figures=figures,
+        fronts=[(name, figure) for name, figure in panels.items() if figure is not None],
         figures_json=Markup(_script_safe(figures)),
         picture=base64.b64encode(picture).decode("ascii"),
         css=Markup(_template("report.css")),
@@ -62,6 +64,11 @@ def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
         plotly_size=bytes_text(len(packed)),
         files=_files(run),
     )  # fmt: skip
+
+
+def _place(run: Run, cost: str) -> str:
+    """The element in which the front is drawn against a cost."""
+    return "front_plot" if cost == run.costs[0] else f"front_plot_{cost}"
 
 
 @cache

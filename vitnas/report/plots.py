@@ -1,4 +1,5 @@
-"""front.png: top-1 against log FLOPs, for a paper or a slide. Drawn without pyplot or a display."""
+"""front.png: top-1 against the log of each cost, for a paper or a slide. Drawn without pyplot or a
+display."""
 
 from __future__ import annotations
 
@@ -8,30 +9,50 @@ from typing import Any
 
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import space_name
-from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape, top1_range
+from vitnas.report.marks import (
+    AXES,
+    KNEE_COLOUR,
+    and_text,
+    colour,
+    cost_range,
+    cost_ticks,
+    shape,
+    top1_range,
+)
 from vitnas.report.networks import dominant_mixer
-from vitnas.report.text import count_text, percent_text, plural
+from vitnas.report.text import cost_text, percent_text, plural
 
 DPI = 160
 _INK = "#22262e"
 
 
 def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
-    """Trials of one outcome that have a place in the plane of FLOPs and top-1."""
+    """Trials of one outcome that have a place in the planes of top-1 and a cost."""
     return [
         trial
         for trial in run.trials
         if trial.outcome is outcome
-        and trial.flops > 0
+        and all(cost > 0 for cost in trial.costs(run.costs))  # NaN is not
         and trial.top1 is not None
         and isfinite(trial.top1)
     ]
 
 
 def drawn_front(run: Run) -> list[TrialRecord]:
-    """The front's members that have a place in the plane, cheapest first."""
+    """The front's members that have a place in the planes, cheapest first."""
     drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
     return [trial for trial in run.front if trial.number in drawn]
+
+
+def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
+    """Corners of the line of the best top-1 for at most so much of one cost, whatever the others
+    are; with one cost, all of the front. Costs rise, and so do the top-1."""
+    members = sorted(drawn_front(run), key=lambda t: (*t.costs([cost]), -(t.top1 or 0.0)))
+    corners: list[tuple[float, float]] = []
+    for trial in members:
+        if not corners or (trial.top1 or 0.0) > corners[-1][1]:
+            corners.append((trial.costs([cost])[0], trial.top1 or 0.0))
+    return [x for x, _ in corners], [y for _, y in corners]
 
 
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
@@ -46,7 +67,7 @@ def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
 
 
 def front_png(run: Run) -> bytes:
-    """The front over all trials as a PNG of 1360 x 880 pixels.
+    """The front over all trials as a PNG, 1360 x 880 pixels for each cost, side by side.
 
     Complete trials are filled, early-stopped ones hollow (their top-1 is a lower bound in time,
     not a result), the front is a step line, the knee has a ring.
@@ -54,28 +75,39 @@ def front_png(run: Run) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.5, 5.5), dpi=DPI, layout="constrained")
+    figure = Figure(figsize=(8.5 * len(run.costs), 5.5), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    _dress(axes, run)
-    members = drawn_front(run)
-    numbers = {trial.number for trial in members}
-    _scatter(axes, drawable(run, Outcome.STOPPED), numbers, hollow=True)
-    if members:
-        _front_line(axes, members)
-    _scatter(axes, drawable(run, Outcome.COMPLETE), numbers, hollow=False)
-    if len(members) > 2 and run.knee in members:
-        _mark_knee(axes, run.knee)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower right", fontsize=8, frameon=True, framealpha=0.85, edgecolor="none")
+    for axes, cost in zip(
+        figure.subplots(1, len(run.costs), squeeze=False)[0], run.costs, strict=True
+    ):
+        _draw(axes, run, cost)
     image = io.BytesIO()
     figure.savefig(image, format="png", metadata={"Software": "vitnas"})
     return image.getvalue()
 
 
-def _dress(axes: Any, run: Run) -> None:
-    axes.set_title(f"{space_name(run)}: Pareto front", loc="left", fontsize=12, color=_INK)
-    axes.set_xlabel("FLOPs of one image (multiply-adds, logarithmic)", color=_INK)
+def _draw(axes: Any, run: Run, cost: str) -> None:
+    """One panel: top-1 against one cost."""
+    _dress(axes, run, cost)
+    members = drawn_front(run)
+    numbers = {trial.number for trial in members}
+    _scatter(axes, cost, drawable(run, Outcome.STOPPED), numbers, hollow=True)
+    if members:
+        _front_line(axes, run, cost)
+    _scatter(axes, cost, drawable(run, Outcome.COMPLETE), numbers, hollow=False)
+    if len(members) > 2 and run.knee in members:
+        _mark_knee(axes, cost, run.knee)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="lower right", fontsize=8, frameon=True, framealpha=0.85, edgecolor="none")
+
+
+def _dress(axes: Any, run: Run, cost: str) -> None:
+    title = f"{space_name(run)}: Pareto front"
+    title += f" of top-1, {and_text(run.costs)}" if len(run.costs) > 1 else ""
+    axes.set_title(title if cost == run.costs[0] else "", loc="left", fontsize=12, color=_INK)
+    name = AXES[cost]
+    name = f"{name[:-1]}, logarithmic)" if name.endswith(")") else f"{name} (logarithmic)"
+    axes.set_xlabel(name, color=_INK)
     axes.set_ylabel("top-1 on the scoring split (%)", color=_INK)
     axes.set_xscale("log")
     axes.grid(visible=True, color="#e4e6ea", linewidth=0.8)
@@ -85,10 +117,10 @@ def _dress(axes: Any, run: Run) -> None:
     drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)
     if not drawn:
         axes.text(0.5, 0.5, "no trained networks yet", transform=axes.transAxes, ha="center")
-    flops = [trial.flops for trial in drawn] or [1_000_000]
-    low, high = flops_range(min(flops), max(flops))
+    found = [value for trial in drawn for value in trial.costs([cost])] or [1_000_000.0]
+    low, high = cost_range(min(found), max(found))
     axes.set_xlim(low, high)
-    positions, labels = flops_ticks(low, high)
+    positions, labels = cost_ticks(cost, low, high)
     axes.set_xticks(positions, labels)
     axes.minorticks_off()
     limits, below = shown_top1(run)
@@ -99,7 +131,9 @@ def _dress(axes: Any, run: Run) -> None:
         axes.text(0.01, 0.015, note, transform=axes.transAxes, fontsize=8, color="#5b626e")
 
 
-def _scatter(axes: Any, trials: list[TrialRecord], members: set[int], *, hollow: bool) -> None:
+def _scatter(
+    axes: Any, cost: str, trials: list[TrialRecord], members: set[int], *, hollow: bool
+) -> None:
     mixers: dict[str, list[TrialRecord]] = {}
     for trial in sorted(trials, key=lambda trial: trial.number in members):  # members on top
         mixers.setdefault(dominant_mixer(trial), []).append(trial)
@@ -108,7 +142,7 @@ def _scatter(axes: Any, trials: list[TrialRecord], members: set[int], *, hollow:
             ("stopped early (censored)" if index == 0 else None) if hollow else f"mostly {mixer}"
         )
         axes.scatter(
-            [trial.flops for trial in group],
+            [getattr(trial, cost) for trial in group],
             [trial.top1 for trial in group],
             s=[62 if trial.number in members else 26 for trial in group],
             marker=shape(mixer)[0],
@@ -121,19 +155,23 @@ def _scatter(axes: Any, trials: list[TrialRecord], members: set[int], *, hollow:
         )
 
 
-def _front_line(axes: Any, members: list[TrialRecord]) -> None:
-    flops = [trial.flops for trial in members]
-    top1 = [trial.top1 for trial in members]
+def _front_line(axes: Any, run: Run, cost: str) -> None:
+    x, top1 = step_line(run, cost)
     line = {"where": "post", "color": _INK, "linewidth": 1.6, "zorder": 3}
-    end = axes.get_xlim()[1]
-    axes.step([*flops, end], [*top1, top1[-1]], label="Pareto front", **line)
+    name = "Pareto front" if len(run.costs) == 1 else "best of the front"
+    axes.step([*x, axes.get_xlim()[1]], [*top1, top1[-1]], label=name, **line)
 
 
-def _mark_knee(axes: Any, knee: TrialRecord) -> None:
+def _mark_knee(axes: Any, cost: str, knee: TrialRecord) -> None:
     ring = {"s": 170, "facecolors": "none", "edgecolors": KNEE_COLOUR, "linewidths": 2.0}
-    axes.scatter([knee.flops], [knee.top1], zorder=5, label="knee", **ring)
-    text = f"knee: trial {knee.number}\n{percent_text(knee.top1)} % at {count_text(knee.flops)}"
+    value = getattr(knee, cost)
+    axes.scatter([value], [knee.top1], zorder=5, label="knee", **ring)
+    spent = cost_text(cost, value)
+    text = f"knee: trial {knee.number}\n{percent_text(knee.top1)} % at {spent}"
+    low, high = axes.get_xlim()
+    is_left = value**3 < low**2 * high  # in the left third, where the text would meet the axis
     axes.annotate(
-        text, (knee.flops, knee.top1), xytext=(-10, 12), textcoords="offset points",
-        ha="right", fontsize=8.5, color=KNEE_COLOUR,
+        text, (value, knee.top1), xytext=(12 if is_left else -10, 12 - 28 * is_left),
+        textcoords="offset points", ha="left" if is_left else "right", fontsize=8.5,
+        color=KNEE_COLOUR,
     )  # fmt: skip

@@ -1,53 +1,66 @@
-"""How the front grew with the trials, as a share of the dominated area at the end."""
+"""How the front grew with the trials, as a share of the dominated volume at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import isfinite, log
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite
 
+import numpy as np
+
+from vitnas.config.costs import log_cost
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import number_of
 
 
-def reference_point(run: Run) -> tuple[float, float]:
-    """The worst corner: top-1 of guessing in percent, and the highest FLOPs allowed or seen.
+def reference_point(run: Run) -> tuple[float, ...]:
+    """The worst corner: top-1 of guessing in percent, and of each cost the highest allowed or seen.
 
     Guessing is 0 where the number of classes is not known.
     """
     classes = number_of(run, "data", "num_classes")
-    seen = max((trial.flops for trial in run.complete), default=1)
-    return (100.0 / classes if classes else 0.0, float(max(seen, _limit(run) or 1)))
+    return (100.0 / classes if classes else 0.0, *(_highest(run, cost) for cost in run.costs))
 
 
-def _limit(run: Run) -> float | None:
+def _highest(run: Run, cost: str) -> float:
+    seen = [value for trial in run.complete for value in trial.costs([cost]) if isfinite(value)]
+    return max([*seen, _limit(run, cost) or 0.0]) or 1.0
+
+
+def _limit(run: Run, cost: str) -> float | None:
     limits = run.space.get("limits")
-    flops = limits.get("flops") if isinstance(limits, Mapping) else None
-    found = flops.get("max") if isinstance(flops, Mapping) else None
+    bounds = limits.get(cost) if isinstance(limits, Mapping) else None
+    found = bounds.get("max") if isinstance(bounds, Mapping) else None
     return float(found) if isinstance(found, (int, float)) else None
 
 
 def volume_curve(run: Run) -> list[tuple[int, float]]:
     """(trial number, hypervolume so far) after each complete trial, in order of their number.
 
-    The hypervolume is taken in top-1 points times ln FLOPs above `reference_point`, and divided
-    by its last value, so that the curve ends at 1. Empty when no trial beats the reference.
+    The hypervolume is taken in top-1 points times ln of each cost above `reference_point`, and
+    divided by its last value, so that the curve ends at 1. Empty when no trial beats the reference.
     """
-    worst, dearest = reference_point(run)
-    corner = (-worst, log(dearest) + 1e-9)
-    members: list[tuple[float, float]] = []
+    worst, *dearest = reference_point(run)
+    corner = (-worst, *(log_cost(cost) + 1e-9 for cost in dearest))
+    members = np.empty((0, len(corner)))
     volumes: list[tuple[int, float]] = []
+    volume = 0.0
     for trial in run.complete:
-        if _usable(trial):
-            members.append((-(trial.top1 or 0.0), log(trial.flops)))
-            members = [members[index] for index in front(members)]
-            volumes.append((trial.number, hypervolume(members, corner)))
+        costs = trial.costs(run.costs)
+        if not _usable(trial, costs):
+            continue
+        point = np.array([-(trial.top1 or 0.0), *map(log_cost, costs)])
+        alone = hypervolume(point[None], corner)
+        volume += alone - hypervolume(np.maximum(members, point), corner)  # what it adds
+        members = np.vstack([members, point])
+        members = members[front(members)]
+        volumes.append((trial.number, volume))
     last = volumes[-1][1] if volumes else 0.0
     return [(number, volume / last) for number, volume in volumes] if last > 0 else []
 
 
-def _usable(trial: TrialRecord) -> bool:
-    return trial.top1 is not None and isfinite(trial.top1) and trial.flops > 0
+def _usable(trial: TrialRecord, costs: Sequence[float]) -> bool:
+    return trial.top1 is not None and isfinite(trial.top1) and all(0 < c < inf for c in costs)
 
 
 def reached(curve: list[tuple[int, float]], share: float) -> int | None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import hypot
 from typing import Any
 
+from vitnas.config.costs import EXACT
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
 from vitnas.report.facts import number_of, section, space_name
+from vitnas.report.marks import NOUNS, and_text
 from vitnas.report.progress import reached, reference_point, volume_curve
-from vitnas.report.tables import MEANINGS, FrontRow, flops_bins, front_rows, outcome_counts
+from vitnas.report.tables import (
+    MEANINGS,
+    FrontRow,
+    flops_bins,
+    front_rows,
+    measured_columns,
+    outcome_counts,
+)
 from vitnas.report.text import (
+    cost_text,
     count_text,
     duration_text,
     percent_text,
@@ -21,6 +31,12 @@ from vitnas.report.text import (
 from vitnas.report.trust import assess, standard_error
 
 MOST_ERRORS = 8
+_LEAST = {
+    "flops": "Fewest",
+    "num_params": "Fewest",
+    "latency_ms": "Lowest",
+    "peak_memory_mb": "Lowest",
+}
 View = dict[str, Any]
 
 
@@ -32,6 +48,9 @@ def summary_view(run: Run) -> View:
         "summary": lead(run),
         "keys": key_numbers(run),
         "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],
+        "axes": and_text(run.costs),
+        "only_cost": NOUNS[run.costs[0]] if len(run.costs) == 1 else "",
+        "measured_heads": [NOUNS[cost].capitalize() for cost in measured_columns(run)],
         "any_test": any(row.trial.test_top1 is not None for row in rows),
         "export_command": _export_command(run, rows),
         "caveats": sentences(assess(run)),
@@ -40,6 +59,7 @@ def summary_view(run: Run) -> View:
         "bins": _bin_views(run),
         "progress": progress_text(run),
         "reference": _reference_text(run),
+        "extent": _extent(run),
     }
 
 
@@ -52,7 +72,8 @@ def title(run: Run) -> str:
 def lead(run: Run) -> str:
     """The run in two sentences."""
     ended = sum(trial.outcome.is_trial for trial in run.trials)
-    text = f"{plural(len(run.front), 'network')} on the Pareto front of top-1 against FLOPs, "
+    text = f"{plural(len(run.front), 'network')} on the Pareto front of top-1 against "
+    text += f"{and_text(run.costs)}, "
     text += f"out of {plural(len(run.trials), 'candidate')}, {ended:,} trained"
     text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
     data, proxy = section(run, "data"), section(run, "proxy")
@@ -69,16 +90,16 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
     members, knee = run.front, run.knee
     if not members or knee is None:
         return []
-    marked = [("Best top-1", members[-1])]
+    marked = [("Best top-1", max(members, key=lambda trial: trial.top1 or 0.0))]
     if len(members) > 2:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:
-        marked.append(("Cheapest on the front", members[0]))
+        marked += _cheapest(members, run.costs)
     seconds = sum(trial.seconds or 0.0 for trial in run.trials)
     trained = sum(trial.outcome.is_trial for trial in run.trials)
     cost = duration_text(seconds) if seconds else f"{trained:,}"
     return [
-        *(_key(label, trial) for label, trial in marked),
+        *(_key(label, trial, run.costs) for label, trial in marked),
         {
             "label": "Time in trainings" if seconds else "Trainings",
             "value": cost,
@@ -87,8 +108,24 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
     ]
 
 
-def _key(label: str, trial: TrialRecord) -> dict[str, str]:
-    detail = f"{count_text(trial.flops)} FLOPs, trial {trial.number}"
+def _cheapest(
+    members: Sequence[TrialRecord], costs: Sequence[str]
+) -> list[tuple[str, TrialRecord]]:
+    """The member that costs least; with several costs, one for each."""
+    if len(costs) == 1:
+        return [("Cheapest on the front", members[0])]
+    return [
+        (f"{_LEAST[cost]} {NOUNS[cost]}", min(members, key=lambda t: (*t.costs([cost]), t.number)))
+        for cost in costs
+    ]
+
+
+def _key(label: str, trial: TrialRecord, costs: Sequence[str]) -> dict[str, str]:
+    spent = (
+        cost_text(cost, getattr(trial, cost)) + (f" {NOUNS[cost]}" if cost in EXACT else "")
+        for cost in costs
+    )
+    detail = f"{', '.join(spent)}, trial {trial.number}"
     return {"label": label, "value": f"{percent_text(trial.top1)} %", "detail": detail}
 
 
@@ -101,6 +138,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
         "test": percent_text(trial.test_top1),
         "flops": count_text(trial.flops),
         "params": count_text(trial.num_params or None),
+        "measured": [cost_text(cost, getattr(trial, cost)) for cost in measured_columns(run)],
         "gain": signed_text(row.gain),
         "cost": percent_text(row.cost),
         "unsure": row.gain is not None and row.gain < _difference_error(row, before, run),
@@ -180,11 +218,21 @@ def progress_text(run: Run) -> str:
         return ""
     nearly, almost = reached(curve, 0.95), reached(curve, 0.99)
     return (
-        f"95 % of the area under the final front was reached after {nearly:,} complete trials, "
-        f"99 % after {almost:,}, of {len(curve):,}."
+        f"95 % of the {_extent(run)} under the final front was reached after {nearly:,} complete "
+        f"trials, 99 % after {almost:,}, of {len(curve):,}."
     )
 
 
 def _reference_text(run: Run) -> str:
-    top1, flops = reference_point(run)
-    return f"above {percent_text(top1, 1)} % top-1 and below {count_text(flops)} FLOPs"
+    top1, *dearest = reference_point(run)
+    parts = [
+        cost_text(cost, value) + (f" {NOUNS[cost]}" if cost in EXACT else "")
+        for cost, value in zip(run.costs, dearest, strict=True)
+    ]
+    corner = f"above {percent_text(top1, 1)} % top-1 and below {', '.join(parts)}"
+    logs = " × ".join(f"ln {NOUNS[cost]}" for cost in run.costs)
+    return f"in top-1 points × {logs}, {corner}"
+
+
+def _extent(run: Run) -> str:
+    return "area" if len(run.costs) == 1 else "volume"

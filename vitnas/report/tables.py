@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vitnas.config.costs import MEASURED
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
 
@@ -33,8 +34,9 @@ class FrontRow:
     Attributes:
         trial: the member.
         network: its network in one line.
-        gain: top-1 points above the next cheaper member; None for the cheapest.
-        cost: its FLOPs as a multiple of the next cheaper member's; None for the cheapest.
+        gain: top-1 points above the next cheaper member; None for the cheapest, and where there
+            are several costs, so that "next cheaper" means nothing.
+        cost: its cost as a multiple of the next cheaper member's; None likewise.
         is_knee: whether it is the knee of the front.
     """
 
@@ -46,15 +48,25 @@ class FrontRow:
 
 
 def front_rows(run: Run) -> list[FrontRow]:
-    """The front, cheapest first."""
+    """The front, cheapest by the first cost first."""
     members, knee = run.front, run.knee
     rows = []
     for index, trial in enumerate(members):
-        before = members[index - 1] if index else None
+        before = members[index - 1] if index and len(run.costs) == 1 else None
         gain = None if before is None else (trial.top1 or 0.0) - (before.top1 or 0.0)
-        cost = trial.flops / before.flops if before is not None and before.flops else None
+        cost = None if before is None else _ratio(trial, before, run.costs[0])
         rows.append(FrontRow(trial, network_line(trial), gain, cost, trial is knee))
     return rows
+
+
+def _ratio(trial: TrialRecord, before: TrialRecord, cost: str) -> float | None:
+    (mine,), (theirs,) = trial.costs([cost]), before.costs([cost])
+    return mine / theirs if theirs else None
+
+
+def measured_columns(run: Run) -> tuple[str, ...]:
+    """The costs that were measured in the run, whether they are objectives or under limits."""
+    return tuple(n for n in MEASURED if any(getattr(t, n) is not None for t in run.trials))
 
 
 def outcome_counts(run: Run) -> list[tuple[Outcome, int]]:
@@ -115,7 +127,9 @@ def trials_csv(run: Run) -> str:
     drawn = sorted({name for trial in run.trials for name in trial.params})
     members = {trial.number for trial in run.front}
     rows = ({**_trial_row(trial, members), **_params(trial)} for trial in run.trials)
-    return _csv_text([*TRIAL_COLUMNS, *(f"params.{name}" for name in drawn)], rows)
+    measured = measured_columns(run)
+    columns = [*TRIAL_COLUMNS, *measured, *(("measured_on",) if measured else ())]
+    return _csv_text([*columns, *(f"params.{name}" for name in drawn)], rows)
 
 
 TRIAL_COLUMNS = (
@@ -141,6 +155,9 @@ def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
         "key": trial.key,
         "duplicate_of": trial.duplicate_of,
         "network": network_line(trial),
+        "latency_ms": trial.latency_ms,
+        "peak_memory_mb": trial.peak_memory_mb,
+        "measured_on": trial.measured_on,
         "curve_top1_percent": ";".join(str(_rounded(value)) for value in trial.curve),
         "error": trial.error,
     }
@@ -158,14 +175,20 @@ FRONT_COLUMNS = (
 
 def front_csv(run: Run) -> str:
     """The front, cheapest first, one row a member."""
-    rows = ({**_trial_row(row.trial, set()), **_front_columns(row)} for row in front_rows(run))
-    return _csv_text(FRONT_COLUMNS, rows)
+    ratio = f"{run.costs[0]}_ratio"
+    columns = [ratio if name == "flops_ratio" else name for name in FRONT_COLUMNS]
+    if len(run.costs) > 1:
+        columns = [name for name in columns if name not in ("gain_points", ratio)]
+    rows = (
+        {**_trial_row(row.trial, set()), **_front_columns(row, ratio)} for row in front_rows(run)
+    )
+    return _csv_text([*columns, *measured_columns(run)], rows)
 
 
-def _front_columns(row: FrontRow) -> dict[str, Any]:
+def _front_columns(row: FrontRow, ratio: str) -> dict[str, Any]:
     return {
         "gain_points": _rounded(row.gain),
-        "flops_ratio": _rounded(row.cost),
+        ratio: _rounded(row.cost),
         "knee": int(row.is_knee),
     }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from vitnas.config.costs import EXACT, HEADS
 from vitnas.records import Outcome, Run
-from vitnas.report.tables import FrontRow, front_rows
-from vitnas.report.text import count_text, percent_text
+from vitnas.report.tables import FrontRow, front_rows, measured_columns
+from vitnas.report.text import cost_text, percent_text
 
 _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
-_HEADS = ("trial", "top-1 %", "test %", "FLOPs", "params", "network")
 
 
 def front_text(run: Run) -> str:
@@ -15,8 +17,10 @@ def front_text(run: Run) -> str:
     rows = front_rows(run)
     if not rows:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
-    cells = [_HEADS, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADS) - 1)]
+    costs = (*EXACT, *measured_columns(run))
+    heads = ("trial", "top-1 %", "test %", *(HEADS[cost] for cost in costs), "network")
+    cells = [heads, *(_cells(row, costs) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(heads) - 1)]
     return "\n".join(_line(line, widths) for line in cells) + _failures(run)
 
 
@@ -32,14 +36,13 @@ def _failures(run: Run) -> str:
     )
 
 
-def _cells(row: FrontRow) -> tuple[str, ...]:
+def _cells(row: FrontRow, costs: Sequence[str]) -> tuple[str, ...]:
     trial = row.trial
     return (
         str(trial.number),
         percent_text(trial.top1),
         percent_text(trial.test_top1),
-        count_text(trial.flops),
-        count_text(trial.num_params),
+        *(cost_text(cost, getattr(trial, cost)) for cost in costs),
         row.network,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from vitnas.config.costs import amount
 from vitnas.config.notation import human
 
 NOTHING = "–"
@@ -12,6 +13,11 @@ NOTHING = "–"
 def count_text(value: float | None) -> str:
     """A count in three digits: `41_200_000` -> `41.2 M`; a dash for None."""
     return NOTHING if value is None or not math.isfinite(value) else human(value)
+
+
+def cost_text(name: str, value: float | None) -> str:
+    """A cost with its unit: `41.2 M`, `0.530 ms`; a dash for None and NaN."""
+    return NOTHING if value is None or not math.isfinite(value) else amount(name, value)
 
 
 def percent_text(value: float | None, digits: int = 2) -> str:

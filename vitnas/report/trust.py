@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, isfinite, sqrt
@@ -27,8 +28,8 @@ class Trust:
         num_images: images of the scoring split.
         front_size: members of the front.
         standard_error: binomial standard error, in points, of the front's median top-1.
-        close_neighbours: neighbours on the front whose top-1 differ by less than one standard
-            error of their difference.
+        close_neighbours: neighbours by top-1 on the front whose top-1 differ by less than one
+            standard error of their difference.
         taus: (epoch, Kendall's tau-b between top-1 after that epoch and after the last).
         flops_tau: the same between FLOPs and top-1 after the last epoch.
         num_ranked: complete trials that the taus are taken over.
@@ -39,6 +40,7 @@ class Trust:
         num_tested: front members with a test top-1.
         test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
         num_beaten_on_test: front members that another member dominates by test top-1.
+        num_devices: different ones that the front's latencies and memory were measured on.
     """
 
     num_images: int | None
@@ -55,12 +57,13 @@ class Trust:
     num_tested: int
     test_gaps: tuple[float, float, float] | None
     num_beaten_on_test: int
+    num_devices: int
 
 
 def assess(run: Run) -> Trust:
     """Everything that can be said of the ranking without training anything again."""
     members = run.front
-    scores = [trial.top1 or 0.0 for trial in members]
+    scores = sorted(trial.top1 or 0.0 for trial in members)
     images = number_of(run, "data", "num_val_images")
     error = standard_error(float(np.median(scores)), images) if images and scores else None
     ranked = _ranked(run)
@@ -80,7 +83,8 @@ def assess(run: Run) -> Trust:
         starved=tuple(row for row in flops_bins(run) if row.stopped and not row.complete),
         num_tested=len(tested),
         test_gaps=_gaps(tested),
-        num_beaten_on_test=_beaten(tested),
+        num_beaten_on_test=_beaten(tested, run.costs),
+        num_devices=len({trial.measured_on for trial in members if trial.is_measured}),
     )
 
 
@@ -143,6 +147,6 @@ def _gaps(tested: list[TrialRecord]) -> tuple[float, float, float] | None:
     return (min(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else None
 
 
-def _beaten(tested: list[TrialRecord]) -> int:
-    points = [(-(trial.test_top1 or 0.0), float(trial.flops)) for trial in tested]
+def _beaten(tested: list[TrialRecord], costs: Sequence[str]) -> int:
+    points = [(-(trial.test_top1 or 0.0), *trial.costs(costs)) for trial in tested]
     return len(points) - len(front(points))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vitnas.config.costs import MEASURED
 from vitnas.config.files import dump_yaml, write_bytes, write_text
 from vitnas.errors import RunError
 from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import section, sessions, space_name
+from vitnas.report.marks import NOUNS
 from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
 from vitnas.report.tables import front_csv, trials_csv
-from vitnas.report.text import count_text, percent_text, plural
+from vitnas.report.text import cost_text, count_text, percent_text, plural
 
 
 def write_report(run: Run) -> None:
@@ -80,8 +82,14 @@ def _numbers_line(trial: TrialRecord) -> str:
     return (
         f"Top-1 {percent_text(trial.top1)} % on the scoring split{test}, after "
         f"{plural(trial.epochs, 'epoch')} with one seed; {trial.flops:,} FLOPs "
-        f"({count_text(trial.flops)}), {trial.num_params:,} parameters."
+        f"({count_text(trial.flops)}), {trial.num_params:,} parameters{_measured_text(trial)}."
     )
+
+
+def _measured_text(trial: TrialRecord) -> str:
+    known = {name: getattr(trial, name) for name in MEASURED}
+    parts = [f"{cost_text(n, v)} {NOUNS[n]}" for n, v in known.items() if v is not None]
+    return f", {' and '.join(parts)} on {trial.measured_on}" if parts else ""
 
 
 def _provenance_line(run: Run, trial: TrialRecord) -> str:

@@ -22,7 +22,7 @@ class SamplerFactory(Protocol):
 
 
 def make_sampler(name: SamplerName, seed: int, space: SearchSpace | None = None) -> BaseSampler:
-    """The sampler of that name for two objectives.
+    """The sampler of that name for two objectives or more.
 
     `ehvi` is vitnas's own (see `EHVISampler`) and needs the space; the others are Optuna's. `tpe`
     starts with ten random draws and knows of trials still running (constant liar), so that
@@ -39,7 +39,8 @@ def make_sampler(name: SamplerName, seed: int, space: SearchSpace | None = None)
 
         if space is None:
             raise ValueError("the sampler ehvi needs the space to propose from")
-        return EHVISampler(SpacePool(space, seed), seed)
+        costs, limits = space.config.objectives.costs, space.config.limits
+        return EHVISampler(SpacePool(space, seed), seed, costs=costs, limits=limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         if name == "tpe":

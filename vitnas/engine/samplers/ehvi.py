@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from optuna.samplers import BaseSampler, RandomSampler
 
+from vitnas.config.costs import DEFAULT_COSTS, EXACT, MEASURED, log_cost
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.config.space import Bounds, Limits
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.curves import CurveModel, logit, percent
 from vitnas.engine.samplers.features import Encoder, facts_of
@@ -20,8 +22,7 @@ from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.pool import Pool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
 from vitnas.engine.study import as_record
-from vitnas.pareto import front
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import Outcome, TrialRecord, front_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -41,9 +42,11 @@ class EHVISampler(BaseSampler):
     Of a candidate everything is known before training but its accuracy. So: candidates come from
     a pool that has priced them, a Gaussian process over configuration and costs says what
     accuracy each may reach, and the one with the largest expected gain in hypervolume (top-1
-    against log FLOPs) is proposed. What is stopped or still in training counts, too: where its
-    curve will end is expected from the curves that have ended, and is less certain than those. A
-    trial without a curve stands at its expected accuracy, so that parallel workers spread out.
+    against the logarithms of the costs) is proposed. A cost that is measured is predicted by a
+    process of its own, over the same, and its mean is taken as known. What is stopped or still in
+    training counts, too: where its curve will end is expected from the curves that have ended, and
+    is less certain than those. A trial without a curve stands at its expected accuracy, so that
+    parallel workers spread out.
 
     The first proposal is the cheapest network, which is on the front whatever its accuracy; until
     `startup` trials are known the others are random. Spaces that are not the pool's are
@@ -53,16 +56,26 @@ class EHVISampler(BaseSampler):
         pool: where candidates come from.
         seed: of what is random. Proposals follow from the seed and the study.
         startup: trials before the model is asked.
+        costs: those among the objectives.
+        limits: on what is measured; what is expected to be outside is proposed last.
     """
 
-    def __init__(self, pool: Pool, seed: int | None = None, *, startup: int = 3) -> None:
-        self._pool, self._startup = pool, startup
+    def __init__(
+        self,
+        pool: Pool,
+        seed: int | None = None,
+        *,
+        startup: int = 3,
+        costs: Sequence[str] = DEFAULT_COSTS,
+        limits: Limits | None = None,
+    ) -> None:
+        self._pool, self._startup, self._costs = pool, startup, costs
         self._random = np.random.default_rng(seed)
         self._elsewhere = RandomSampler(seed)
         self._study: Study | None = None
         self._ended: dict[int, TrialRecord] = {}
         self._plans: dict[int, Proposal] = {}
-        self._model = _AccuracyModel(pool)
+        self._model = _Model(pool, costs, limits or Limits())
         self._lock = threading.Lock()
 
     def reseed_rng(self) -> None:
@@ -112,16 +125,17 @@ class EHVISampler(BaseSampler):
                 record = as_record(stored)
                 if stored.state.is_finished():
                     self._ended[stored.number] = record
-            if record is not None and record.key and record.outcome is not Outcome.REFUSED:
+            if record is not None and record.key and _is_known(record):
                 records.append(record)
         return records
 
     def _choose(self, records: Sequence[TrialRecord]) -> Proposal | None:
-        offered = self._pool.offer({t.key for t in records}, _parents(records))
+        offered = self._pool.offer({t.key for t in records}, _parents(records, self._costs))
         if not offered:
             return None
         if not records:
-            return min(offered, key=lambda proposal: (proposal.flops, proposal.key))
+            cost = next((cost for cost in self._costs if cost in EXACT), "flops")
+            return min(offered, key=lambda proposal: (getattr(proposal, cost), proposal.key))
         if sum(map(_is_seen, records)) < self._startup:
             return offered[int(self._random.integers(len(offered)))]
         gain = self._model.gain(records, offered)
@@ -145,22 +159,26 @@ class _Fit:
         return percent(self.centre + self.spread * (mean[:, None] + deviation[:, None] * nodes))
 
 
-class _AccuracyModel:
-    """What accuracy a candidate may reach, and what that would add to the front.
+class _Model:
+    """What accuracy a candidate may reach, what it costs, and what that would add to the front.
 
     The model is learned anew when one in a hundred of the ended trials is new (with every new one
     below two hundred), its scales when one in ten is. The front is always today's.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, costs: Sequence[str], limits: Limits) -> None:
+        self._pool, self._costs = pool, costs
+        self._bounds = {
+            name: getattr(limits, name) for name in MEASURED if getattr(limits, name) != Bounds()
+        }
         self._encoder: Encoder | None = None
         self._rows: dict[str, _Array] = {}
         self._scales, self._scaled_at = Scales(), 0
         self._fit: _Fit | None = None
 
     def gain(self, records: Sequence[TrialRecord], offered: Sequence[Proposal]) -> _Array:
-        """Expected gain in hypervolume of each of `offered`."""
+        """Expected gain in hypervolume of each of `offered`; below 0 for what is expected to be
+        outside the limits, the less the farther."""
         seen = [t for t in records if _is_seen(t)]
         num_ended = sum(t.outcome is not Outcome.RUNNING for t in seen)
         if self._fit is None or num_ended - self._fit.num_ended >= num_ended // 100:
@@ -171,7 +189,35 @@ class _AccuracyModel:
         waiting = [t for t in records if t.outcome is Outcome.RUNNING]
         if waiting:
             top1 += self._fit.top1(self._encode(waiting), np.zeros(1))[:, 0].tolist()
-        return _gain(offered, scenarios, [*known, *waiting], top1)
+        here = [*known, *waiting]
+        logs = {
+            cost: self._log_costs(cost, records, [*here, *offered])
+            for cost in dict.fromkeys((*self._costs, *self._bounds))
+        }
+        costs = np.stack([logs[cost] for cost in self._costs], axis=1)
+        gain = _gain(costs[len(here) :], scenarios, costs[: len(here)], top1)
+        outside = np.zeros(len(offered))
+        for name, bounds in self._bounds.items():
+            outside += _excess(logs[name][len(here) :], bounds)
+        return np.where(outside > 0, -outside, gain)
+
+    def _log_costs(
+        self, cost: str, records: Sequence[TrialRecord], networks: Sequence[Proposal | TrialRecord]
+    ) -> _Array:
+        """ln of a cost of `networks`; what is expected of it by the newest of `records` where it
+        has to be measured and has not been."""
+        seen = [t for t in records if getattr(t, cost) is not None][-_INDUCING:]
+        if cost in EXACT or not seen:
+            return np.array([log_cost(getattr(network, cost, 0.0)) for network in networks])
+        x, y = self._encode(seen), np.array([log_cost(getattr(t, cost)) for t in seen])
+        centre, spread, certain = float(y.mean()), float(y.std()) or 1.0, np.zeros(len(y))
+        targets, few = (y - centre) / spread, slice(-_SCALED_BY, None)
+        scales = choose_scales(x[few], targets[few], certain[few])
+        process = Process(x, targets, certain, np.arange(len(y)), scales)
+        expected = centre + spread * process.predict(self._encode(networks))[0]
+        measured = [getattr(network, cost, None) for network in networks]
+        pairs = zip(expected.tolist(), measured, strict=True)
+        return np.array([mean if known is None else log_cost(known) for mean, known in pairs])
 
     def _learn(self, seen: Sequence[TrialRecord], num_ended: int) -> _Fit:
         odds, variance = _ends(seen)
@@ -184,7 +230,7 @@ class _AccuracyModel:
             self._scaled_at = len(seen)
         return _Fit(centre, spread, Process(x, y, extra, surest, self._scales), num_ended)
 
-    def _encode(self, networks: Sequence[Proposal] | Sequence[TrialRecord]) -> _Array:
+    def _encode(self, networks: Sequence[Proposal | TrialRecord]) -> _Array:
         """Rows of features; each network's are worked out once."""
         if self._encoder is None:
             self._encoder = Encoder(proposal.facts for proposal in self._pool.sample())
@@ -225,22 +271,29 @@ def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
     return np.maximum(odds, middle - 3 * (high - low)), variance
 
 
-def _gain(
-    offered: Sequence[Proposal],
-    scenarios: _Array,
-    known: Sequence[TrialRecord],
-    top1: Sequence[float],
-) -> _Array:
-    costs = np.log([[max(1, p.flops)] for p in offered])
-    theirs = np.log([[max(1, t.flops)] for t in known]).reshape(-1, 1)
+def _gain(costs: _Array, scenarios: _Array, theirs: _Array, top1: Sequence[float]) -> _Array:
+    """Expected gain of candidates of log `costs` beside known networks of log costs `theirs`."""
     everything = np.concatenate([costs, theirs])
     worst = everything.max(axis=0) + 0.05 * (np.ptp(everything, axis=0) + 1)
-    budgets = cut_budgets(theirs, np.array(top1), worst, floor=min(top1, default=0.0) - 1)
+    floor, least = min(top1, default=0.0) - 1, everything.min(axis=0)
+    budgets = cut_budgets(theirs, np.array(top1), worst, floor, least)
     return expected_gain(costs, scenarios, _WEIGHTS, budgets)
 
 
-def _parents(records: Sequence[TrialRecord]) -> list[Mapping[str, Any]]:
+def _excess(logs: _Array, bounds: Bounds) -> _Array:
+    """How far logarithms lie outside of limits; 0 inside."""
+    high = np.inf if bounds.max is None else log_cost(bounds.max)
+    low = log_cost(bounds.min) if bounds.min else -np.inf
+    return np.asarray(np.maximum(np.maximum(logs - high, low - logs), 0.0))
+
+
+def _is_known(trial: TrialRecord) -> bool:
+    """Whether a network need not be proposed again; one that was refused for its FLOPs, never
+    built, may come back with other limits."""
+    return trial.outcome is not Outcome.REFUSED or trial.is_measured
+
+
+def _parents(records: Sequence[TrialRecord], costs: Sequence[str]) -> list[Mapping[str, Any]]:
     """Draws worth varying: those of the front."""
-    complete = [t for t in records if t.outcome is Outcome.COMPLETE]
-    members = front([(-t.curve[-1], float(t.flops)) for t in complete])
-    return [complete[index].params for index in members]
+    members = {trial.number for trial in front_of(records, costs)}
+    return [trial.params for trial in records if trial.number in members]

@@ -1,0 +1,188 @@
+"""Searches for other objectives: what is stored, refused, proposed and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+
+from tests.engine.conftest import make_space, train
+from vitnas.config.space import Bounds, Limits, SearchSpace
+from vitnas.engine.controller import MAX_FRUITLESS, Controller, Decision, Job
+from vitnas.engine.pruning import FrontRank, ParetoPruner
+from vitnas.engine.samplers.ehvi import EHVISampler
+from vitnas.engine.samplers.pool import SpacePool
+from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.study import FILE_NAME, STUDY_NAME, read_run
+from vitnas.errors import RunError
+from vitnas.records import Outcome, Run
+
+Make = Callable[..., Controller]
+THREE = {"top1": "maximize", "latency_ms": "minimize", "num_params": "minimize"}
+
+
+def latency(job: Job) -> float:
+    """A stand-in for a measurement: depth and passes take time, width does not."""
+    (stage,) = job.config.stages
+    return 0.1 * stage.depth * stage.passes
+
+
+def measure(controller: Controller, job: Job) -> Decision:
+    memory = job.config.stages[0].embed_dim / 1000
+    return controller.measured(job.number, latency(job), memory, "a card")
+
+
+def search_all(controller: Controller) -> None:
+    while (job := controller.next()) is not None:
+        if measure(controller, job) is Decision.CONTINUE:
+            train(controller, job)
+
+
+def test_the_study_has_the_objectives_and_their_names(controller_of: Make, tmp_path: Path) -> None:
+    controller = controller_of(make_space(objectives=THREE), num_trials=12)
+    search_all(controller)
+    controller.store.close()
+    study = optuna.load_study(study_name=STUDY_NAME, storage=f"sqlite:///{tmp_path / FILE_NAME}")
+    assert [way.name for way in study.directions] == ["MAXIMIZE", "MINIMIZE", "MINIMIZE"]
+    assert study.metric_names == ["top1", "num_params", "latency_ms"]
+    run = read_run(tmp_path)
+    assert run.costs == ("num_params", "latency_ms")
+    for trial in run.complete:
+        assert study.trials[trial.number].values == [trial.top1, trial.num_params, trial.latency_ms]
+        assert trial.measured_on == "a card"
+    best = {trial.number for trial in study.best_trials}
+    assert {trial.number for trial in run.front} == best
+    assert run.knee in run.front
+
+
+def test_over_a_measured_limit_costs_no_training(controller_of: Make, tmp_path: Path) -> None:
+    space = make_space(limits={"latency_ms": {"max": 0.25}})
+    search_all(controller_of(space, num_trials=6))
+    run = read_run(tmp_path)
+    refused = [t for t in run.trials if t.outcome is Outcome.REFUSED]
+    assert refused
+    assert all("latency_ms" in str(t.error) and "limit 0.250 ms" in str(t.error) for t in refused)
+    assert all(not t.curve and t.latency_ms for t in refused)
+    assert len(run.complete) == 6
+    keys = [t.key for t in run.trials if t.outcome is not Outcome.DUPLICATE]
+    again = controller_of(space, num_trials=8)
+    search_all(again)
+    later = [t.key for t in again.trials if t.outcome is not Outcome.DUPLICATE]
+    assert len(set(later)) == len(later) > len(keys)  # nothing is measured twice
+
+
+def test_a_limit_that_nothing_meets_ends_the_search(controller_of: Make) -> None:
+    space = make_space(limits={"latency_ms": {"max": 1.0e-3}})
+    controller = controller_of(space, num_trials=6)
+    search_all(controller)
+    assert controller.exhausted
+    assert controller.done
+    assert sum(t.outcome is Outcome.REFUSED for t in controller.trials) <= MAX_FRUITLESS
+
+
+def test_a_resumed_training_is_measured_again(controller_of: Make) -> None:
+    space = make_space(objectives=THREE)
+    first = controller_of(space)
+    job = first.next()
+    assert job is not None
+    first.measured(job.number, 5.0, 1.0, "another card")
+    first.store.close()
+    second = controller_of(space)
+    again = second.next()
+    assert again == job
+    measure(second, again)
+    train(second, again)
+    assert second.trials[job.number].measured_on == "a card"
+
+
+def test_another_runs_figures_are_taken_whole_or_not_at_all(controller_of: Make) -> None:
+    from vitnas.engine.locate import Candidate
+
+    controller = controller_of(make_space(objectives=THREE), num_trials=3)
+    search_all(controller)
+    done = controller.trials[0]
+    controller.store.close()
+    (controller.store.path / FILE_NAME).unlink()
+    other = controller_of(make_space(objectives=THREE), num_trials=3)
+    candidate = Candidate("a run", done.params, done.key)
+    assert other.take(candidate, replace(done, latency_ms=None, peak_memory_mb=None)) is None
+    number = other.take(candidate, done)
+    assert number is not None
+    taken = other.trials[number]
+    assert (taken.latency_ms, taken.measured_on, taken.taken) == (done.latency_ms, "a card", True)
+
+
+def test_a_measured_cost_counts_when_trials_are_stopped() -> None:
+    from tests.report.runs import trial
+
+    pruner = ParetoPruner((FrontRank((1,), min_peers=1),), ("latency_ms",))
+    fast = trial(0, 60.0, 9, latency_ms=1.0)
+    slow = trial(1, 50.0, 1, latency_ms=2.0)
+    assert pruner.should_stop(replace(slow, curve=slow.curve[:1]), [fast])
+    assert not ParetoPruner(pruner.rules).should_stop(replace(slow, curve=slow.curve[:1]), [fast])
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(latency_ms=Bounds(max=0.25))])
+def test_ehvi_learns_what_is_measured(controller_of: Make, limits: Limits) -> None:
+    """Half of the space's networks are over the limit; it soon proposes few of them."""
+
+    def sampler(name: str, seed: int, space: SearchSpace) -> optuna.samplers.BaseSampler:
+        costs = space.config.objectives.costs
+        return EHVISampler(SpacePool(space, 0), 0, startup=6, costs=costs, limits=limits)
+
+    space = make_space(objectives=THREE, limits=limits.model_dump(exclude_defaults=True))
+    controller = controller_of(space, num_trials=20, samplers=sampler)
+    search_all(controller)
+    assert sum(t.outcome is Outcome.COMPLETE for t in controller.trials) == 20
+    if limits == Limits():
+        assert all(t.outcome is Outcome.COMPLETE for t in controller.trials)
+    else:
+        late = [t for t in controller.trials[12:] if t.key]
+        refused = sum(t.outcome is Outcome.REFUSED for t in late)
+        assert refused <= len(late) / 3
+
+
+SMALL = SearchOptions(trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial")
+
+
+def essence(run: Run) -> list[tuple[object, ...]]:
+    return [(t.number, t.outcome, t.key, t.seed, t.curve) for t in run.trials]
+
+
+@pytest.mark.slow
+def test_both_back_ends_measure(tmp_path: Path) -> None:
+    """A real search on digits; its curves are those of a search that measures nothing."""
+    space = make_space(objectives=THREE)
+    options = replace(SMALL, sampler="random")
+    plain = run_search(make_space(), tmp_path / "plain", options)
+    serial = run_search(space, tmp_path / "serial", options)
+    tune = run_search(space, tmp_path / "tune", replace(options, backend="tune", workers=2))
+    assert essence(serial) == essence(plain)
+    for run in (serial, tune):
+        assert len(run.complete) == 3
+        assert all(t.latency_ms and t.peak_memory_mb and t.measured_on for t in run.complete)
+    memory = {t.key: t.peak_memory_mb for t in serial.complete}
+    assert all(memory.get(t.key, t.peak_memory_mb) == t.peak_memory_mb for t in tune.complete)
+
+
+@pytest.mark.slow
+def test_another_device_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = make_space(objectives=THREE)
+    run_search(space, tmp_path / "first", SMALL)
+    again = replace(SMALL, start_from=(tmp_path / "first",), trials=1)
+    said: list[str] = []
+    same = run_search(space, tmp_path / "same", again, notice=said.append)
+    assert sum(t.taken for t in same.trials) == 3
+    monkeypatch.setattr("vitnas.engine.environment.cpu_model", lambda: "another processor")
+    other = run_search(space, tmp_path / "other", again, notice=said.append)
+    assert not any(t.taken for t in other.trials)
+    assert any("3 results not taken over: measured on" in line for line in said)
+
+
+def test_other_objectives_are_another_run(controller_of: Make) -> None:
+    controller_of().store.close()
+    with pytest.raises(RunError, match=r"another space: objectives\.flops"):
+        controller_of(make_space(objectives=THREE))

@@ -1,0 +1,112 @@
+"""The report of a run with three objectives: columns, axes, panels and volumes follow."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
+from vitnas.pareto import hypervolume
+from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.report import front_text, write_report
+from vitnas.report.figures import front_figure
+from vitnas.report.plots import step_line
+from vitnas.report.progress import reference_point, volume_curve
+from vitnas.report.summary import key_numbers, lead
+from vitnas.report.tables import front_csv, trials_csv
+from vitnas.report.trust import assess
+
+THREE = {"top1": "maximize", "num_params": "minimize", "latency_ms": "minimize"}
+
+
+def member(
+    number: int, top1: float, params: int, latency: float, device: str = "a card"
+) -> TrialRecord:
+    return trial(
+        number,
+        top1,
+        num_params=params,
+        latency_ms=latency,
+        peak_memory_mb=1.5,
+        measured_on=device,
+    )
+
+
+def run(path: Path, device: str = "a card") -> Run:
+    trials = [
+        member(0, 50.0, 1_000, 2.0),
+        member(1, 60.0, 4_000, 1.0),
+        member(2, 70.0, 9_000, 3.0, device),
+        member(3, 55.0, 9_000, 2.5),  # beaten by 1
+        trial(
+            4, None, outcome=Outcome.REFUSED, latency_ms=90.0, measured_on="a card", error="slow"
+        ),
+        trial(5, 90.0),  # not measured
+    ]
+    return run_of(path, *trials, space={**SPACE, "objectives": THREE}, environment=ENVIRONMENT)
+
+
+def test_front_and_texts(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    assert [t.number for t in found.front] == [0, 1, 2]
+    assert found.knee is found.front[1]
+    assert "front of top-1 against parameters and latency, out of 6" in lead(found)
+    labels = {key["label"]: key["detail"] for key in key_numbers(found)}
+    assert labels["Fewest parameters"] == "1.00 k parameters, 2.00 ms, trial 0"
+    assert labels["Lowest latency"].endswith("trial 1")
+    head, first, *_ = front_text(found).splitlines()
+    assert head.split()[-4:] == ["params", "latency", "memory", "network"]
+    assert "2.00 ms  1.50 MB" in first
+    assert assess(found).num_devices == 1
+    assert assess(run(tmp_path, "another")).num_devices == 2
+
+
+def test_tables(tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(front_csv(run(tmp_path)))))
+    assert [row["latency_ms"] for row in rows] == ["2.0", "1.0", "3.0"]
+    assert "gain_points" not in rows[0]
+    everything = list(csv.DictReader(io.StringIO(trials_csv(run(tmp_path)))))
+    assert everything[4]["latency_ms"] == "90.0"
+    assert everything[0]["measured_on"] == "a card"
+
+
+def test_one_other_cost_names_its_ratio(tmp_path: Path) -> None:
+    only = {"top1": "maximize", "latency_ms": "minimize"}
+    found = run_of(tmp_path, *run(tmp_path).trials, space={"objectives": only})
+    rows = list(csv.DictReader(io.StringIO(front_csv(found))))
+    assert [row["latency_ms_ratio"] for row in rows] == ["", "3.0"]
+
+
+def test_one_panel_a_cost(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    assert step_line(found, "num_params") == ([1_000, 4_000, 9_000], [50.0, 60.0, 70.0])
+    assert step_line(found, "latency_ms") == ([1.0, 3.0], [60.0, 70.0])
+    figure = front_figure(found, "latency_ms")
+    assert figure is not None
+    assert figure.layout["xaxis"]["title"]["text"] == "latency of one image (ms)"
+    write_report(found)
+    page = (tmp_path / "report.html").read_text()
+    assert 'id="front_plot"' in page
+    assert 'id="front_plot_latency_ms"' in page
+    assert "Gain" not in page
+    assert "Cost, ×" not in page
+
+
+def test_the_volume_counts_all_costs(tmp_path: Path) -> None:
+    """What is added one by one is the hypervolume of the whole, in every prefix."""
+    from math import log
+
+    found = run(tmp_path)
+    worst, *dearest = reference_point(found)
+    corner = (-worst, *(log(cost) + 1e-9 for cost in dearest))
+    points = [
+        (-(t.top1 or 0), log(t.num_params), log(t.latency_ms or 0)) for t in found.complete[:4]
+    ]
+    whole = hypervolume(points, corner)
+    expected = [hypervolume(points[: n + 1], corner) / whole for n in range(4)]
+    curve = volume_curve(found)
+    assert [number for number, _ in curve] == [0, 1, 2, 3]
+    assert [share for _, share in curve] == pytest.approx(expected)

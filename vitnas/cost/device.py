@@ -1,0 +1,114 @@
+"""What a network costs on a device: how long a forward pass takes, and how much memory it needs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+_WARM_UPS = 3
+_LEAST_S, _LEAST_PASSES = 0.3, 7
+
+
+@dataclass(frozen=True)
+class DeviceCost:
+    """What was measured.
+
+    Attributes:
+        latency_ms: milliseconds of a forward pass, the median of many.
+        peak_memory_mb: 10^6 bytes that a pass needs at its height: parameters, buffers, the images
+            and everything that the pass allocates. What else lives on the device is left out.
+    """
+
+    latency_ms: float
+    peak_memory_mb: float
+
+
+def measure(
+    model: nn.Module, input_shape: Sequence[int], device: str | torch.device, batch: int = 1
+) -> DeviceCost:
+    """Time and weigh forward passes of `model` in eval, without gradients.
+
+    Numbers compare only on one device with nothing beside on it; the caller sees to that. Threads
+    and autocast are the caller's, too. Times are `torch.utils.benchmark`'s: CUDA is waited for,
+    and after three passes to warm up, passes are repeated for at least 0.3 s and seven times.
+
+    Memory on CUDA is the allocator's (`torch.cuda.max_memory_allocated`), in blocks of 512 bytes.
+    On the CPU it is the height of the allocations that torch's profiler sees in one pass; what a
+    library allocates past torch's allocator is not seen.
+
+    Args:
+        model: on `device`; its training mode is left as it was.
+        input_shape: `(channels, height, width)` of an image.
+        device: where it runs.
+        batch: images of a pass.
+
+    Raises:
+        torch.OutOfMemoryError: a pass does not fit.
+    """
+    device = torch.device(device)
+    was_training = {module: module.training for module in model.modules()}
+    model.eval()
+    images = torch.zeros(batch, *input_shape, device=device)
+    try:
+        with torch.no_grad():
+            seconds = _median_seconds(model, images)
+            peak = _held(model, images) + _allocated(model, images)
+    finally:
+        for module, training in was_training.items():
+            module.training = training
+    return DeviceCost(round(1e3 * seconds, 6), round(peak / 1e6, 6))
+
+
+def _median_seconds(model: nn.Module, images: Tensor) -> float:
+    """Of a pass."""
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # no CUDA is no news
+    from torch.utils import benchmark
+
+    for _ in range(_WARM_UPS):
+        _wait(images)
+        started = time.perf_counter()
+        model(images)
+        _wait(images)
+        once = time.perf_counter() - started
+    timer = benchmark.Timer(
+        "model(images)",
+        globals={"model": model, "images": images},
+        num_threads=torch.get_num_threads(),
+    )
+    measured = timer.blocked_autorange(min_run_time=max(_LEAST_S, _LEAST_PASSES * once))
+    return float(measured.median)
+
+
+def _wait(images: Tensor) -> None:
+    if images.is_cuda:
+        torch.cuda.synchronize(images.device)
+
+
+def _held(model: nn.Module, images: Tensor) -> int:
+    """Bytes that are there before a pass: shared parameters once."""
+    tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers(), images)}
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _allocated(model: nn.Module, images: Tensor) -> int:
+    """The most bytes that were allocated at a time in a pass."""
+    if images.is_cuda:
+        _wait(images)
+        torch.cuda.reset_peak_memory_stats(images.device)
+        before = torch.cuda.memory_allocated(images.device)
+        model(images)
+        _wait(images)
+        return torch.cuda.max_memory_allocated(images.device) - before
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler writes to the terminal
+    with torch.autograd.profiler.profile(profile_memory=True) as profile:
+        model(images)
+    events = [event for event in profile.kineto_results.events() if event.name() == "[memory]"]
+    changes = (event.nbytes() for event in sorted(events, key=lambda event: event.start_ns()))
+    return max(accumulate(changes), default=0)

@@ -1,0 +1,68 @@
+"""One measurement at a time on a device, with nothing of a search that measures beside it.
+
+Workers know nothing of each other but two files for each device in the temporary folder, both
+locked with `flock`: the kernel lets go of them when a process dies, however it does. Whoever
+measures first takes the gate, which nobody holds for long but another measurement, so that no new
+epoch begins; then it waits for the epochs under way. So measurements wait for an epoch at most and
+epochs for the measurements that were asked for before them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class DeviceGate:
+    """The gate of one device of this machine, for one user's processes.
+
+    Args:
+        device: a name that no other device of the machine has.
+        folder: where the files are; the system's temporary folder unless a test says otherwise.
+    """
+
+    def __init__(self, device: str, folder: Path | None = None) -> None:
+        place = folder or Path(tempfile.gettempdir())
+        name = "".join(letter if letter.isalnum() else "-" for letter in device)
+        self._gate = place / f"vitnas-{os.getuid()}-{name}.gate"
+        self._inside = place / f"vitnas-{os.getuid()}-{name}.inside"
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Inside, others may train, too, and nobody measures."""
+        inside = _open(self._inside)
+        try:
+            with _flock(self._gate):
+                _lock(inside, exclusive=False)
+            yield
+        finally:
+            os.close(inside)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, nobody else trains or measures."""
+        with _flock(self._gate), _flock(self._inside):
+            yield
+
+
+@contextmanager
+def _flock(path: Path) -> Iterator[None]:
+    file = _open(path)
+    try:
+        _lock(file, exclusive=True)
+        yield
+    finally:
+        os.close(file)  # lets go of the lock
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+
+
+def _lock(file: int, *, exclusive: bool) -> None:
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
