@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from math import log
+from functools import cached_property
+from math import isfinite, log
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitnas.noise import Noise
 
 
 class Outcome(str, Enum):
@@ -53,6 +58,9 @@ class TrialRecord:
         taken: whether its result is another run's, so that nothing was trained here.
         gpu_seconds: GPUs times seconds that its training and lost attempts of it took.
         started, ended: when it was drawn and when it ended, seconds since 1970; None if unknown.
+        replicate_of: number of the trial whose network this is trained again with another seed;
+            None for a candidate.
+        replicates: top-1 in percent of each complete replicate of this candidate, by number.
     """
 
     number: int
@@ -74,11 +82,18 @@ class TrialRecord:
     gpu_seconds: float = 0.0
     started: float | None = None
     ended: float | None = None
+    replicate_of: int | None = None
+    replicates: tuple[float, ...] = ()
 
     @property
     def top1(self) -> float | None:
-        """Top-1 in percent after the last epoch that was trained."""
-        return self.curve[-1] if self.curve else None
+        """Top-1 in percent after the last epoch that was trained: the mean over its trainings."""
+        return fmean(self.trainings) if self.curve else None
+
+    @property
+    def trainings(self) -> tuple[float, ...]:
+        """Top-1 in percent of the trial's own training and of its replicates."""
+        return (*self.curve[-1:], *self.replicates)
 
     @property
     def epochs(self) -> int:
@@ -87,8 +102,25 @@ class TrialRecord:
 
     @property
     def is_ended_here(self) -> bool:
-        """Whether this run has spent a training on it, and the training has ended."""
-        return self.outcome.is_trial and not self.taken
+        """Whether this run has spent one of its trials on it, and the training has ended."""
+        return self.outcome.is_trial and not self.taken and self.replicate_of is None
+
+
+def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
+    """The candidates among `trials`, each complete one with the top-1 of its replicates."""
+    found: dict[int, list[float]] = {}
+    candidates = []
+    for trial in trials:
+        if trial.replicate_of is None:
+            candidates.append(trial)
+        elif trial.outcome is Outcome.COMPLETE:
+            found.setdefault(trial.replicate_of, []).append(trial.curve[-1])
+    return tuple(
+        replace(trial, replicates=tuple(found[trial.number]))
+        if trial.number in found and trial.outcome is Outcome.COMPLETE
+        else trial
+        for trial in candidates
+    )
 
 
 @dataclass(frozen=True)
@@ -102,6 +134,7 @@ class Run:
         space: the space file's tree.
         environment: versions, hardware, seed, command and git revision of every session.
         num_trials: how many trials the run was asked for.
+        replicates: trainings of candidates with other seeds, by number; their trials know of them.
     """
 
     path: Path
@@ -110,6 +143,7 @@ class Run:
     space: Mapping[str, Any]
     environment: Mapping[str, Any]
     num_trials: int
+    replicates: tuple[TrialRecord, ...] = ()
 
     @property
     def complete(self) -> tuple[TrialRecord, ...]:
@@ -133,6 +167,57 @@ class Run:
         members = self.front
         points = [(-(trial.top1 or 0.0), log(max(trial.flops, 1))) for trial in members]
         return members[knee(points)] if members else None
+
+    def trainings_of(self, trial: TrialRecord) -> tuple[int, ...]:
+        """Numbers of a candidate and of its replicates."""
+        again = (t.number for t in self.replicates if t.replicate_of == trial.number)
+        return (trial.number, *again)
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """How far trainings scatter; None where the run does not say what top-1 was measured on."""
+        from vitnas.noise import measure
+
+        data = self.environment.get("data")
+        images = data.get("num_val_images") if isinstance(data, Mapping) else None
+        return measure([t.trainings for t in self._scored], images) if images else None
+
+    @cached_property
+    def chances(self) -> Mapping[int, float]:
+        """Probability of each complete trial to be on the front, by number (see `vitnas.noise`).
+
+        Empty where `noise` is None. Without replicates it is that of the binomial error alone.
+        """
+        from vitnas.noise import chances
+
+        trials = self._scored
+        if self.noise is None or not trials:
+            return {}
+        costs = [(float(trial.flops),) for trial in trials]
+        found = chances([trial.trainings for trial in trials], costs, self.noise)
+        return dict(zip((trial.number for trial in trials), found.tolist(), strict=True))
+
+    @property
+    def confident(self) -> tuple[TrialRecord, ...]:
+        """Networks that are on the front with a probability of at least 0.9, cheapest first."""
+        from vitnas.noise import CONFIDENT
+
+        return self._with_chance(CONFIDENT, 2.0)
+
+    @property
+    def plausible(self) -> tuple[TrialRecord, ...]:
+        """Others with at least 0.1, be they on the front of the means or not, cheapest first."""
+        from vitnas.noise import CONFIDENT, PLAUSIBLE
+
+        return self._with_chance(PLAUSIBLE, CONFIDENT)
+
+    def _with_chance(self, low: float, high: float) -> tuple[TrialRecord, ...]:
+        found = (t for t in self.complete if low <= self.chances.get(t.number, -1.0) < high)
+        return tuple(sorted(found, key=lambda trial: (trial.flops, trial.number)))
+
+    @property
+    def _scored(self) -> list[TrialRecord]:
+        return [t for t in self.complete if t.trainings and all(map(isfinite, t.trainings))]
 
     def count(self, outcome: Outcome) -> int:
         return sum(trial.outcome is outcome for trial in self.trials)

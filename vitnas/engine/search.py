@@ -20,6 +20,7 @@ from vitnas.engine.folder import check_folder, in_use, is_locked, locked, make_f
 from vitnas.engine.interrupts import two_step_interrupt
 from vitnas.engine.locate import Candidate
 from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, make_pruner
+from vitnas.engine.replicates import Replication
 from vitnas.engine.resources import Resources
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
 from vitnas.engine.steering import Steering
@@ -69,6 +70,8 @@ class SearchOptions:
         seed_configs: what is trained first: model files, names of the zoo, folders of runs (their
             fronts), or `zoo` for all of the papers' models that the space holds.
         tensorboard: whether curves are logged to `tensorboard/` in the folder.
+        replicates: trainings with other seeds for each network that may be on the front, once the
+            trials have ended; see `vitnas.engine.replicates`. They are no trials of the run.
         seed: of the run. With one worker the whole study follows from it.
         backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
         ray_address: of a running cluster; None starts Ray on this machine.
@@ -86,6 +89,7 @@ class SearchOptions:
     tensorboard: bool = False
     workers: int | None = None
     gpus_per_trial: float | None = None
+    replicates: int = 0
     seed: int = 0
     backend: Literal["tune", "serial"] = "tune"
     ray_address: str | None = None
@@ -136,6 +140,7 @@ def run_search(
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path = Path(out)
+    _check_replicates(options)
     check_folder(path)
     fixed = {"space": space.to_tree(), "seed": options.seed}
     if (path / study.FILE_NAME).exists():
@@ -152,9 +157,14 @@ def run_search(
             try:
                 _describe(store, space, options, backend.resources, facts)
                 with _listening(path, options, listener) as listen:
-                    controller = _controller(store, space, options, backend, listen, start)
-                    _take_over(controller, start, FrontWeights(path), notice)
-                    _train(path, controller, backend, options, notice)
+                    replication = Replication(options.replicates, facts["data"]["num_val_images"])
+                    controller = _controller(
+                        store, space, options, backend, listen, start, replication
+                    )
+                    near = replication.num_images if replication.wanted else None
+                    weights = FrontWeights(path, near)
+                    _take_over(controller, start, weights, notice)
+                    _train(path, controller, backend, options, weights, notice)
                 if facts["data"]["num_test_images"]:
                     _score_front(store, backend, path)
             finally:
@@ -162,6 +172,16 @@ def run_search(
     finally:
         backend.close()
     return study.read_run(path)
+
+
+def _check_replicates(options: SearchOptions) -> None:
+    if options.replicates < 0:
+        raise RunError(f"--replicates {options.replicates}: is a number from 0")
+    if options.replicates and options.num_trials is None:
+        raise RunError(
+            f"--replicates {options.replicates}: start once the trials have ended, which "
+            f"--hours and --gpu-hours alone never let happen; add --trials, e.g. {DEFAULT_TRIALS}"
+        )
 
 
 def _open_backend(options: SearchOptions) -> Backend:
@@ -241,6 +261,7 @@ def _controller(
     backend: Backend,
     listener: Listener | None,
     start: _Start,
+    replication: Replication,
 ) -> Controller:
     epochs = space.config.proxy.epochs
     return Controller(
@@ -258,6 +279,7 @@ def _controller(
             gpus=backend.resources.gpus,
         ),
         first=start.first,
+        replication=replication,
     )
 
 
@@ -266,11 +288,12 @@ def _train(
     controller: Controller,
     backend: Backend,
     options: SearchOptions,
+    weights: FrontWeights,
     notice: Notice,
 ) -> None:
     """Let the back end train until nothing is left to start, and note why it ended."""
     seconds = None if options.trial_minutes is None else 60 * options.trial_minutes
-    steering = Steering(controller, FrontWeights(path), seconds)
+    steering = Steering(controller, weights, seconds)
 
     def wind_down() -> None:
         controller.drain()
@@ -302,6 +325,7 @@ def _describe(
         prune=options.prune,
         hours=options.hours,
         gpu_hours=options.gpu_hours,
+        replicates=options.replicates or None,
         device=found["device"],
     )
     environment = {
@@ -326,15 +350,20 @@ def _note(store: study.RunStore, **facts: str | None) -> None:
 
 
 def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
-    """Score the members of the final front once on the test split, and nobody else ever."""
+    """Score the members of the final front once on the test split, and nobody else ever.
+
+    With the weights of the network's own training or, where those are gone because its replicates
+    have brought it to the front, of its first replicate that has any.
+    """
     tested = store.attrs.get("test_top1", {})
-    weights = FrontWeights(path)
+    weights, run = FrontWeights(path), study.read_run(path)
     untested = [
         (trial.number, Trained(validate(ModelConfig, dict(trial.config)), content, str(file)))
-        for trial in study.read_run(path).front
+        for trial in run.front
         if str(trial.number) not in tested
-        and (content := weights.get(trial.number)) is not None
-        and (file := weights.path(trial.number))
+        and (number := next(filter(weights.has, run.trainings_of(trial)), None)) is not None
+        and (content := weights.get(number)) is not None
+        and (file := weights.path(number))
     ]
     scores = backend.score([network for _, network in untested]) if untested else []
     for (number, _), top1 in zip(untested, scores, strict=True):

@@ -1,7 +1,8 @@
 """The proxy's weights of the networks on the front: `weights/<trial>.safetensors` in the run.
 
 Other networks' weights are not kept: a training is a function of configuration and seed, so
-they can be made again.
+they can be made again. A network that was trained more than once has the weights of its own training; a
+replicate's are kept under the replicate's number, and only where those are not there any more.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vitnas.config.files import write_bytes
+from vitnas.engine.replicates import near_front
 from vitnas.pareto import front
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import Outcome, TrialRecord, averaged
 
 
 class FrontWeights:
-    """The folder `weights/` of a run."""
+    """The folder `weights/` of a run.
 
-    def __init__(self, run: Path) -> None:
-        self.folder = run / "weights"
+    Args:
+        run: the results folder.
+        num_images: of the scoring split, where replicates may bring other networks to the front:
+            their weights are kept, too. None = the front's alone.
+    """
+
+    def __init__(self, run: Path, num_images: int | None = None) -> None:
+        self.folder, self._num_images = run / "weights", num_images
 
     def path(self, number: int) -> Path:
         return self.folder / f"{number}.safetensors"
@@ -27,16 +35,24 @@ class FrontWeights:
         """Store the weights of trial `number`, whole or not at all."""
         write_bytes(self.path(number), content)
 
+    def has(self, number: int) -> bool:
+        """Whether the weights of trial `number` are kept."""
+        return self.path(number).is_file()
+
     def get(self, number: int) -> bytes | None:
         """The weights of trial `number`, or None when they are not kept."""
-        path = self.path(number)
-        return path.read_bytes() if path.is_file() else None
+        return self.path(number).read_bytes() if self.has(number) else None
 
     def keep_front(self, trials: Iterable[TrialRecord]) -> None:
-        """Delete the weights of every network that is no longer on the front."""
-        complete = [t for t in trials if t.outcome is Outcome.COMPLETE and t.top1 is not None]
+        """Delete the weights of every network that is no longer on the front, nor may be."""
+        trials = tuple(trials)
+        complete = [t for t in averaged(trials) if t.outcome is Outcome.COMPLETE and t.curve]
         points = [(-(t.top1 or 0.0), float(t.flops)) for t in complete]
-        kept = {self.path(complete[index].number) for index in front(points)}
+        members = {complete[index].number for index in front(points)}
+        if self._num_images is not None:
+            members |= {trial.number for trial in near_front(trials, self._num_images)}
+        members |= {trial.number for trial in trials if trial.replicate_of in members}
+        kept = {self.path(number) for number in members}
         for path in self.folder.glob("*.safetensors"):
             if path not in kept:
                 path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from vitnas.engine.samplers.pool import Pool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
 from vitnas.engine.study import as_record
 from vitnas.pareto import front
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import Outcome, TrialRecord, averaged
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -102,7 +102,8 @@ class EHVISampler(BaseSampler):
         return self._elsewhere.sample_independent(study, trial, param_name, param_distribution)
 
     def _read(self, study: Study, trial: FrozenTrial) -> list[TrialRecord]:
-        """The networks that the study knows, but for the one that is being drawn."""
+        """The networks that the study knows, but for the one that is being drawn; means of all
+        trainings of each."""
         if study is not self._study:
             self._study, self._ended = study, {}
         records = []
@@ -114,7 +115,7 @@ class EHVISampler(BaseSampler):
                     self._ended[stored.number] = record
             if record is not None and record.key and record.outcome is not Outcome.REFUSED:
                 records.append(record)
-        return records
+        return list(averaged(records))
 
     def _choose(self, records: Sequence[TrialRecord]) -> Proposal | None:
         offered = self._pool.offer({t.key for t in records}, _parents(records))
@@ -167,7 +168,7 @@ class _AccuracyModel:
             self._fit = self._learn(seen, num_ended)
         scenarios = self._fit.top1(self._encode(offered), _NODES)
         known = [t for t in records if t.outcome is Outcome.COMPLETE]
-        top1 = [t.curve[-1] for t in known]
+        top1 = [t.top1 or 0.0 for t in known]
         waiting = [t for t in records if t.outcome is Outcome.RUNNING]
         if waiting:
             top1 += self._fit.top1(self._encode(waiting), np.zeros(1))[:, 0].tolist()
@@ -216,7 +217,7 @@ def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
     odds, variance = np.full(len(seen), np.nan), np.zeros(len(seen))
     whole = np.array([t.outcome is Outcome.COMPLETE for t in seen])
     bad = np.array([t.outcome in _BAD for t in seen])
-    odds[whole] = logit([t.curve[-1] for t in seen if t.outcome is Outcome.COMPLETE])
+    odds[whole] = logit([t.top1 or 0.0 for t in seen if t.outcome is Outcome.COMPLETE])
     cut = np.flatnonzero(~whole & ~bad)
     if len(cut):
         odds[cut], variance[cut] = CurveModel(seen).expect([seen[index] for index in cut.tolist()])
@@ -242,5 +243,5 @@ def _gain(
 def _parents(records: Sequence[TrialRecord]) -> list[Mapping[str, Any]]:
     """Draws worth varying: those of the front."""
     complete = [t for t in records if t.outcome is Outcome.COMPLETE]
-    members = front([(-t.curve[-1], float(t.flops)) for t in complete])
+    members = front([(-(t.top1 or 0.0), float(t.flops)) for t in complete])
     return [complete[index].params for index in members]
