@@ -80,7 +80,7 @@ class Display:
         now = time.monotonic()
         elapsed = now - (self._started or now)
         text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
-        if self._ended_here and self.num_trials is not None and self.num_ended < self.num_trials:
+        if self._ended_here and self.num_trials is not None and not self._replicates():
             left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)
             text += f", {clock(left)} left"
         return text
