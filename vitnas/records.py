@@ -200,19 +200,24 @@ class Run:
     @property
     def confident(self) -> tuple[TrialRecord, ...]:
         """Networks that are on the front with a probability of at least 0.9, cheapest first."""
-        from vitnas.noise import CONFIDENT
-
-        return self._with_chance(CONFIDENT, 2.0)
+        return self._standing_as("confident")
 
     @property
     def plausible(self) -> tuple[TrialRecord, ...]:
         """Others with at least 0.1, be they on the front of the means or not, cheapest first."""
+        return self._standing_as("plausible")
+
+    def standing(self, trial: TrialRecord) -> str | None:
+        """`confident`, `plausible` or None."""
         from vitnas.noise import CONFIDENT, PLAUSIBLE
 
-        return self._with_chance(PLAUSIBLE, CONFIDENT)
+        chance = self.chances.get(trial.number, 0.0)
+        if chance >= CONFIDENT:
+            return "confident"
+        return "plausible" if chance >= PLAUSIBLE else None
 
-    def _with_chance(self, low: float, high: float) -> tuple[TrialRecord, ...]:
-        found = (t for t in self.complete if low <= self.chances.get(t.number, -1.0) < high)
+    def _standing_as(self, name: str) -> tuple[TrialRecord, ...]:
+        found = (trial for trial in self.complete if self.standing(trial) == name)
         return tuple(sorted(found, key=lambda trial: (trial.flops, trial.number)))
 
     @property

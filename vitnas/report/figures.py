@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape
 from vitnas.report.networks import dominant_mixer, network_line
-from vitnas.report.plots import drawable, drawn_front, shown_top1
+from vitnas.report.plots import barred, drawable, drawn_front, drawn_open, shown_top1
 from vitnas.report.progress import volume_curve
+from vitnas.report.standing import is_repeated, mean_text, standing_text
 from vitnas.report.text import count_text, percent_text, plural
 
 MOST_POINTS = 2000
@@ -43,15 +44,19 @@ def front_figure(run: Run) -> Figure | None:
     complete, stopped = drawable(run, Outcome.COMPLETE), drawable(run, Outcome.STOPPED)
     if not complete and not stopped:
         return None
-    members = {trial.number for trial in drawn_front(run)}
+    possible = drawn_open(run)
+    members = {trial.number for trial in (*drawn_front(run), *possible)}
     shown = thin([t for t in complete if t.number not in members], MOST_POINTS)
     hollow = thin(stopped, MOST_POINTS)
     left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
     low, high = flops_range(*_ends(complete + stopped))
-    front = [trial for trial in complete if trial.number in members]
+    front = [t for t in complete if t.number in members and t not in possible]
     data = [_hollow(hollow)] if hollow else []
     data += _front_line(run, high)
+    data += _bars(run)
     data += [_points(mixer, group, members) for mixer, group in _by_mixer(shown + front)]
+    data += [_open(possible)] if possible else []
+    _tell_standing(run, data)
     data += _knee_ring(run)
     layout = _front_layout(low, high)
     limits, below = shown_top1(run)
@@ -104,6 +109,49 @@ def _hollow(trials: list[TrialRecord]) -> Tree:
         "opacity": 0.5,
     }
     return _scatter(trials, "stopped early", marker)
+
+
+def _open(trials: list[TrialRecord]) -> Tree:
+    """Who is or may be on the front, but not with confidence."""
+    mixers = [dominant_mixer(trial) for trial in trials]
+    marker: Tree = {
+        "color": [colour(mixer) for mixer in mixers],
+        "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
+        "size": 12,
+    }
+    return _scatter(trials, "may be on the front", marker)
+
+
+def _bars(run: Run) -> list[Tree]:
+    """One standard error up and down for each network that is drawn large."""
+    found = barred(run)
+    if not found:
+        return []
+    bar = {
+        "type": "scatter", "mode": "markers", "name": "± one standard error", "hoverinfo": "skip",
+        "showlegend": False,
+        "x": [trial.flops for trial, _ in found], "y": [_short(trial.top1) for trial, _ in found],
+        "marker": {"size": 1, "opacity": 0},
+        "error_y": {
+            "type": "data", "array": [_short(error) for _, error in found], "color": "soft",
+            "thickness": 1.3, "width": 4,
+        },
+    }  # fmt: skip
+    return [bar]
+
+
+def _tell_standing(run: Run, data: list[Tree]) -> None:
+    """Add trainings, error and chance to what is shown of a repeated network under the mouse."""
+    if not is_repeated(run):
+        return
+    lines = {
+        _hover(trial): f"<br>mean of {plural(len(trial.trainings), 'training')}: "
+        f"{mean_text(run, trial)} %; on the front: {standing_text(run, trial)}"
+        for trial in run.complete
+    }
+    for trace in data:
+        if "text" in trace:
+            trace["text"] = [text + lines.get(text, "") for text in trace["text"]]
 
 
 def _scatter(trials: list[TrialRecord], name: str, marker: Tree) -> Tree:

@@ -10,6 +10,7 @@ from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.marks import KNEE_COLOUR, colour, flops_range, flops_ticks, shape, top1_range
 from vitnas.report.networks import dominant_mixer
+from vitnas.report.standing import error_of, is_repeated, open_trials
 from vitnas.report.text import count_text, percent_text, plural
 
 DPI = 160
@@ -32,6 +33,21 @@ def drawn_front(run: Run) -> list[TrialRecord]:
     """The front's members that have a place in the plane, cheapest first."""
     drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
     return [trial for trial in run.front if trial.number in drawn]
+
+
+def drawn_open(run: Run) -> list[TrialRecord]:
+    """Who is or may be on the front but not with confidence, in a run with replicates."""
+    drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
+    return [t for t in open_trials(run) if t.number in drawn] if is_repeated(run) else []
+
+
+def barred(run: Run) -> list[tuple[TrialRecord, float]]:
+    """Front members and those that may be, each with its standard error in points; in a run with
+    replicates."""
+    if not is_repeated(run):
+        return []
+    shown = {trial.number: trial for trial in (*drawn_front(run), *drawn_open(run))}
+    return [(trial, error_of(run, trial) or 0.0) for trial in shown.values()]
 
 
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
@@ -59,11 +75,15 @@ def front_png(run: Run) -> bytes:
     axes = figure.add_subplot()
     _dress(axes, run)
     members = drawn_front(run)
+    possible = drawn_open(run)
     numbers = {trial.number for trial in members}
     _scatter(axes, drawable(run, Outcome.STOPPED), numbers, hollow=True)
     if members:
         _front_line(axes, members)
-    _scatter(axes, drawable(run, Outcome.COMPLETE), numbers, hollow=False)
+    known = [trial for trial in drawable(run, Outcome.COMPLETE) if trial not in possible]
+    _scatter(axes, known, numbers, hollow=False)
+    _scatter_open(axes, possible)
+    _error_bars(axes, run)
     if len(members) > 2 and run.knee in members:
         _mark_knee(axes, run.knee)
     if axes.get_legend_handles_labels()[0]:
@@ -119,6 +139,31 @@ def _scatter(axes: Any, trials: list[TrialRecord], members: set[int], *, hollow:
             label=label,
             zorder=2 if hollow else 4,
         )
+
+
+def _scatter_open(axes: Any, trials: list[TrialRecord]) -> None:
+    for index, trial in enumerate(trials):
+        mixer = dominant_mixer(trial)
+        axes.scatter(
+            trial.flops,
+            trial.top1,
+            s=62,
+            marker=shape(mixer)[0],
+            facecolors="white",
+            edgecolors=colour(mixer),
+            linewidths=1.8,
+            label="may be on the front" if index == 0 else None,
+            zorder=4,
+        )
+
+
+def _error_bars(axes: Any, run: Run) -> None:
+    found = barred(run)
+    if found:
+        flops, top1 = [t.flops for t, _ in found], [t.top1 for t, _ in found]
+        style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
+        errors = [error for _, error in found]
+        axes.errorbar(flops, top1, yerr=errors, label="one standard error", **style)
 
 
 def _front_line(axes: Any, members: list[TrialRecord]) -> None:
