@@ -103,7 +103,7 @@ def chances(
         n probabilities.
     """
     means, errors = _summary(trainings, noise)
-    table = np.asarray(costs, dtype=float).reshape(len(means), -1)
+    table = _table(costs)
     found = np.zeros(len(means))
     near = np.flatnonzero(_contend(means, errors, table, noise, _NEGLIGIBLE))
     scales, weights = _scales(noise.degrees)
@@ -125,7 +125,7 @@ def contenders(
     the front of the means with half of `PLAUSIBLE`. Arguments as in `chances`.
     """
     means, errors = _summary(trainings, noise)
-    table = np.asarray(costs, dtype=float).reshape(len(means), -1)
+    table = _table(costs)
     return _contend(means, errors, table, noise, PLAUSIBLE / 2)
 
 
@@ -134,6 +134,11 @@ def _summary(trainings: Sequence[Sequence[float]], noise: Noise) -> tuple[_Array
     means = np.array([np.mean(scores) for scores in trainings])
     numbers = np.array([len(scores) for scores in trainings])
     return means, np.sqrt(noise.dispersion * _binomial(means, noise.num_images) / numbers)
+
+
+def _table(costs: Sequence[Sequence[float]]) -> _Array:
+    """Costs as (n, d); (0, 1) for none."""
+    return np.asarray(costs, dtype=float).reshape(len(costs), -1 if len(costs) else 1)
 
 
 def _binomial(top1: _Array, num_images: int) -> _Array:

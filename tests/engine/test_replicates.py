@@ -286,7 +286,9 @@ def test_the_file_shows_replicates_as_complete_trials(replicating: Make, tmp_pat
     _, stored = read_study(tmp_path)
     again = [t for t in stored if t.user_attrs["network"].get("replicate_of") is not None]
     assert again
-    assert all(t.state.name == "COMPLETE" and t.values[0] == t.user_attrs["curve"][-1] for t in again)
+    assert all(
+        t.state.name == "COMPLETE" and t.values[0] == t.user_attrs["curve"][-1] for t in again
+    )
 
 
 def test_the_sampler_ehvi_reads_means(replicating: Make) -> None:

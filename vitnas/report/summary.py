@@ -9,8 +9,8 @@ from typing import Any
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
 from vitnas.report.facts import section, space_name
-from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.networks import network_line
+from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.standing import (
     error_of,
     is_repeated,
