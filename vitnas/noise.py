@@ -1,11 +1,11 @@
 """What the noise of trainings leaves open: errors of top-1, and the chance of being on the front.
 
 Costs are exact, top-1 is a draw. The model: a training of network i reaches mu_i + e, where e is
-normal with variance phi v_i; v_i = p_i (1 - p_i) / N is the binomial variance of a share of N images
-at the network's own mean p_i, and the dispersion phi is common to all networks (quasi-binomial
-variance: McCullagh and Nelder, Generalized Linear Models, 1989, sections 4.5 and 9.2). So errors stay
-in percent, are larger for poor networks than for good ones, and one number is pooled from all
-networks that were trained more than once.
+normal with variance phi v_i; v_i = p_i (1 - p_i) / N is the binomial variance of a share of N
+images at the network's own mean p_i, and the dispersion phi is common to all networks
+(quasi-binomial variance: McCullagh and Nelder, Generalized Linear Models, 1989, sections 4.5 and
+9.2). So errors stay in percent, are smaller for good networks than for poor ones, and one number is
+pooled from all networks that were trained more than once.
 
 phi has a scaled inverse chi-squared prior: 1, worth `PRIOR_DEGREES` degrees of freedom. That is
 what moderates variances of few replicates in Smyth (2004, Statistical Applications in Genetics and

@@ -54,7 +54,9 @@ def front_figure(run: Run) -> Figure | None:
     data = [_hollow(hollow)] if hollow else []
     data += _front_line(run, high)
     data += _bars(run)
-    data += [_points(mixer, group, members) for mixer, group in _by_mixer(shown + front)]
+    groups = dict(_by_mixer(shown + front))
+    for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
+        data.append(_points(mixer, groups.get(mixer, []), members))
     data += [_open(possible)] if possible else []
     _tell_standing(run, data)
     data += _knee_ring(run)
@@ -159,8 +161,8 @@ def _scatter(trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": [trial.flops for trial in trials],
-        "y": [_short(trial.top1) for trial in trials],
+        "x": [trial.flops for trial in trials] or [None],  # an entry in the legend all the same
+        "y": [_short(trial.top1) for trial in trials] or [None],
         "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
         "marker": marker,

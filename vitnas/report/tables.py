@@ -112,7 +112,7 @@ def _bin_row(low: float, high: float, trials: list[TrialRecord], members: set[in
 
 
 def trials_csv(run: Run) -> str:
-    """Every candidate and every replicate, one row each; the columns are explained in results/README.md."""
+    """Every candidate and replicate, one row each; results/README.md explains the columns."""
     drawn = sorted({name for trial in run.trials for name in trial.params})
     members = {trial.number for trial in run.front}
     trials = sorted((*run.trials, *run.replicates), key=lambda trial: trial.number)

@@ -19,14 +19,16 @@ def front_text(run: Run) -> str:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
     if is_repeated(run):
         return _repeated(run) + _failures(run)
-    cells = [_HEADS, *(_cells(row.trial, row.network) for row in rows)]
-    return _aligned(cells) + _failures(run)
+    cells = (_cells(row.trial, row.network) for row in rows)
+    return _aligned([_HEADS, *cells]) + _failures(run)
 
 
 def _repeated(run: Run) -> str:
     """The front with errors and chances, and who else may be on it."""
     shown = [*(row.trial for row in front_rows(run)), *off_front(run)]
-    cells = [(*_HEADS[:1], "top-1 % ± error", "of", "on the front", *_HEADS[2:])]
+    cells: list[tuple[str, ...]] = [
+        (*_HEADS[:1], "top-1 % ± error", "of", "on the front", *_HEADS[2:])
+    ]
     for trial in shown:
         number, _, *rest = _cells(trial, network_line(trial))
         middle = (mean_text(run, trial), str(len(trial.trainings)), standing_text(run, trial))
