@@ -1,4 +1,4 @@
-"""Replicates in real searches on digits: both back ends, a killed driver, export and test scores."""
+"""Replicates in real searches on digits: both back ends, a killed driver, test scores."""
 
 from __future__ import annotations
 

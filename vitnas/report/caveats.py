@@ -141,8 +141,8 @@ def _one_seed(trust: Trust) -> str:
     if trust.standard_error is not None:
         text += (
             f": by that error alone, {trust.num_confident} of {trust.front_size} on the front "
-            f"would be on it with a probability of at least 0.9, and {trust.num_plausible_off} "
-            "others might be"
+            "would be on it with a probability of at least 0.9, and "
+            f"{plural(trust.num_plausible_off, 'other')} might be"
         )
     return text + (
         ". Train those that may be on the front again before choosing between neighbours: "
