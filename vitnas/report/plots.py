@@ -178,7 +178,10 @@ def _mark_knee(axes: Any, knee: TrialRecord) -> None:
     ring = {"s": 170, "facecolors": "none", "edgecolors": KNEE_COLOUR, "linewidths": 2.0}
     axes.scatter([knee.flops], [knee.top1], zorder=5, label="knee", **ring)
     text = f"knee: trial {knee.number}\n{percent_text(knee.top1)} % at {count_text(knee.flops)}"
+    low, high = axes.get_xlim()
+    is_left = knee.flops**2 < low * high  # of the middle; the text stays inside the axes
     axes.annotate(
-        text, (knee.flops, knee.top1), xytext=(-10, 12), textcoords="offset points",
-        ha="right", fontsize=8.5, color=KNEE_COLOUR,
+        text, (knee.flops, knee.top1), xytext=(12 if is_left else -10, 12),
+        textcoords="offset points", ha="left" if is_left else "right", fontsize=8.5,
+        color=KNEE_COLOUR,
     )  # fmt: skip
