@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
 
 FLOORS = [
-    ("errors", "hook", "pareto", "seeds"),
+    ("errors", "hook", "noise", "pareto", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),
@@ -35,6 +35,8 @@ FLOORS = [
 LIGHT = {
     "vitnas.config.space": ("torch", "ray", "optuna", "numpy"),
     "vitnas.pareto": ("torch", "ray", "optuna"),
+    "vitnas.noise": ("torch", "ray", "optuna"),
+    "vitnas.records": ("torch", "ray", "optuna", "numpy"),
     "vitnas.cost.closed_form": ("torch", "ray", "optuna", "numpy"),
     "vitnas.diagnose": ("torch", "timm", "ray", "optuna", "numpy", "matplotlib"),
     "vitnas.nn.zoo": ("torch", "timm", "ray", "optuna", "numpy"),

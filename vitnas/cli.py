@@ -102,6 +102,10 @@ def search(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Log curves to tensorboard/ in the folder.")
     ] = False,
+    replicates: Annotated[
+        int,
+        typer.Option(min=0, help="Train what may be on the front again, with so many other seeds."),
+    ] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Trainings at a time; default one a core or GPU.")
     ] = None,
@@ -156,6 +160,7 @@ def search(
             start_from=start_from or (),
             seed_configs=seed_configs or (),
             tensorboard=tensorboard,
+            replicates=replicates,
             workers=workers,
             gpus_per_trial=gpus_per_trial,
             seed=seed,
@@ -170,7 +175,8 @@ def search(
     if why:
         ended = sum(trial.is_ended_here for trial in run.trials)
         total = f" of {run.num_trials}" if run.num_trials else ""
-        _complain(f"{ended}{total} trials: {why}")
+        again = sum(trial.outcome.is_trial for trial in run.replicates)
+        _complain(f"{ended}{total} trials{f', {again} replicates' if again else ''}: {why}")
 
 
 @app.command()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from math import nan
+from functools import cached_property
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitnas.noise import Noise
 
 from vitnas.config.costs import costs_of, log_cost
 
@@ -58,6 +63,9 @@ class TrialRecord:
         taken: whether its result is another run's, so that nothing was trained here.
         gpu_seconds: GPUs times seconds that its training and lost attempts of it took.
         started, ended: when it was drawn and when it ended, seconds since 1970; None if unknown.
+        replicate_of: number of the trial whose network this is trained again with another seed;
+            None for a candidate.
+        replicates: top-1 in percent of each complete replicate of this candidate, by number.
     """
 
     number: int
@@ -82,11 +90,18 @@ class TrialRecord:
     latency_ms: float | None = None
     peak_memory_mb: float | None = None
     measured_on: str = ""
+    replicate_of: int | None = None
+    replicates: tuple[float, ...] = ()
 
     @property
     def top1(self) -> float | None:
-        """Top-1 in percent after the last epoch that was trained."""
-        return self.curve[-1] if self.curve else None
+        """Top-1 in percent after the last epoch that was trained: the mean over its trainings."""
+        return fmean(self.trainings) if self.curve else None
+
+    @property
+    def trainings(self) -> tuple[float, ...]:
+        """Top-1 in percent of the trial's own training and of its replicates."""
+        return (*self.curve[-1:], *self.replicates)
 
     @property
     def epochs(self) -> int:
@@ -95,8 +110,8 @@ class TrialRecord:
 
     @property
     def is_ended_here(self) -> bool:
-        """Whether this run has spent a training on it, and the training has ended."""
-        return self.outcome.is_trial and not self.taken
+        """Whether this run has spent one of its trials on it, and the training has ended."""
+        return self.outcome.is_trial and not self.taken and self.replicate_of is None
 
     @property
     def is_measured(self) -> bool:
@@ -111,6 +126,23 @@ class TrialRecord:
     def point(self, costs: Sequence[str]) -> tuple[float, ...]:
         """Objectives to minimise: top-1 negated, then `costs`."""
         return (-(self.top1 or 0.0), *self.costs(costs))
+
+
+def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
+    """The candidates among `trials`, each complete one with the top-1 of its replicates."""
+    found: dict[int, list[float]] = {}
+    candidates = []
+    for trial in trials:
+        if trial.replicate_of is None:
+            candidates.append(trial)
+        elif trial.outcome is Outcome.COMPLETE:
+            found.setdefault(trial.replicate_of, []).append(trial.curve[-1])
+    return tuple(
+        replace(trial, replicates=tuple(found[trial.number]))
+        if trial.number in found and trial.outcome is Outcome.COMPLETE
+        else trial
+        for trial in candidates
+    )
 
 
 def front_of(trials: Iterable[TrialRecord], costs: Sequence[str]) -> tuple[TrialRecord, ...]:
@@ -134,6 +166,7 @@ class Run:
         space: the space file's tree.
         environment: versions, hardware, seed, command and git revision of every session.
         num_trials: how many trials the run was asked for.
+        replicates: trainings of candidates with other seeds, by number; their trials know of them.
     """
 
     path: Path
@@ -142,6 +175,7 @@ class Run:
     space: Mapping[str, Any]
     environment: Mapping[str, Any]
     num_trials: int
+    replicates: tuple[TrialRecord, ...] = ()
 
     @property
     def complete(self) -> tuple[TrialRecord, ...]:
@@ -168,6 +202,62 @@ class Run:
         members = self.front
         points = [(-(t.top1 or 0.0), *map(log_cost, t.costs(self.costs))) for t in members]
         return members[knee(points)] if members else None
+
+    def trainings_of(self, trial: TrialRecord) -> tuple[int, ...]:
+        """Numbers of a candidate and of its replicates."""
+        again = (t.number for t in self.replicates if t.replicate_of == trial.number)
+        return (trial.number, *again)
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """How far trainings scatter; None where the run does not say what top-1 was measured on."""
+        from vitnas.noise import measure
+
+        data = self.environment.get("data")
+        images = data.get("num_val_images") if isinstance(data, Mapping) else None
+        return measure([t.trainings for t in self._scored], images) if images else None
+
+    @cached_property
+    def chances(self) -> Mapping[int, float]:
+        """Probability of each complete trial to be on the front, by number (see `vitnas.noise`).
+
+        Empty where `noise` is None. Without replicates it is that of the binomial error alone.
+        """
+        from vitnas.noise import chances
+
+        trials = self._scored
+        if self.noise is None or not trials:
+            return {}
+        costs = [trial.costs(self.costs) for trial in trials]
+        found = chances([trial.trainings for trial in trials], costs, self.noise)
+        return dict(zip((trial.number for trial in trials), found.tolist(), strict=True))
+
+    @property
+    def confident(self) -> tuple[TrialRecord, ...]:
+        """Networks that are on the front with a probability of at least 0.9, cheapest first."""
+        return self._standing_as("confident")
+
+    @property
+    def plausible(self) -> tuple[TrialRecord, ...]:
+        """Others with at least 0.1, be they on the front of the means or not, cheapest first."""
+        return self._standing_as("plausible")
+
+    def standing(self, trial: TrialRecord) -> str | None:
+        """`confident`, `plausible` or None."""
+        from vitnas.noise import CONFIDENT, PLAUSIBLE
+
+        chance = self.chances.get(trial.number, 0.0)
+        if chance >= CONFIDENT:
+            return "confident"
+        return "plausible" if chance >= PLAUSIBLE else None
+
+    def _standing_as(self, name: str) -> tuple[TrialRecord, ...]:
+        found = (trial for trial in self.complete if self.standing(trial) == name)
+        return tuple(sorted(found, key=lambda trial: (*trial.costs(self.costs), trial.number)))
+
+    @property
+    def _scored(self) -> list[TrialRecord]:
+        return [t for t in self.complete if t.trainings and all(map(isfinite, t.trainings))]
 
     def count(self, outcome: Outcome) -> int:
         return sum(trial.outcome is outcome for trial in self.trials)

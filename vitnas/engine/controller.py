@@ -24,6 +24,7 @@ from vitnas.cost.survey import all_within
 from vitnas.engine.budget import Budget, Meter
 from vitnas.engine.locate import Candidate
 from vitnas.engine.pruning import ParetoPruner
+from vitnas.engine.replicates import Replication
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName, make_sampler
 from vitnas.engine.study import RunStore
 from vitnas.records import Outcome, TrialRecord
@@ -78,6 +79,7 @@ class Controller:
         listener: told of every change; for displays.
         budget: what may be spent beside; None = no bounds.
         first: what is trained before the sampler is asked.
+        replication: who is trained again once the trials have ended; None = nobody.
 
     Attributes:
         costs: those among the objectives.
@@ -99,6 +101,7 @@ class Controller:
         listener: Listener | None = None,
         budget: Budget | None = None,
         first: Iterable[Candidate] = (),
+        replication: Replication | None = None,
     ) -> None:
         self.store, self.space, self.pruner = store, space, pruner
         self.num_trials, self.epochs, self.seed = num_trials, epochs, seed
@@ -108,10 +111,12 @@ class Controller:
         self._listener = listener or (lambda event, trial: None)
         self._all_keys: frozenset[str] | None = None
         self._first = deque(first)
+        self._replication = replication or Replication(0, 1)
         self._in_flight: set[int] = set()
         self._retries: dict[int, int] = {}
         self._requeued: deque[int] = deque()
         self._aside: deque[int] = deque()  # out of memory once: again at the end, alone
+        self._again: deque[int] = deque()  # replicates that were lost or out of memory once
         self._alone: set[int] = set()
         self._draining = False
         store.settle()
@@ -152,9 +157,9 @@ class Controller:
 
     @property
     def cut_short_by(self) -> str | None:
-        """Why the run has fewer trials than it was to have; None when it has them all."""
+        """Why the run has fewer trainings than it was to have; None when it has them all."""
         if self._num_ended >= self.num_trials:
-            return None
+            return self.stopped_by if self._is_replicate_left() else None
         if self.exhausted and not self._is_work_left():
             return "the space has nothing new to show"
         return self.stopped_by
@@ -261,9 +266,10 @@ class Controller:
         self.store.describe(number, "curve", list(curve))
         self._update(number, curve=curve)
         self._listener("epoch", self._trials[number])
-        if epoch >= self.epochs or self.pruner is None:
+        if epoch >= self.epochs or self.pruner is None or trial.replicate_of is not None:
             return Decision.CONTINUE
-        others = [t for t in self._trials.values() if t.curve and t.number != number]
+        candidates = (t for t in self._trials.values() if t.replicate_of is None)
+        others = [t for t in candidates if t.curve and t.number != number]
         stop = self.pruner.should_stop(self._trials[number], others)
         return Decision.STOP if stop else Decision.CONTINUE
 
@@ -286,7 +292,7 @@ class Controller:
             self.store.describe(number, "alone", error)
             self._alone.add(number)
             self._release(number)
-            self._aside.append(number)
+            self._queue_of(number).append(number)
             return self._trials[number]
         return self._end(number, outcome, error=error, **result)
 
@@ -298,7 +304,13 @@ class Controller:
             error = f"lost {self._retries[number]} times: {reason}"
             self._end(number, Outcome.FAILED, error=error)
         else:
-            (self._aside if number in self._alone else self._requeued).append(number)
+            self._queue_of(number).append(number)
+
+    def _queue_of(self, number: int) -> deque[int]:
+        """Where a training waits that has to be made again."""
+        if self._trials[number].replicate_of is not None:
+            return self._again
+        return self._aside if number in self._alone else self._requeued
 
     def _release(self, number: int) -> None:
         """Trial `number` is no longer in training."""
@@ -306,8 +318,15 @@ class Controller:
         self._update(number, gpu_seconds=round(self._meter.end(number), 3))
 
     def _pick(self) -> int | None:
-        """What is trained next: what was lost, what is new, what has to be alone; or None."""
-        if self._num_ended + len(self._in_flight) >= self.num_trials:
+        """What is trained next: a trial, or a replicate once all trials have ended; or None."""
+        number = self._pick_trial()
+        if number is None and self._are_trials_over():
+            number = self._pick_replicate()
+        return number
+
+    def _pick_trial(self) -> int | None:
+        """What was lost, what is new, what has to be alone; or None."""
+        if self._num_ended + self._num_trials_in_flight >= self.num_trials:
             return None
         if self._requeued:
             return self._requeued.popleft()
@@ -320,14 +339,44 @@ class Controller:
             return self._aside.popleft()
         return None
 
+    def _pick_replicate(self) -> int | None:
+        """What was lost, the next network in need, what has to be alone; or None."""
+        if self._again and (self._again[0] not in self._alone or self._in_flight <= self._alone):
+            return self._again.popleft()
+        original = self._replication.next(self.trials)
+        return None if original is None else self._replicate(self._trials[original])
+
+    def _replicate(self, original: TrialRecord) -> int:
+        """Enter one more training of a network, with the next of its seeds."""
+        earlier = sum(t.replicate_of == original.number for t in self._trials.values())
+        seed = derive_seed(self.seed, original.key, earlier + 1)
+        self.store.study.sampler = self._random  # has nothing to say: all is given
+        again = Candidate("", original.params, original.key)
+        _, number = self._suggest(again, seed=seed, replicate_of=original.number)
+        self.store.begin(number)
+        return number
+
+    @property
+    def _num_trials_in_flight(self) -> int:
+        return sum(self._trials[number].replicate_of is None for number in self._in_flight)
+
     def _may_draw(self) -> bool:
-        waiting = len(self._in_flight) + len(self._aside)
+        waiting = self._num_trials_in_flight + len(self._aside)
         return not self.exhausted and self._num_ended + waiting < self.num_trials
 
-    def _is_work_left(self) -> bool:
+    def _is_trial_left(self) -> bool:
         if self._requeued or self._aside:
             return self._num_ended < self.num_trials
         return self._may_draw()
+
+    def _are_trials_over(self) -> bool:
+        return not self._is_trial_left() and not self._num_trials_in_flight
+
+    def _is_replicate_left(self) -> bool:
+        return bool(self._again) or self._replication.next(self.trials) is not None
+
+    def _is_work_left(self) -> bool:
+        return self._is_trial_left() or self._is_replicate_left()
 
     def _draw(self) -> int | None:
         """A new network within the limits, as a trial number; None when none is found."""
@@ -364,7 +413,11 @@ class Controller:
         return outcome, number
 
     def _suggest(
-        self, candidate: Candidate | None, seed: int | None = None, taken: bool = False
+        self,
+        candidate: Candidate | None,
+        seed: int | None = None,
+        taken: bool = False,
+        replicate_of: int | None = None,
     ) -> tuple[Outcome, int]:
         """A network, described and priced, from the sampler or the one that is given."""
         trial = self.store.ask(None if candidate is None else candidate.params)
@@ -385,6 +438,8 @@ class Controller:
         }
         if candidate is not None:
             network |= {"origin": candidate.origin, "taken": taken}
+        if replicate_of is not None:
+            network["replicate_of"] = replicate_of
         self.store.describe(number, "network", network)
         self._update(number, params=dict(trial.params), **network)
         return Outcome.RUNNING, number
@@ -443,12 +498,12 @@ class Controller:
             if not trial.key:
                 error = "the driver ended while this candidate was being drawn"
                 self._end(trial.number, Outcome.REFUSED, error=error)
-            elif self._admit(trial.number) is Outcome.RUNNING:
-                alone = trial.number in self.store.alone
-                (self._aside if alone else self._requeued).append(trial.number)
-                self._alone |= {trial.number} if alone else set()
+            elif trial.replicate_of is not None or self._admit(trial.number) is Outcome.RUNNING:
+                self._alone |= {trial.number} & self.store.alone
+                self._queue_of(trial.number).append(trial.number)
 
 
 def _owns_key(trial: TrialRecord) -> bool:
     """Whether later draws of the same network are duplicates of this ended trial."""
-    return trial.outcome.is_trial or (trial.outcome is Outcome.REFUSED and trial.is_measured)
+    is_measured = trial.outcome is Outcome.REFUSED and trial.is_measured
+    return trial.replicate_of is None and (trial.outcome.is_trial or is_measured)

@@ -12,7 +12,7 @@ from vitnas.config.costs import DEFAULT_COSTS, EXACT, HEADS, amount
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
-from vitnas.records import Outcome, TrialRecord, front_of
+from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -72,7 +72,7 @@ class Display:
             self._epochs_here += 1
         if trial.is_ended_here and event in ("end", "known"):
             self.num_ended += 1
-        if event == "end" and trial.outcome.is_trial:
+        if event == "end" and trial.is_ended_here:
             self._ended_here.append(time.monotonic())
         if self._live is not None:
             self._live.update(self._table())
@@ -80,16 +80,22 @@ class Display:
             print(self._line(trial), file=self.stream, flush=True)
 
     def _front(self) -> tuple[TrialRecord, ...]:
-        return front_of(self.trials.values(), self.costs)
+        return front_of(averaged(self.trials.values()), self.costs)
 
     def _rates(self) -> str:
         now = time.monotonic()
         elapsed = now - (self._started or now)
         text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
-        if self._ended_here and self.num_trials is not None:
+        if self._ended_here and self.num_trials is not None and not self._replicates():
             left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)
             text += f", {clock(left)} left"
         return text
+
+    def _replicates(self) -> str:
+        """`5 replicates, ` of those that have ended; nothing without any."""
+        made = [t for t in self.trials.values() if t.replicate_of is not None]
+        ended = sum(trial.outcome.is_trial for trial in made)
+        return f"{ended} replicate{'s' * (ended != 1)}, " if made else ""
 
     def _line(self, trial: TrialRecord) -> str:
         """One ended trial as plain text."""
@@ -101,6 +107,8 @@ class Display:
             how += f" at {trial.epochs}/{self.epochs}"
         cost = ", ".join(filter(None, (said(trial, name) for name in self.costs)))
         note = trial.error or _network(trial)
+        if trial.replicate_of is not None:
+            note = f"replicate of {trial.replicate_of}  {note}"
         return (
             f"{done} trial {trial.number:<4} {how:<16} {top1:>8} {cost}  {note}  "
             f"(front {len(self._front())}, {self._rates()})"
@@ -112,7 +120,7 @@ class Display:
         running = [t for t in self.trials.values() if t.outcome is Outcome.RUNNING and t.key]
         table = Table(
             title=f"{self.num_ended}{f'/{self.num_trials}' if self.num_trials else ''} trials, "
-            f"{len(running)} running, "
+            f"{self._replicates()}{len(running)} running, "
             f"{self._rates()}",
             title_justify="left",
         )

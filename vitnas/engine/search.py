@@ -27,6 +27,7 @@ from vitnas.engine.pruning import (
     check_pruner,
     make_pruner,
 )
+from vitnas.engine.replicates import Replication
 from vitnas.engine.resources import Resources
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
 from vitnas.engine.steering import Steering
@@ -76,6 +77,8 @@ class SearchOptions:
         seed_configs: what is trained first: model files, names of the zoo, folders of runs (their
             fronts), or `zoo` for all of the papers' models that the space holds.
         tensorboard: whether curves are logged to `tensorboard/` in the folder.
+        replicates: trainings with other seeds for each network that may be on the front, once the
+            trials have ended; see `vitnas.engine.replicates`. They are no trials of the run.
         seed: of the run. With one worker the whole study follows from it.
         backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
         ray_address: of a running cluster; None starts Ray on this machine.
@@ -96,6 +99,7 @@ class SearchOptions:
     tensorboard: bool = False
     workers: int | None = None
     gpus_per_trial: float | None = None
+    replicates: int = 0
     seed: int = 0
     backend: Literal["tune", "serial"] = "tune"
     ray_address: str | None = None
@@ -156,6 +160,7 @@ def run_search(
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path = Path(out)
+    _check_replicates(options)
     check_folder(path)
     fixed = {"space": space.to_tree(), "seed": options.seed}
     if (path / study.FILE_NAME).exists():
@@ -173,10 +178,15 @@ def run_search(
                 _describe(store, space, options, backend.resources, facts)
                 costs = space.config.objectives.costs
                 with _listening(path, costs, options, listener) as listen:
-                    controller = _controller(store, space, options, backend, listen, start)
+                    num_images = facts["data"]["num_val_images"]
+                    replication = Replication(options.replicates, num_images, costs)
+                    controller = _controller(
+                        store, space, options, backend, listen, start, replication
+                    )
+                    weights = FrontWeights(path, num_images if replication.wanted else None)
                     device = facts.get("measured_on", "")
-                    _take_over(controller, start, FrontWeights(path), device, notice)
-                    _train(path, controller, backend, options, notice)
+                    _take_over(controller, start, weights, device, notice)
+                    _train(path, controller, backend, options, weights, notice)
                 if facts["data"]["num_test_images"]:
                     _score_front(store, backend, path)
             finally:
@@ -184,6 +194,16 @@ def run_search(
     finally:
         backend.close()
     return study.read_run(path)
+
+
+def _check_replicates(options: SearchOptions) -> None:
+    if options.replicates < 0:
+        raise RunError(f"--replicates {options.replicates}: is a number from 0")
+    if options.replicates and options.num_trials is None:
+        raise RunError(
+            f"--replicates {options.replicates}: start once the trials have ended, which "
+            f"--hours and --gpu-hours alone never let happen; add --trials, e.g. {DEFAULT_TRIALS}"
+        )
 
 
 def _open_backend(options: SearchOptions) -> Backend:
@@ -271,6 +291,7 @@ def _controller(
     backend: Backend,
     listener: Listener | None,
     start: _Start,
+    replication: Replication,
 ) -> Controller:
     epochs, costs = space.config.proxy.epochs, space.config.objectives.costs
     bounds = options.confidence, options.pruner_bins
@@ -290,6 +311,7 @@ def _controller(
             gpus=backend.resources.gpus,
         ),
         first=start.first,
+        replication=replication,
     )
 
 
@@ -298,11 +320,12 @@ def _train(
     controller: Controller,
     backend: Backend,
     options: SearchOptions,
+    weights: FrontWeights,
     notice: Notice,
 ) -> None:
     """Let the back end train until nothing is left to start, and note why it ended."""
     seconds = None if options.trial_minutes is None else 60 * options.trial_minutes
-    steering = Steering(controller, FrontWeights(path), seconds)
+    steering = Steering(controller, weights, seconds)
 
     def wind_down() -> None:
         controller.drain()
@@ -334,6 +357,7 @@ def _describe(
         pruner=_pruner_facts(options),
         hours=options.hours,
         gpu_hours=options.gpu_hours,
+        replicates=options.replicates or None,
         device=found["device"],
     )
     environment = {
@@ -369,15 +393,20 @@ def _note(store: study.RunStore, **facts: str | None) -> None:
 
 
 def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
-    """Score the members of the final front once on the test split, and nobody else ever."""
+    """Score the members of the final front once on the test split, and nobody else ever.
+
+    With the weights of the network's own training or, where those are gone because its replicates
+    have brought it to the front, of its first replicate that has any.
+    """
     tested = store.attrs.get("test_top1", {})
-    weights = FrontWeights(path)
+    weights, run = FrontWeights(path), study.read_run(path)
     untested = [
         (trial.number, Trained(validate(ModelConfig, dict(trial.config)), content, str(file)))
-        for trial in study.read_run(path).front
+        for trial in run.front
         if str(trial.number) not in tested
-        and (content := weights.get(trial.number)) is not None
-        and (file := weights.path(trial.number))
+        and (number := next(filter(weights.has, run.trainings_of(trial)), None)) is not None
+        and (content := weights.get(number)) is not None
+        and (file := weights.path(number))
     ]
     scores = backend.score([network for _, network in untested]) if untested else []
     for (number, _), top1 in zip(untested, scores, strict=True):

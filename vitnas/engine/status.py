@@ -26,6 +26,7 @@ class Underway:
     Attributes:
         trial: its number.
         epoch: epochs trained so far.
+        replicate_of: the trial whose network it trains again; None for a trial of its own.
         top1: percent on the scoring split after that; None before the first epoch has ended.
         flops: multiply-adds of one image.
         costs: those among the objectives, as people read them; what is not measured yet is not
@@ -35,6 +36,7 @@ class Underway:
 
     trial: int
     epoch: int
+    replicate_of: int | None
     top1: float | None
     flops: int
     costs: str
@@ -52,6 +54,7 @@ class Status:
         counts: candidates by outcome; those that there are.
         num_ended: trainings that have ended, earlier sessions included.
         num_trials: how many the run shall have; None = no bound.
+        num_replicates: trainings of candidates with other seeds that have ended; no trials.
         epochs: of a full training.
         underway: in training, or interrupted and to be trained again when nobody is searching.
         epochs_per_second: trained in the last session; None before anything was.
@@ -68,6 +71,7 @@ class Status:
     counts: Mapping[str, int]
     num_ended: int
     num_trials: int | None
+    num_replicates: int
     epochs: int
     underway: tuple[Underway, ...]
     epochs_per_second: float | None
@@ -94,13 +98,15 @@ def read_status(path: str | Path) -> Status:
     session = _last_session(run)
     began, until = _span(run, session, is_searching)
     here = [t for t in run.trials if t.is_ended_here and (t.ended or 0.0) >= began]
-    underway = [t for t in run.trials if t.outcome is Outcome.RUNNING and t.key]
+    underway = [t for t in (*run.trials, *run.replicates) if t.outcome is Outcome.RUNNING and t.key]
+    again = [t for t in run.replicates if t.outcome.is_trial]
     num_ended = sum(trial.is_ended_here for trial in run.trials)
     trained = sum(t.epochs for t in here) + sum(t.epochs for t in underway if is_searching)
+    trained += sum(t.epochs for t in again if (t.ended or 0.0) >= began)
     seconds = max(0.0, until - began)
     left = None
-    if run.num_trials and here and is_searching:
-        left = max(0, run.num_trials - num_ended) * seconds / len(here)
+    if run.num_trials and here and is_searching and num_ended < run.num_trials:
+        left = (run.num_trials - num_ended) * seconds / len(here)
     best = max(run.complete, key=lambda trial: trial.top1 or 0.0, default=None)
     return Status(
         path=str(run.path),
@@ -109,6 +115,7 @@ def read_status(path: str | Path) -> Status:
         counts=dict(Counter(trial.outcome.value for trial in run.trials)),
         num_ended=num_ended,
         num_trials=run.num_trials or None,
+        num_replicates=len(again),
         epochs=run.space.get("proxy", {}).get("epochs", 0),
         underway=tuple(_underway(trial, run.costs) for trial in underway),
         epochs_per_second=round(trained / seconds, 3) if trained and seconds else None,
@@ -126,6 +133,8 @@ def status_text(status: Status) -> str:
     total = "" if status.num_trials is None else f"/{status.num_trials}"
     doing = "searching" if status.is_searching else "not searching"
     parts = [f"{status.num_ended}{total} trials", f"{doing}, {clock(status.seconds)}"]
+    if status.num_replicates:
+        parts.insert(1, f"{status.num_replicates} replicate{'s' * (status.num_replicates > 1)}")
     if status.epochs_per_second is not None:
         parts.append(f"{status.epochs_per_second:.2g} epochs/s")
     if status.seconds_left is not None:
@@ -139,7 +148,8 @@ def status_text(status: Status) -> str:
         top1 = "       " if one.top1 is None else f"{one.top1:5.2f} %"
         what = "" if status.is_searching else "interrupted at "
         epoch = f"{what}epoch {one.epoch}/{status.epochs}"
-        lines.append(f"  trial {one.trial:<5} {epoch}  {top1}  {one.costs}  {one.network}")
+        again = "" if one.replicate_of is None else f"replicate of {one.replicate_of}  "
+        lines.append(f"  trial {one.trial:<5} {epoch}  {top1}  {one.costs}  {again}{one.network}")
     if status.best_trial is not None:
         lines.append(
             f"  best {status.best_top1:.2f} % (trial {status.best_trial}); "
@@ -168,4 +178,5 @@ def _span(run: Run, session: Mapping[str, Any], is_searching: bool) -> tuple[flo
 def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
     network = one_line(validate(ModelConfig, dict(trial.config)))
     spent = ", ".join(filter(None, (said(trial, cost) for cost in costs)))
-    return Underway(trial.number, trial.epochs, trial.top1, trial.flops, spent, network)
+    again = trial.replicate_of
+    return Underway(trial.number, trial.epochs, again, trial.top1, trial.flops, spent, network)

@@ -41,7 +41,7 @@ class Steering:
                 return Decision.CONTINUE
             self.controller.fail(number, Outcome.TIMEOUT, self._late(message.seconds), **result)
             return Decision.STOP
-        if last and message.weights is not None:
+        if last and message.weights is not None and self._wants_weights(number):
             self.weights.put(number, message.weights)
         self.controller.finish(number, seconds=message.seconds, device=message.device)
         if last:
@@ -55,6 +55,11 @@ class Steering:
             self.controller.fail(number, Outcome.TIMEOUT, self._late(seconds), seconds=seconds)
         else:
             self.controller.interrupt(number, reason)
+
+    def _wants_weights(self, number: int) -> bool:
+        """Those of a network's own training are enough."""
+        original = self.controller.trials[number].replicate_of
+        return original is None or not self.weights.has(original)
 
     def _is_late(self, seconds: float) -> bool:
         return self.trial_seconds is not None and seconds >= self.trial_seconds

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from vitnas.engine.database import (
     writable,
 )
 from vitnas.errors import RunError
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, Run, TrialRecord, averaged
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,7 +50,8 @@ _FLUSH_S = 2.0
 class RunStore:
     """A run's study, open for writing.
 
-    Optuna's samplers work on a copy in memory, `study`, and never wait for the disk. The file gets
+    Optuna's samplers work on a copy in memory, `study`, and never wait for the disk (they see no
+    replicates but as failed; see `_as_seen`). The file gets
     a candidate in one transaction once it is known what becomes of it (`begin` or `tell`), and
     every change of it from then on, before the call returns.
 
@@ -81,7 +83,7 @@ class RunStore:
             directions = directions_of(costs)
             self.study = optuna.create_study(study_name=STUDY_NAME, directions=directions)
             with readable(path):
-                self.study.add_trials(stored)
+                self.study.add_trials(map(_as_seen, stored))
         except BaseException:
             self.close()
             raise
@@ -166,10 +168,10 @@ class RunStore:
             state = TrialState.COMPLETE
         if number < len(self._ids):
             self._file.set_trial_state_values(self._ids[number], state, values)
-        if values is not None:
-            self.study.tell(number, list(values))
+        if values is None or _is_replicate(self._stored()[number]):
+            self.study.tell(number, state=TrialState.FAIL if values is not None else state)
         else:
-            self.study.tell(number, state=state)
+            self.study.tell(number, list(values))
         if number == len(self._ids):
             self.begin(number)
 
@@ -222,7 +224,8 @@ def read_run(path: str | Path) -> Run:
     return Run(
         path=path,
         name=space.get("name", path.name),
-        trials=trials,
+        trials=averaged(trials),
+        replicates=tuple(trial for trial in trials if trial.replicate_of is not None),
         space=space,
         environment=attrs.get("environment", {}),
         num_trials=attrs.get("num_trials", 0),
@@ -277,7 +280,27 @@ def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {})
         latency_ms=measured.get("latency_ms"),
         peak_memory_mb=measured.get("peak_memory_mb"),
         measured_on=measured.get("measured_on", ""),
+        replicate_of=network.get("replicate_of"),
     )
+
+
+def _is_replicate(trial: optuna.trial.FrozenTrial) -> bool:
+    return trial.user_attrs.get("network", {}).get("replicate_of") is not None
+
+
+def _as_seen(trial: optuna.trial.FrozenTrial) -> optuna.trial.FrozenTrial:
+    """A stored trial as Optuna's samplers see it.
+
+    Replicates are complete in the file and failed in memory: TPE and NSGA-II would take the front's
+    networks, of which alone there are many, for the only good ones.
+    """
+    if not (_is_replicate(trial) and trial.state.is_finished()):
+        return trial
+    from optuna.trial import TrialState
+
+    seen = copy(trial)
+    seen.state, seen.values = TrialState.FAIL, None
+    return seen
 
 
 def _study_id(file: optuna.storages.RDBStorage, costs: Sequence[str]) -> int:

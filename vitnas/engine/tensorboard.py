@@ -72,7 +72,7 @@ class Curves:
 
     def _end(self, event: str, trial: TrialRecord) -> None:
         self._num_ended += 1
-        if trial.outcome is Outcome.COMPLETE:
+        if trial.outcome is Outcome.COMPLETE and trial.replicate_of is None:
             self._complete.append(trial)
         if event == "known":
             return

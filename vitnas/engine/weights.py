@@ -1,7 +1,8 @@
 """The proxy's weights of the networks on the front: `weights/<trial>.safetensors` in the run.
 
 Other networks' weights are not kept: a training is a function of configuration and seed, so
-they can be made again.
+they can be made again. A network that was trained more than once has the weights of its own
+training; a replicate's are kept, under its own number, only where those are not there any more.
 """
 
 from __future__ import annotations
@@ -10,14 +11,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vitnas.config.files import write_bytes
-from vitnas.records import TrialRecord, front_of
+from vitnas.engine.replicates import near_front
+from vitnas.records import TrialRecord, averaged, front_of
 
 
 class FrontWeights:
-    """The folder `weights/` of a run."""
+    """The folder `weights/` of a run.
 
-    def __init__(self, run: Path) -> None:
-        self.folder = run / "weights"
+    Args:
+        run: the results folder.
+        num_images: of the scoring split, where replicates may bring other networks to the front:
+            their weights are kept, too. None = the front's alone.
+    """
+
+    def __init__(self, run: Path, num_images: int | None = None) -> None:
+        self.folder, self._num_images = run / "weights", num_images
 
     def path(self, number: int) -> Path:
         return self.folder / f"{number}.safetensors"
@@ -26,14 +34,23 @@ class FrontWeights:
         """Store the weights of trial `number`, whole or not at all."""
         write_bytes(self.path(number), content)
 
+    def has(self, number: int) -> bool:
+        """Whether the weights of trial `number` are kept."""
+        return self.path(number).is_file()
+
     def get(self, number: int) -> bytes | None:
         """The weights of trial `number`, or None when they are not kept."""
-        path = self.path(number)
-        return path.read_bytes() if path.is_file() else None
+        return self.path(number).read_bytes() if self.has(number) else None
 
     def keep_front(self, trials: Iterable[TrialRecord], costs: Sequence[str]) -> None:
-        """Delete the weights of every network that is not on the front of top-1 and `costs`."""
-        kept = {self.path(trial.number) for trial in front_of(trials, costs)}
+        """Delete the weights of every network that is no longer on the front of top-1 and `costs`,
+        nor may be."""
+        trials = tuple(trials)
+        members = {trial.number for trial in front_of(averaged(trials), costs)}
+        if self._num_images is not None:
+            members |= {t.number for t in near_front(trials, self._num_images, costs)}
+        members |= {trial.number for trial in trials if trial.replicate_of in members}
+        kept = {self.path(number) for number in members}
         for path in self.folder.glob("*.safetensors"):
             if path not in kept:
                 path.unlink(missing_ok=True)

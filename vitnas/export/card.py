@@ -60,6 +60,8 @@ def model_card(
         num_classes=config.num_classes,
         run=run,
         space=run.space.get("name") or run.name,
+        error=_error(run, trial),
+        chance=run.chances.get(trial.number),
         on_front=any(member.number == trial.number for member in run.front),
         seed=run.environment.get("seed"),
         data=_listed(data, skip=("mean", "std")),
@@ -118,6 +120,13 @@ def _environment() -> Environment:
 def _last_session(run: Run) -> Mapping[str, Any]:
     sessions = run.environment.get("sessions")
     return _mapping(sessions[-1]) if isinstance(sessions, list) and sessions else {}
+
+
+def _error(run: Run, trial: TrialRecord) -> float | None:
+    """Standard error of the trial's mean top-1 in points, where it was trained more than once."""
+    if run.noise is None or trial.top1 is None or not trial.replicates:
+        return None
+    return run.noise.error(trial.top1, len(trial.trainings))
 
 
 def _listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:

@@ -62,7 +62,7 @@ def export_network(
     folder = Path(to)
     check_free(folder)
     config = validate(ModelConfig, dict(trial.config))
-    scores = Scores(trial.epochs, trial.top1, trial.test_top1, anew=False)
+    scores = Scores(trial.epochs, trial.curve[-1], trial.test_top1, anew=False)
     if epochs is not None:
         scores = Scores(epochs, top1, test_top1, anew=True)
     load_weights(build_model(config), weights)

@@ -10,7 +10,7 @@ def sentences(trust: Trust) -> list[str]:
     """One short paragraph a limit, with its numbers; never empty."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
-    parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds()]
+    parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds(trust)]
     parts += [_measured(trust)]
     return [part for part in parts if part]
 
@@ -29,8 +29,12 @@ def _sampling(trust: Trust) -> str:
     if pairs and trust.close_neighbours is not None:
         text += (
             f" Of {plural(pairs, 'pair')} of neighbours on the front, {trust.close_neighbours} "
-            "differ by less than one standard error of their difference, taken as independent; "
-            "the images are the same ones, so the true error of a difference is smaller."
+            "differ by less than one standard error of their difference, taken as independent"
+        )
+        text += (
+            ", from replicates."
+            if trust.spread is not None
+            else "; the images are the same ones, so the true error of a difference is smaller."
         )
     return text
 
@@ -111,8 +115,56 @@ def _measured(trust: Trust) -> str:
     return text
 
 
-def _seeds() -> str:
-    return (
-        "Every network was trained with one seed. The spread between seeds is not measured here "
-        "and comes on top; train the few that matter again before choosing between neighbours."
+def _seeds(trust: Trust) -> str:
+    if trust.spread is None:
+        return _one_seed(trust)
+    text = (
+        f"{plural(trust.num_repeated, 'network')} that may be on the front got "
+        f"{plural(trust.num_replicates, 'replicate')}, trainings with other seeds, and their top-1 "
+        "is the mean of all their trainings"
+    )
+    if trust.num_lost_replicates:
+        lost = plural(trust.num_lost_replicates, "replicate")
+        text += f"; left out: {lost} that did not reach the end"
+    text += (
+        f". Trainings of one network scatter {trust.spread:.2f} times as far as that binomial "
+        "error, pooled over networks; ± is one standard error of a mean."
+    )
+    return f"{text} {_standing(trust)}"
+
+
+def _standing(trust: Trust) -> str:
+    """What confident and plausible mean, and how many there are."""
+    text = (
+        "A network is confident when the chance that no cheaper one has a higher expected top-1 on "
+        "these images is at least 0.9, and plausible from 0.1 on, taking noise as normal and "
+        f"independent: of {trust.front_size} on the front, {trust.num_confident} "
+        f"{_are(trust.num_confident)} confident and {trust.num_plausible} not"
+    )
+    if trust.num_plausible_off:
+        off = trust.num_plausible_off
+        text += (
+            f"; {off} more {_are(off)} not on the front of the means, but may be on the true one"
+        )
+    return text + ". Other images would add an error of their own, much the same for all networks."
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _one_seed(trust: Trust) -> str:
+    text = (
+        "Every network was trained with one seed. The spread between seeds is not measured here, "
+        "and the binomial error knows nothing of it"
+    )
+    if trust.standard_error is not None:
+        text += (
+            f": by that error alone, {trust.num_confident} of {trust.front_size} on the front "
+            "would be on it with a probability of at least 0.9, and "
+            f"{plural(trust.num_plausible_off, 'other')} might be"
+        )
+    return text + (
+        ". Train those that may be on the front again before choosing between neighbours: "
+        "the same command with --replicates 3 does."
     )

@@ -15,8 +15,16 @@ from vitnas.config.costs import MEASURED
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.marks import AXES, KNEE_COLOUR, NOUNS, colour, cost_range, cost_ticks, shape
 from vitnas.report.networks import dominant_mixer, network_line
-from vitnas.report.plots import drawable, drawn_front, shown_top1, step_line
+from vitnas.report.plots import (
+    barred,
+    drawable,
+    drawn_front,
+    drawn_open,
+    shown_top1,
+    step_line,
+)
 from vitnas.report.progress import volume_curve
+from vitnas.report.standing import is_repeated, mean_text, standing_text
 from vitnas.report.text import cost_text, count_text, percent_text, plural
 
 MOST_POINTS = 2000
@@ -44,15 +52,21 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     complete, stopped = drawable(run, Outcome.COMPLETE), drawable(run, Outcome.STOPPED)
     if not complete and not stopped:
         return None
-    members = {trial.number for trial in drawn_front(run)}
+    possible = drawn_open(run)
+    members = {trial.number for trial in (*drawn_front(run), *possible)}
     shown = thin([t for t in complete if t.number not in members], MOST_POINTS)
     hollow = thin(stopped, MOST_POINTS)
     left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
     low, high = cost_range(*_ends(cost, complete + stopped))
-    front = [trial for trial in complete if trial.number in members]
+    front = [t for t in complete if t.number in members and t not in possible]
     data = [_hollow(cost, hollow)] if hollow else []
     data += _front_line(run, cost, high)
-    data += [_points(cost, mixer, group, members) for mixer, group in _by_mixer(shown + front)]
+    data += _bars(run, cost)
+    groups = dict(_by_mixer(shown + front))
+    for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
+        data.append(_points(cost, mixer, groups.get(mixer, []), members))
+    data += [_open(cost, possible)] if possible else []
+    _tell_standing(run, data)
     data += _knee_ring(run, cost)
     layout = _front_layout(cost, low, high)
     limits, below = shown_top1(run)
@@ -108,13 +122,58 @@ def _hollow(cost: str, trials: list[TrialRecord]) -> Tree:
     return _scatter(cost, trials, "stopped early", marker)
 
 
+def _open(cost: str, trials: list[TrialRecord]) -> Tree:
+    """Who is or may be on the front, but not with confidence."""
+    mixers = [dominant_mixer(trial) for trial in trials]
+    marker: Tree = {
+        "color": [colour(mixer) for mixer in mixers],
+        "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
+        "size": 12,
+    }
+    return _scatter(cost, trials, "may be on the front", marker)
+
+
+def _bars(run: Run, cost: str) -> list[Tree]:
+    """One standard error up and down for each network that is drawn large."""
+    found = barred(run)
+    if not found:
+        return []
+    bar = {
+        "type": "scatter", "mode": "markers", "name": "± one standard error", "hoverinfo": "skip",
+        "showlegend": False,
+        "x": [getattr(trial, cost) for trial, _ in found],
+        "y": [_short(trial.top1) for trial, _ in found],
+        "marker": {"size": 1, "opacity": 0},
+        "error_y": {
+            "type": "data", "array": [_short(error) for _, error in found], "color": "soft",
+            "thickness": 1.3, "width": 4,
+        },
+    }  # fmt: skip
+    return [bar]
+
+
+def _tell_standing(run: Run, data: list[Tree]) -> None:
+    """Add trainings, error and chance to what is shown of a repeated network under the mouse."""
+    if not is_repeated(run):
+        return
+    lines = {
+        _hover(trial): f"<br>mean of {plural(len(trial.trainings), 'training')}: "
+        f"{mean_text(run, trial)} %; on the front: {standing_text(run, trial)}"
+        for trial in run.complete
+    }
+    for trace in data:
+        if "text" in trace:
+            trace["text"] = [text + lines.get(text, "") for text in trace["text"]]
+
+
 def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": [getattr(trial, cost) for trial in trials],
-        "y": [_short(trial.top1) for trial in trials],
+        # an entry in the legend all the same
+        "x": [getattr(trial, cost) for trial in trials] or [None],
+        "y": [_short(trial.top1) for trial in trials] or [None],
         "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
         "marker": marker,

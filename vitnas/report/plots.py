@@ -20,6 +20,7 @@ from vitnas.report.marks import (
     top1_range,
 )
 from vitnas.report.networks import dominant_mixer
+from vitnas.report.standing import error_of, is_repeated, open_trials
 from vitnas.report.text import cost_text, percent_text, plural
 
 DPI = 160
@@ -53,6 +54,21 @@ def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
         if not corners or (trial.top1 or 0.0) > corners[-1][1]:
             corners.append((trial.costs([cost])[0], trial.top1 or 0.0))
     return [x for x, _ in corners], [y for _, y in corners]
+
+
+def drawn_open(run: Run) -> list[TrialRecord]:
+    """Who is or may be on the front but not with confidence, in a run with replicates."""
+    drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
+    return [t for t in open_trials(run) if t.number in drawn] if is_repeated(run) else []
+
+
+def barred(run: Run) -> list[tuple[TrialRecord, float]]:
+    """Front members and those that may be, each with its standard error in points; in a run with
+    replicates."""
+    if not is_repeated(run):
+        return []
+    shown = {trial.number: trial for trial in (*drawn_front(run), *drawn_open(run))}
+    return [(trial, error_of(run, trial) or 0.0) for trial in shown.values()]
 
 
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
@@ -89,12 +105,15 @@ def front_png(run: Run) -> bytes:
 def _draw(axes: Any, run: Run, cost: str) -> None:
     """One panel: top-1 against one cost."""
     _dress(axes, run, cost)
-    members = drawn_front(run)
+    members, possible = drawn_front(run), drawn_open(run)
     numbers = {trial.number for trial in members}
     _scatter(axes, cost, drawable(run, Outcome.STOPPED), numbers, hollow=True)
     if members:
         _front_line(axes, run, cost)
-    _scatter(axes, cost, drawable(run, Outcome.COMPLETE), numbers, hollow=False)
+    known = [trial for trial in drawable(run, Outcome.COMPLETE) if trial not in possible]
+    _scatter(axes, cost, known, numbers, hollow=False)
+    _scatter_open(axes, cost, possible)
+    _error_bars(axes, run, cost)
     if len(members) > 2 and run.knee in members:
         _mark_knee(axes, cost, run.knee)
     if axes.get_legend_handles_labels()[0]:
@@ -153,6 +172,31 @@ def _scatter(
             label=label,
             zorder=2 if hollow else 4,
         )
+
+
+def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
+    for index, trial in enumerate(trials):
+        mixer = dominant_mixer(trial)
+        axes.scatter(
+            getattr(trial, cost),
+            trial.top1,
+            s=62,
+            marker=shape(mixer)[0],
+            facecolors="white",
+            edgecolors=colour(mixer),
+            linewidths=1.8,
+            label="may be on the front" if index == 0 else None,
+            zorder=4,
+        )
+
+
+def _error_bars(axes: Any, run: Run, cost: str) -> None:
+    found = barred(run)
+    if found:
+        x, top1 = [getattr(t, cost) for t, _ in found], [t.top1 for t, _ in found]
+        style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
+        errors = [error for _, error in found]
+        axes.errorbar(x, top1, yerr=errors, label="one standard error", **style)
 
 
 def _front_line(axes: Any, run: Run, cost: str) -> None:

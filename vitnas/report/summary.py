@@ -9,9 +9,17 @@ from typing import Any
 from vitnas.config.costs import EXACT
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
-from vitnas.report.facts import number_of, section, space_name
+from vitnas.report.facts import section, space_name
 from vitnas.report.marks import NOUNS, and_text
+from vitnas.report.networks import network_line
 from vitnas.report.progress import reached, reference_point, volume_curve
+from vitnas.report.standing import (
+    error_of,
+    is_repeated,
+    mean_text,
+    off_front,
+    standing_text,
+)
 from vitnas.report.tables import (
     MEANINGS,
     FrontRow,
@@ -28,7 +36,7 @@ from vitnas.report.text import (
     plural,
     signed_text,
 )
-from vitnas.report.trust import assess, standard_error
+from vitnas.report.trust import assess
 
 MOST_ERRORS = 8
 _LEAST = {
@@ -51,6 +59,8 @@ def summary_view(run: Run) -> View:
         "axes": and_text(run.costs),
         "only_cost": NOUNS[run.costs[0]] if len(run.costs) == 1 else "",
         "measured_heads": [NOUNS[cost].capitalize() for cost in measured_columns(run)],
+        "is_repeated": is_repeated(run),
+        "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
         "any_test": any(row.trial.test_top1 is not None for row in rows),
         "export_command": _export_command(run, rows),
         "caveats": sentences(assess(run)),
@@ -75,6 +85,8 @@ def lead(run: Run) -> str:
     text = f"{plural(len(run.front), 'network')} on the Pareto front of top-1 against "
     text += f"{and_text(run.costs)}, "
     text += f"out of {plural(len(run.trials), 'candidate')}, {ended:,} trained"
+    again = sum(trial.outcome.is_trial for trial in run.replicates)
+    text += f" and {plural(again, 'replicate')}" if again else ""
     text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
     data, proxy = section(run, "data"), section(run, "proxy")
     parts = [str(data["name"])] if data.get("name") else []
@@ -95,8 +107,9 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:
         marked += _cheapest(members, run.costs)
-    seconds = sum(trial.seconds or 0.0 for trial in run.trials)
-    trained = sum(trial.outcome.is_trial for trial in run.trials)
+    everything = (*run.trials, *run.replicates)
+    seconds = sum(trial.seconds or 0.0 for trial in everything)
+    trained = sum(trial.outcome.is_trial for trial in everything)
     cost = duration_text(seconds) if seconds else f"{trained:,}"
     return [
         *(_key(label, trial, run.costs) for label, trial in marked),
@@ -134,7 +147,9 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
     return {
         "number": trial.number,
         "is_knee": row.is_knee and len(run.front) > 2,
-        "top1": percent_text(trial.top1),
+        "top1": mean_text(run, trial) if is_repeated(run) else percent_text(trial.top1),
+        "trainings": len(trial.trainings),
+        "standing": standing_text(run, trial),
         "test": percent_text(trial.test_top1),
         "flops": count_text(trial.flops),
         "params": count_text(trial.num_params or None),
@@ -146,13 +161,21 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
     }
 
 
+def _other_view(trial: TrialRecord, run: Run) -> View:
+    return {
+        "number": trial.number,
+        "top1": mean_text(run, trial),
+        "trainings": len(trial.trainings),
+        "standing": standing_text(run, trial),
+        "flops": count_text(trial.flops),
+        "params": count_text(trial.num_params or None),
+        "network": network_line(trial),
+    }
+
+
 def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
     """One standard error of the difference to the cheaper neighbour, in points; 0 if unknown."""
-    images = number_of(run, "data", "num_val_images")
-    if not images:
-        return 0.0
-    scores = (row.trial.top1 or 0.0, before.trial.top1 or 0.0)
-    return hypot(*(standard_error(score, images) for score in scores))
+    return hypot(*(error_of(run, trial) or 0.0 for trial in (row.trial, before.trial)))
 
 
 def _export_command(run: Run, rows: list[FrontRow]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from vitnas.config.costs import MEASURED
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
+from vitnas.report.standing import error_of
 
 MEANINGS: Mapping[Outcome, str] = {
     Outcome.COMPLETE: "trained to the last epoch",
@@ -123,10 +124,14 @@ def _bin_row(low: float, high: float, trials: list[TrialRecord], members: set[in
 
 
 def trials_csv(run: Run) -> str:
-    """Every candidate, one row each; the columns are explained in results/README.md."""
+    """Every candidate and replicate, one row each; results/README.md explains the columns."""
     drawn = sorted({name for trial in run.trials for name in trial.params})
     members = {trial.number for trial in run.front}
-    rows = ({**_trial_row(trial, members), **_params(trial)} for trial in run.trials)
+    trials = sorted((*run.trials, *run.replicates), key=lambda trial: trial.number)
+    rows = (
+        {**_trial_row(trial, members), **_noise_columns(run, trial), **_params(trial)}
+        for trial in trials
+    )
     measured = measured_columns(run)
     columns = [*TRIAL_COLUMNS, *measured, *(("measured_on",) if measured else ())]
     return _csv_text([*columns, *(f"params.{name}" for name in drawn)], rows)
@@ -135,7 +140,8 @@ def trials_csv(run: Run) -> str:
 TRIAL_COLUMNS = (
     "trial", "outcome", "front", "top1_percent", "test_top1_percent", "flops", "num_params",
     "epochs", "seconds", "seed", "device", "key", "duplicate_of", "network",
-    "curve_top1_percent", "error",
+    "curve_top1_percent", "error", "num_trainings", "standard_error_points", "chance", "standing",
+    "replicate_of",
 )  # fmt: skip
 
 
@@ -160,6 +166,18 @@ def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
         "measured_on": trial.measured_on,
         "curve_top1_percent": ";".join(str(_rounded(value)) for value in trial.curve),
         "error": trial.error,
+        "replicate_of": trial.replicate_of,
+    }
+
+
+def _noise_columns(run: Run, trial: TrialRecord) -> dict[str, Any]:
+    if trial.replicate_of is not None:
+        return {}
+    return {
+        "num_trainings": len(trial.trainings) if trial.outcome is Outcome.COMPLETE else None,
+        "standard_error_points": _rounded(error_of(run, trial)),
+        "chance": _rounded(run.chances.get(trial.number)),
+        "standing": run.standing(trial),
     }
 
 
@@ -169,7 +187,8 @@ def _params(trial: TrialRecord) -> dict[str, Any]:
 
 FRONT_COLUMNS = (
     "trial", "top1_percent", "test_top1_percent", "flops", "num_params", "gain_points",
-    "flops_ratio", "knee", "key", "network",
+    "flops_ratio", "knee", "key", "network", "num_trainings", "standard_error_points", "chance",
+    "standing",
 )  # fmt: skip
 
 
@@ -180,7 +199,12 @@ def front_csv(run: Run) -> str:
     if len(run.costs) > 1:
         columns = [name for name in columns if name not in ("gain_points", ratio)]
     rows = (
-        {**_trial_row(row.trial, set()), **_front_columns(row, ratio)} for row in front_rows(run)
+        {
+            **_trial_row(row.trial, set()),
+            **_front_columns(row, ratio),
+            **_noise_columns(run, row.trial),
+        }
+        for row in front_rows(run)
     )
     return _csv_text([*columns, *measured_columns(run)], rows)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vitnas.config.costs import EXACT, HEADS
-from vitnas.records import Outcome, Run
-from vitnas.report.tables import FrontRow, front_rows, measured_columns
+from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.report.networks import network_line
+from vitnas.report.standing import is_repeated, mean_text, off_front, standing_text
+from vitnas.report.tables import front_rows, measured_columns
 from vitnas.report.text import cost_text, percent_text
 
 _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
@@ -19,9 +21,27 @@ def front_text(run: Run) -> str:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
     costs = (*EXACT, *measured_columns(run))
     heads = ("trial", "top-1 %", "test %", *(HEADS[cost] for cost in costs), "network")
-    cells = [heads, *(_cells(row, costs) for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(heads) - 1)]
-    return "\n".join(_line(line, widths) for line in cells) + _failures(run)
+    if is_repeated(run):
+        return _repeated(run, costs, heads) + _failures(run)
+    cells = (_cells(row.trial, row.network, costs) for row in rows)
+    return _aligned([heads, *cells]) + _failures(run)
+
+
+def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
+    """The front with errors and chances, and who else may be on it."""
+    shown = [*(row.trial for row in front_rows(run)), *off_front(run)]
+    cells: list[tuple[str, ...]] = [
+        (*heads[:1], "top-1 % ± error", "of", "on the front", *heads[2:])
+    ]
+    for trial in shown:
+        number, _, *rest = _cells(trial, network_line(trial), costs)
+        middle = (mean_text(run, trial), str(len(trial.trainings)), standing_text(run, trial))
+        cells.append((number, *middle, *rest))
+    lines = _aligned(cells).split("\n")
+    last = len(run.front) + 1
+    note = "mean top-1 of so many trainings; confident: on the front with a probability of 0.9"
+    others = ["not on the front of the means, but may be:", *lines[last:]] if lines[last:] else []
+    return "\n".join([*lines[:last], *others, note])
 
 
 def _failures(run: Run) -> str:
@@ -36,15 +56,20 @@ def _failures(run: Run) -> str:
     )
 
 
-def _cells(row: FrontRow, costs: Sequence[str]) -> tuple[str, ...]:
-    trial = row.trial
+def _cells(trial: TrialRecord, network: str, costs: Sequence[str]) -> tuple[str, ...]:
     return (
         str(trial.number),
         percent_text(trial.top1),
         percent_text(trial.test_top1),
         *(cost_text(cost, getattr(trial, cost)) for cost in costs),
-        row.network,
+        network,
     )
+
+
+def _aligned(cells: list[tuple[str, ...]]) -> str:
+    """Columns of the same width, the last as long as it is; the first row holds the heads."""
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]) - 1)]
+    return "\n".join(_line(line, widths) for line in cells)
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

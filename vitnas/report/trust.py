@@ -14,6 +14,7 @@ import numpy.typing as npt
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import number_of
+from vitnas.report.standing import error_of, off_front
 from vitnas.report.tables import BinRow, flops_bins
 
 MOST_FOR_TAU = 1500
@@ -41,6 +42,14 @@ class Trust:
         test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
         num_beaten_on_test: front members that another member dominates by test top-1.
         num_devices: different ones that the front's latencies and memory were measured on.
+        num_repeated: networks that were trained to the end more than once.
+        num_replicates: their further trainings, with those that did not reach their end.
+        num_lost_replicates: the latter.
+        spread: deviation of a network's trainings as a multiple of the binomial error; None
+            without replicates.
+        num_confident: front members that are on it with a probability of at least 0.9.
+        num_plausible: the other front members.
+        num_plausible_off: networks off the front with a probability of at least 0.1.
     """
 
     num_images: int | None
@@ -58,6 +67,13 @@ class Trust:
     test_gaps: tuple[float, float, float] | None
     num_beaten_on_test: int
     num_devices: int
+    num_repeated: int
+    num_replicates: int
+    num_lost_replicates: int
+    spread: float | None
+    num_confident: int
+    num_plausible: int
+    num_plausible_off: int
 
 
 def assess(run: Run) -> Trust:
@@ -73,7 +89,7 @@ def assess(run: Run) -> Trust:
         num_images=images,
         front_size=len(members),
         standard_error=error,
-        close_neighbours=_close(scores, images) if images else None,
+        close_neighbours=_close(run) if images else None,
         taus=_taus(ranked),
         flops_tau=_tau_of_flops(ranked),
         num_ranked=len(ranked),
@@ -85,6 +101,16 @@ def assess(run: Run) -> Trust:
         test_gaps=_gaps(tested),
         num_beaten_on_test=_beaten(tested, run.costs),
         num_devices=len({trial.measured_on for trial in members if trial.is_measured}),
+        num_repeated=sum(bool(trial.replicates) for trial in run.complete),
+        num_replicates=sum(trial.outcome.is_trial for trial in run.replicates),
+        num_lost_replicates=sum(
+            trial.outcome.is_trial and trial.outcome is not Outcome.COMPLETE
+            for trial in run.replicates
+        ),
+        spread=sqrt(run.noise.dispersion) if run.noise and run.noise.is_measured else None,
+        num_confident=sum(run.standing(trial) == "confident" for trial in members),
+        num_plausible=sum(run.standing(trial) != "confident" for trial in members),
+        num_plausible_off=len(off_front(run)),
     )
 
 
@@ -108,11 +134,12 @@ def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
     return float(signs_a @ signs_b) / sqrt(untied) if untied else None
 
 
-def _close(scores: list[float], images: int) -> int:
+def _close(run: Run) -> int:
     """Neighbours nearer than the standard error of a difference of independent measurements."""
     return sum(
-        abs(after - before) < hypot(standard_error(before, images), standard_error(after, images))
-        for before, after in pairwise(scores)
+        abs((after.top1 or 0.0) - (before.top1 or 0.0))
+        < hypot(error_of(run, before) or 0.0, error_of(run, after) or 0.0)
+        for before, after in pairwise(run.front)
     )
 
 

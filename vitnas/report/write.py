@@ -81,9 +81,14 @@ def _numbers_line(trial: TrialRecord) -> str:
     )
     return (
         f"Top-1 {percent_text(trial.top1)} % on the scoring split{test}, after "
-        f"{plural(trial.epochs, 'epoch')} with one seed; {trial.flops:,} FLOPs "
+        f"{plural(trial.epochs, 'epoch')}{_seeds(trial)}; {trial.flops:,} FLOPs "
         f"({count_text(trial.flops)}), {trial.num_params:,} parameters{_measured_text(trial)}."
     )
+
+
+def _seeds(trial: TrialRecord) -> str:
+    number = len(trial.trainings)
+    return " with one seed" if number == 1 else f", the mean of {plural(number, 'training')}"
 
 
 def _measured_text(trial: TrialRecord) -> str:

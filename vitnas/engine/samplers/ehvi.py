@@ -22,7 +22,7 @@ from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.pool import Pool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
 from vitnas.engine.study import as_record
-from vitnas.records import Outcome, TrialRecord, front_of
+from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -115,7 +115,8 @@ class EHVISampler(BaseSampler):
         return self._elsewhere.sample_independent(study, trial, param_name, param_distribution)
 
     def _read(self, study: Study, trial: FrozenTrial) -> list[TrialRecord]:
-        """The networks that the study knows, but for the one that is being drawn."""
+        """The networks that the study knows, but for the one that is being drawn; means of all
+        trainings of each."""
         if study is not self._study:
             self._study, self._ended = study, {}
         records = []
@@ -127,7 +128,7 @@ class EHVISampler(BaseSampler):
                     self._ended[stored.number] = record
             if record is not None and record.key and _is_known(record):
                 records.append(record)
-        return records
+        return list(averaged(records))
 
     def _choose(self, records: Sequence[TrialRecord]) -> Proposal | None:
         offered = self._pool.offer({t.key for t in records}, _parents(records, self._costs))
@@ -185,7 +186,7 @@ class _Model:
             self._fit = self._learn(seen, num_ended)
         scenarios = self._fit.top1(self._encode(offered), _NODES)
         known = [t for t in records if t.outcome is Outcome.COMPLETE]
-        top1 = [t.curve[-1] for t in known]
+        top1 = [t.top1 or 0.0 for t in known]
         waiting = [t for t in records if t.outcome is Outcome.RUNNING]
         if waiting:
             top1 += self._fit.top1(self._encode(waiting), np.zeros(1))[:, 0].tolist()
@@ -262,7 +263,7 @@ def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
     odds, variance = np.full(len(seen), np.nan), np.zeros(len(seen))
     whole = np.array([t.outcome is Outcome.COMPLETE for t in seen])
     bad = np.array([t.outcome in _BAD for t in seen])
-    odds[whole] = logit([t.curve[-1] for t in seen if t.outcome is Outcome.COMPLETE])
+    odds[whole] = logit([t.top1 or 0.0 for t in seen if t.outcome is Outcome.COMPLETE])
     cut = np.flatnonzero(~whole & ~bad)
     if len(cut):
         odds[cut], variance[cut] = CurveModel(seen).expect([seen[index] for index in cut.tolist()])

@@ -24,6 +24,9 @@ function paintedTrace(trace, colours) {
   const line = trace.line && { ...trace.line, color: colours[trace.line.color] ?? trace.line.color };
   const painted = { ...trace };
   if (line) painted.line = line;
+  if (trace.error_y) {
+    painted.error_y = { ...trace.error_y, color: colours[trace.error_y.color] ?? trace.error_y.color };
+  }
   if (trace.fillcolor) painted.fillcolor = colours[trace.fillcolor] ?? trace.fillcolor;
   if (trace.marker && !trace.marker.line) {
     painted.marker = { ...trace.marker, line: { width: 1, color: colours.card } };

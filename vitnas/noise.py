@@ -1,0 +1,186 @@
+"""What the noise of trainings leaves open: errors of top-1, and the chance of being on the front.
+
+Costs are exact, top-1 is a draw. The model: a training of network i reaches mu_i + e, where e is
+normal with variance phi v_i; v_i = p_i (1 - p_i) / N is the binomial variance of a share of N
+images at the network's own mean p_i, and the dispersion phi is common to all networks
+(quasi-binomial variance: McCullagh and Nelder, Generalized Linear Models, 1989, sections 4.5 and
+9.2). So errors stay in percent, are smaller for good networks than for poor ones, and one number is
+pooled from all networks that were trained more than once.
+
+phi has a scaled inverse chi-squared prior: 1, worth `PRIOR_DEGREES` degrees of freedom. That is
+what moderates variances of few replicates in Smyth (2004, Statistical Applications in Genetics and
+Molecular Biology 3(1), article 3), there with a fitted prior. mu_i has a flat one. Hence, given the
+scores, the mu_i are jointly Student-t around the means of their trainings (Gelman et al., Bayesian
+Data Analysis, 3rd ed. 2013, section 3.2), and the chance that a network is on the front is an
+integral over phi and its own mu:
+
+    P(i on the front) = E_phi E_mu_i  product over j of Phi((mu_i - mean_j) / error_j(phi))
+
+with j over the networks whose costs are all no higher than those of i.
+
+Assumed: trainings are independent given their networks; noise is near to normal; the flat prior
+knows nothing of what networks of a kind reach, so that the best of many single trainings is taken
+at its word (replicates are the remedy). mu_i is the mean over trainings on these scoring images:
+what other images would say comes on top, but is much the same for all networks. Numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import erfc, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from vitnas.pareto import front
+
+CONFIDENT = 0.9
+PLAUSIBLE = 0.1
+PRIOR_DEGREES = 4
+_NEGLIGIBLE = 1e-3
+_Array = npt.NDArray[np.float64]
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_AT = np.linspace(-9.0, 9.0, 3601)
+_LOG_NORMAL = np.log([0.5 * erfc(-z / sqrt(2)) for z in _AT])
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How far trainings scatter.
+
+    Attributes:
+        dispersion: their variance as a multiple of the binomial one, the prior's 1 included.
+        degrees: of freedom behind it, the prior's included.
+        num_images: of the scoring split.
+    """
+
+    dispersion: float
+    degrees: int
+    num_images: int
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any network was trained more than once."""
+        return self.degrees > PRIOR_DEGREES
+
+    def error(self, top1: float, num_trainings: int = 1) -> float:
+        """Standard error in points of a mean top-1 in percent over so many trainings."""
+        variance = self.dispersion * float(_binomial(np.array([top1]), self.num_images)[0])
+        return sqrt(variance / num_trainings)
+
+
+def measure(trainings: Sequence[Sequence[float]], num_images: int) -> Noise:
+    """The noise of a run.
+
+    Args:
+        trainings: of each network, the top-1 in percent of its trainings, at least one.
+        num_images: of the scoring split, at least 1.
+    """
+    repeated = [np.asarray(scores, dtype=float) for scores in trainings if len(scores) > 1]
+    means = np.array([scores.mean() for scores in repeated])
+    squares = np.array([((scores - scores.mean()) ** 2).sum() for scores in repeated])
+    degrees = PRIOR_DEGREES + sum(len(scores) - 1 for scores in repeated)
+    pooled = PRIOR_DEGREES + float((squares / _binomial(means, num_images)).sum())
+    return Noise(pooled / degrees, degrees, num_images)
+
+
+def chances(
+    trainings: Sequence[Sequence[float]], costs: Sequence[Sequence[float]], noise: Noise
+) -> _Array:
+    """The probability of each of n networks to be on the front of the expected top-1.
+
+    Exact but for quadrature, and for networks whose probability is below 0.001: they get 0.
+
+    Args:
+        trainings: of each network, the top-1 in percent of its trainings, at least one.
+        costs: n rows of d exact costs, to be kept low.
+        noise: of the run.
+
+    Returns:
+        n probabilities.
+    """
+    means, errors = _summary(trainings, noise)
+    table = _table(costs)
+    found = np.zeros(len(means))
+    near = np.flatnonzero(_contend(means, errors, table, noise, _NEGLIGIBLE))
+    scales, weights = _scales(noise.degrees)
+    for i in near:
+        rivals = near[(table[near] <= table[i]).all(axis=1) & (near != i)]
+        mine = means[i] + errors[i] * scales[:, None] * _NODES
+        apart = (mine[:, :, None] - means[rivals]) / (scales[:, None, None] * errors[rivals])
+        beaten = np.exp(np.interp(apart, _AT, _LOG_NORMAL).sum(axis=2))
+        found[i] = weights @ beaten @ _WEIGHTS
+    return np.clip(found, 0.0, 1.0)
+
+
+def contenders(
+    trainings: Sequence[Sequence[float]], costs: Sequence[Sequence[float]], noise: Noise
+) -> npt.NDArray[np.bool_]:
+    """Which of n networks may be called plausible: an upper bound that is cheap to work out.
+
+    A network's chance is at most that of beating any one rival; here, of beating each member of
+    the front of the means with half of `PLAUSIBLE`. Arguments as in `chances`.
+    """
+    means, errors = _summary(trainings, noise)
+    table = _table(costs)
+    return _contend(means, errors, table, noise, PLAUSIBLE / 2)
+
+
+def _summary(trainings: Sequence[Sequence[float]], noise: Noise) -> tuple[_Array, _Array]:
+    """Means and their standard errors."""
+    means = np.array([np.mean(scores) for scores in trainings])
+    numbers = np.array([len(scores) for scores in trainings])
+    return means, np.sqrt(noise.dispersion * _binomial(means, noise.num_images) / numbers)
+
+
+def _table(costs: Sequence[Sequence[float]]) -> _Array:
+    """Costs as (n, d); (0, 1) for none."""
+    return np.asarray(costs, dtype=float).reshape(len(costs), -1 if len(costs) else 1)
+
+
+def _binomial(top1: _Array, num_images: int) -> _Array:
+    """Variance in squared points of one share in percent; as of one image at least, and not 0."""
+    least = 1 / (num_images + 2)
+    share = np.clip(top1 / 100, least, 1 - least)
+    return 1e4 * share * (1 - share) / num_images
+
+
+def _contend(
+    means: _Array, errors: _Array, costs: _Array, noise: Noise, chance: float
+) -> npt.NDArray[np.bool_]:
+    """Who beats each member of the front of the means with at least this chance."""
+    left = np.ones(len(means), dtype=bool)
+    cut = _quantile(noise.degrees, chance)
+    for j in front(np.column_stack([-means, costs])):
+        ahead = (means[j] - means) / np.hypot(errors, errors[j])
+        left &= (costs < costs[j]).any(axis=1) | (ahead <= cut)
+        left[j] = True
+    return left
+
+
+@cache
+def _scales(degrees: int) -> tuple[_Array, _Array]:
+    """Nodes of sqrt(phi / dispersion) and their weights: phi is inverse chi-squared.
+
+    The trapezoidal rule on u = log(chi-squared / degrees), whose density is proportional to
+    exp(degrees / 2 (u - exp(u))).
+    """
+    spread = sqrt(2 / degrees)
+    u = np.linspace(-20 / degrees - 4 * spread, 4 * spread, 24)
+    density = np.exp(degrees / 2 * (u - np.exp(u) + 1))
+    return np.exp(-u / 2), density / density.sum()
+
+
+@cache
+def _quantile(degrees: int, chance: float) -> float:
+    """What a Student-t variable exceeds with this chance, below one half."""
+    scales, weights = _scales(degrees)
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        tail = sum(w * erfc(middle / s / sqrt(2)) / 2 for s, w in zip(scales, weights, strict=True))
+        low, high = (middle, high) if tail > chance else (low, middle)
+    return high

@@ -1,0 +1,51 @@
+"""What noise leaves open, as the report says it: errors, and who is confident or only plausible.
+
+Without replicates the report shows none of it but in words: the binomial error alone does not know
+how far trainings with other seeds would scatter.
+"""
+
+from __future__ import annotations
+
+from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.report.text import NOTHING, percent_text
+
+
+def is_repeated(run: Run) -> bool:
+    """Whether any network was trained to the end more than once."""
+    return any(trial.replicates for trial in run.trials)
+
+
+def error_of(run: Run, trial: TrialRecord) -> float | None:
+    """Standard error of a trial's top-1 in points; None where it is not known."""
+    if run.noise is None or trial.outcome is not Outcome.COMPLETE or trial.top1 is None:
+        return None
+    return run.noise.error(trial.top1, len(trial.trainings))
+
+
+def open_trials(run: Run) -> list[TrialRecord]:
+    """Who is on the front or plausible, but not confident, cheapest first."""
+    confident = {trial.number for trial in run.confident}
+    found = {trial.number: trial for trial in (*run.front, *run.plausible)}
+    chosen = (trial for number, trial in found.items() if number not in confident)
+    return sorted(chosen, key=lambda trial: (trial.flops, trial.number))
+
+
+def off_front(run: Run) -> list[TrialRecord]:
+    """Who may be on the front although the means say otherwise, cheapest first."""
+    members = {trial.number for trial in run.front}
+    return [t for t in (*run.confident, *run.plausible) if t.number not in members]
+
+
+def standing_text(run: Run, trial: TrialRecord) -> str:
+    """`confident 0.97`, `plausible 0.41`; a number below both; a dash where it is not known."""
+    chance = run.chances.get(trial.number)
+    if chance is None:
+        return NOTHING
+    return f"{run.standing(trial) or ''} {percent_text(chance)}".strip()
+
+
+def mean_text(run: Run, trial: TrialRecord) -> str:
+    """`96.38 ± 0.41`: top-1 in percent and its standard error in points."""
+    error = error_of(run, trial)
+    top1 = percent_text(trial.top1)
+    return top1 if error is None else f"{top1} ± {percent_text(error)}"
