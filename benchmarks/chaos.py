@@ -178,6 +178,7 @@ class Chaos:
             size = max((path.stat().st_size for path in self.run.glob("*.db*")), default=0)
             resource.prlimit(driver.pid, resource.RLIMIT_FSIZE, (size + 8192, size + 8192))
         _, self.said = driver.communicate(timeout=PATIENCE_S)
+        print("".join(f"         said: {line}\n" for line in self.said.splitlines()), end="")
         ballast.unlink(missing_ok=True)
         self.in_flight += sum(self.epochs_in_flight())
         return True

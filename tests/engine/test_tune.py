@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -40,6 +41,12 @@ def test_nothing_of_the_driver_is_pickled() -> None:
     steering = Steering(Unpicklable(), Unpicklable())  # type: ignore[arg-type]
     for part in (_JobSearcher(steering, 2), _ControllerScheduler(steering), _Clock(steering)):
         cloudpickle.dumps(part)
+
+
+def test_a_lost_worker_is_not_told_with_tune_s_traceback() -> None:
+    """It says "Trial task failed" as an error; the trial is simply trained again."""
+    _hush()
+    assert not logging.getLogger("ray.tune.execution.tune_controller").isEnabledFor(logging.ERROR)
 
 
 @dataclass(frozen=True)

@@ -170,8 +170,9 @@ def connect(address: str) -> None:
 
 
 def _hush() -> None:
-    for name in ("ray", "ray.tune", "ray.train", "ray.air"):
+    for name in ("ray", "ray.train", "ray.air"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a lost worker is no error of ours
 
 
 def _find(address: str) -> str:
