@@ -21,6 +21,7 @@ from vitnas.engine.pruning import CONFIDENCE, PRUNERS, make_pruner
 from vitnas.engine.tables import Table, find_table
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, TrialRecord
+from vitnas.report.marks import flops_range, flops_ticks
 
 TITLES = {"none": "every network trained to its end", "curve": "stopped by learning curve"}
 _COMPLETE, _STOPPED, _FRONT = "#9db4d3", "#e0762a", "#22262e"
@@ -81,6 +82,11 @@ def draw(table: Table, runs: dict[str, list[TrialRecord]], file: Path) -> None:
         curves.set_xlabel("epoch", fontsize=9)
         plane.set_xlabel("FLOPs of one image (multiply-adds)", fontsize=9)
         plane.set_xscale("log")
+        flops = [network.proposal.flops for network in table.networks]
+        low, high = flops_range(min(flops), max(flops))
+        plane.set_xlim(low, high)
+        plane.set_xticks(*flops_ticks(low, high))
+        plane.minorticks_off()
         _draw_curves(curves, run)
         _draw_front(plane, run)
         for axes in (curves, plane):
@@ -94,7 +100,7 @@ def draw(table: Table, runs: dict[str, list[TrialRecord]], file: Path) -> None:
     panels[1][1].legend(loc="lower right", fontsize=8)
     image = io.BytesIO()
     figure.savefig(image, format="png")
-    Image.open(image).convert("RGB").quantize(32).save(file, optimize=True)
+    Image.open(image).convert("RGB").quantize(64).save(file, optimize=True)
 
 
 def _draw_curves(axes: Any, run: Trials) -> None:

@@ -30,6 +30,7 @@ def comparison_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from PIL import Image
 
     figure: Any = Figure(figsize=(11.0, 4.5), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
@@ -52,10 +53,10 @@ def comparison_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     names = panels[0].get_legend_handles_labels()
     figure.legend(*names, loc="outside right center", fontsize=8, title="sampler / pruner")
     image = io.BytesIO()
-    figure.savefig(
-        image, format="png", metadata={"Software": "vitnas"}, pil_kwargs={"optimize": True}
-    )
-    return image.getvalue()
+    figure.savefig(image, format="png")
+    small = io.BytesIO()
+    Image.open(image).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 def write_comparison(table: Table, pairs: Sequence[Pair], file: Path) -> None:
