@@ -354,10 +354,10 @@ def test_weights_of_what_may_come_to_the_front_are_kept(tmp_path: Path) -> None:
     for weights, kept in ((FrontWeights(tmp_path), {0}), (FrontWeights(tmp_path, IMAGES), {0, 1})):
         for one in trials:
             weights.put(one.number, b"")
-        weights.keep_front(trials)
+        weights.keep_front(trials, ("flops",))
         assert {int(path.stem) for path in weights.folder.iterdir()} == kept
     weights.put(3, b"")
-    weights.keep_front([*trials, again])
+    weights.keep_front([*trials, again], ("flops",))
     assert {int(path.stem) for path in weights.folder.iterdir()} == {0, 1, 3}
 
 
