@@ -66,6 +66,9 @@ def and_text(costs: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+_TICKS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in range(10, 100)))
+
+
 def cost_range(lowest: float, highest: float) -> tuple[float, float]:
     """Limits of a cost's axis with room at both ends; a single value gets half a decade."""
     room = max(0.04 * log10(highest / lowest), 0.02) if highest > lowest else 0.25
@@ -86,11 +89,16 @@ def top1_range(complete: Sequence[float], front: Sequence[float]) -> tuple[float
 
 
 def cost_ticks(cost: str, lowest: float, highest: float) -> tuple[list[float], list[str]]:
-    """Where a logarithmic axis is labelled and how: 1-2-5 below two decades and a half."""
-    steps = (1, 2, 5) if log10(highest / lowest) < 2.5 else (1,)
+    """Where a logarithmic axis is labelled and how: 1-2-5 below two decades and a half, finer where
+    that gives fewer than three labels."""
+    is_wide = log10(highest / lowest) >= 2.5
     decades = range(floor(log10(lowest)), floor(log10(highest)) + 1)
-    values = [step * 10.0**decade for decade in decades for step in steps]
-    shown = [value for value in values if lowest <= value <= highest]
+    shown: list[float] = []
+    for steps in _TICKS[0 if is_wide else 1 :]:
+        values = [step * 10.0**decade for decade in decades for step in steps]
+        shown = [value for value in values if lowest <= value <= highest]
+        if len(shown) >= 3:
+            break
     if len(shown) < 2:
         shown = [lowest, (lowest * highest) ** 0.5, highest]
     return shown, [_tick_text(cost, value) for value in shown]

@@ -153,7 +153,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
         "test": percent_text(trial.test_top1),
         "flops": count_text(trial.flops),
         "params": count_text(trial.num_params or None),
-        "measured": [cost_text(cost, getattr(trial, cost)) for cost in measured_columns(run)],
+        "measured": _measured(trial, run),
         "gain": signed_text(row.gain),
         "cost": percent_text(row.cost),
         "unsure": row.gain is not None and row.gain < _difference_error(row, before, run),
@@ -169,8 +169,13 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
         "standing": standing_text(run, trial),
         "flops": count_text(trial.flops),
         "params": count_text(trial.num_params or None),
+        "measured": _measured(trial, run),
         "network": network_line(trial),
     }
+
+
+def _measured(trial: TrialRecord, run: Run) -> list[str]:
+    return [cost_text(cost, getattr(trial, cost)) for cost in measured_columns(run)]
 
 
 def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
