@@ -58,7 +58,7 @@ def test_the_folder_says_what_the_run_depends_on(serial_run: Run) -> None:
 
 
 def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
-    """With one bin, rungs after one and two of four epochs, and enough peers to be judged by."""
+    """And changes nothing else: with random proposals the curves are the unpruned run's, cut."""
     space = make_space(proxy={"epochs": 4, "batch_size": 64, "train_fraction": 0.1})
     options = replace(SMALL, trials=9, sampler="random", pruner="front")
     run = run_search(space, tmp_path / "run", options)
@@ -67,6 +67,8 @@ def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
     assert run.environment["sessions"][0]["pruner"] == {"name": "front", "bins": 1}
     kept = run_search(space, tmp_path / "kept", replace(options, prune=False))
     assert len(kept.complete) == 9
+    for cut, whole in zip(run.trials, kept.trials, strict=True):
+        assert (cut.key, cut.curve) == (whole.key, whole.curve[: cut.epochs])
     assert kept.environment["sessions"][0]["pruner"] == {"name": "none"}
 
 
