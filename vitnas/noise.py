@@ -41,8 +41,6 @@ PLAUSIBLE = 0.1
 PRIOR_DEGREES = 4
 _NEGLIGIBLE = 1e-3
 _Array = npt.NDArray[np.float64]
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _AT = np.linspace(-9.0, 9.0, 3601)
 _LOG_NORMAL = np.log([0.5 * erfc(-z / sqrt(2)) for z in _AT])
 
@@ -92,7 +90,8 @@ def chances(
 ) -> _Array:
     """The probability of each of n networks to be on the front of the expected top-1.
 
-    Exact but for quadrature, and for networks whose probability is below 0.001: they get 0.
+    Exact but for quadrature, and for networks that at the pooled dispersion have less than 0.001:
+    they get 0.
 
     Args:
         trainings: of each network, the top-1 in percent of its trainings, at least one.
@@ -106,14 +105,48 @@ def chances(
     table = _table(costs)
     found = np.zeros(len(means))
     near = np.flatnonzero(_contend(means, errors, table, noise, _NEGLIGIBLE))
-    scales, weights = _scales(noise.degrees)
-    for i in near:
-        rivals = near[(table[near] <= table[i]).all(axis=1) & (near != i)]
-        mine = means[i] + errors[i] * scales[:, None] * _NODES
-        apart = (mine[:, :, None] - means[rivals]) / (scales[:, None, None] * errors[rivals])
-        beaten = np.exp(np.interp(apart, _AT, _LOG_NORMAL).sum(axis=2))
-        found[i] = weights @ beaten @ _WEIGHTS
+    if not len(near):
+        return found
+    given = _Given(means[near], errors[near], table[near])
+    kept = np.flatnonzero(given.chances(1.0, np.arange(len(near))) >= _NEGLIGIBLE)
+    for scale, weight in zip(*_scales(noise.degrees), strict=True):
+        found[near[kept]] += weight * given.chances(float(scale), kept)
     return np.clip(found, 0.0, 1.0)
+
+
+class _Given:
+    """Chances for one dispersion after the other, on points of top-1 that all networks share.
+
+    Args:
+        means, errors: of n networks.
+        costs: (n, d) of the same.
+    """
+
+    def __init__(self, means: _Array, errors: _Array, costs: _Array) -> None:
+        self._means, self._errors, self._costs = means, errors, costs
+        self._at = _points(means, errors)
+        self._widths = np.gradient(self._at)
+
+    def chances(self, scale: float, of: npt.NDArray[np.intp]) -> _Array:
+        """Of the networks `of`, among all, when errors are `scale` times as large."""
+        apart = (self._at - self._means[:, None]) / (scale * self._errors[:, None])
+        density = self._widths * np.exp(-(apart[of] ** 2) / 2)
+        density /= density.sum(axis=1, keepdims=True)
+        rivals = (self._costs[None] <= self._costs[of, None]).all(axis=2)
+        rivals[np.arange(len(of)), of] = False
+        beaten = np.exp(rivals.astype(float) @ np.interp(apart, _AT, _LOG_NORMAL))
+        found: _Array = (density * beaten).sum(axis=1)
+        return found
+
+
+def _points(means: _Array, errors: _Array) -> _Array:
+    """From far below all means to far above, a quarter of an error apart: it shrinks upwards."""
+    order = np.argsort(means)
+    steps = np.minimum.accumulate(errors[order][::-1])[::-1] / 4
+    points = [float(means.min() - 9 * errors.max())]
+    while points[-1] < means.max() + 9 * errors[order[-1]]:
+        points.append(points[-1] + float(np.interp(points[-1], means[order], steps)))
+    return np.array(points)
 
 
 def contenders(
