@@ -132,9 +132,9 @@ class _Given:
         apart = (self._at - self._means[:, None]) / (scale * self._errors[:, None])
         density = self._widths * np.exp(-(apart[of] ** 2) / 2)
         density /= density.sum(axis=1, keepdims=True)
-        rivals = (self._costs[None] <= self._costs[of, None]).all(axis=2)
-        rivals[np.arange(len(of)), of] = False
-        beaten = np.exp(rivals.astype(float) @ np.interp(apart, _AT, _LOG_NORMAL))
+        rivals = np.asarray(self._costs[None] <= self._costs[of, None]).all(axis=2).astype(float)
+        rivals[np.arange(len(of)), of] = 0.0
+        beaten = np.exp(rivals @ np.interp(apart, _AT, _LOG_NORMAL))
         found: _Array = (density * beaten).sum(axis=1)
         return found
 

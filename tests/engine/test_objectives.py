@@ -76,7 +76,7 @@ def test_over_a_measured_limit_costs_no_training(controller_of: Make, tmp_path: 
 
 def test_a_limit_that_nothing_meets_ends_the_search(controller_of: Make) -> None:
     space = make_space(limits={"latency_ms": {"max": 1.0e-3}})
-    controller = controller_of(space, num_trials=6)
+    controller = controller_of(space, num_trials=6, sampler="random")
     search_all(controller)
     assert controller.exhausted
     assert controller.done
