@@ -21,7 +21,7 @@ from vitnas.engine.pruning import CONFIDENCE, PRUNERS, make_pruner
 from vitnas.engine.tables import Table, find_table
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, TrialRecord
-from vitnas.report.marks import flops_range, flops_ticks
+from vitnas.report.marks import cost_range, cost_ticks
 
 TITLES = {"none": "every network trained to its end", "curve": "stopped by learning curve"}
 _COMPLETE, _STOPPED, _FRONT = "#9db4d3", "#e0762a", "#22262e"
@@ -83,9 +83,9 @@ def draw(table: Table, runs: dict[str, list[TrialRecord]], file: Path) -> None:
         plane.set_xlabel("FLOPs of one image (multiply-adds)", fontsize=9)
         plane.set_xscale("log")
         flops = [network.proposal.flops for network in table.networks]
-        low, high = flops_range(min(flops), max(flops))
+        low, high = cost_range(min(flops), max(flops))
         plane.set_xlim(low, high)
-        plane.set_xticks(*flops_ticks(low, high))
+        plane.set_xticks(*cost_ticks("flops", low, high))
         plane.minorticks_off()
         _draw_curves(curves, run)
         _draw_front(plane, run)
