@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 
 from tests.engine.conftest import make_space, train
 from vitnas.engine import study
@@ -129,6 +130,18 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
         raise full
     with pytest.raises(TimeoutError), writable(tmp_path):
         raise TimeoutError
+
+
+def test_a_full_disk_is_called_so_however_deep_it_is_wrapped(tmp_path: Path) -> None:
+    """Optuna wraps what SQLAlchemy wraps, and says that the data may be invalid."""
+    from optuna.exceptions import StorageInternalError
+
+    error = StorageInternalError("typically due to invalid data")
+    error.__cause__ = SQLAlchemyError("(sqlite3.OperationalError) ...")
+    error.__cause__.__cause__ = sqlite3.OperationalError("database or disk is full")
+    message = r"study\.db: cannot be written: database or disk is full$"
+    with pytest.raises(RunError, match=message), writable(tmp_path):
+        raise error
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ def writable(path: Path) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, StorageInternalError, sqlite3.Error) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
+        inner: BaseException = error
+        while inner.__cause__ is not None:  # Optuna wraps what SQLAlchemy wraps
+            inner = inner.__cause__
+        reason = str(inner).splitlines()[0]
         raise RunError(f"{path / FILE_NAME}: cannot be written: {reason}") from error
     except OSError as error:
         if error.errno not in _OF_THE_DISK:
