@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class EHVISampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Choose the network for `trial`; the questions that lead to it are the search space."""
-        with self._lock:
+        with self._lock, _thread_pools().limit(limits=1, user_api="blas"):
             proposal = self._choose(self._read(study, trial))
             if proposal is None:
                 return {}
@@ -143,6 +144,15 @@ class EHVISampler(BaseSampler):
         order = np.argsort(-gain, kind="stable")
         self._pool.keep(offered[index] for index in order)
         return offered[int(order[0])]
+
+
+@cache
+def _thread_pools() -> Any:
+    """Matrices of a few hundred rows are slower with several threads where trainings keep the
+    cores busy, and proposals must not depend on how many there are."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
