@@ -98,7 +98,8 @@ def test_the_plots_are_drawn(visited: Visit) -> None:
         assert '<svg class="main-svg"' in drawn, plot
         assert "<img" not in drawn, plot
         assert 'class="trace' in drawn, plot
-    assert _between(visited.dom, "front_plot").count('class="point"') == 3
+    points = _between(visited.dom, "front_plot").count('class="point"')
+    assert points in (3, 4)  # three networks, and a ring around the knee where all are on the front
 
 
 def test_the_console_stays_empty(visited: Visit) -> None:
