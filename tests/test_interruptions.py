@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -161,10 +162,14 @@ def is_under_way(run: Path) -> bool:
 
 
 def test_ctrl_c_before_anything_is_written(command: list[str], tmp_path: Path) -> None:
-    process = start(command, 0)
-    time.sleep(1.0)  # somewhere in its imports
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=_PATIENCE_S)
+    for _ in range(2):  # Python loses an interrupt that arrives in a destructor
+        process = start(command, 0)
+        time.sleep(1.0)  # somewhere in its imports
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=_PATIENCE_S)
+        if process.returncode:
+            break
+        shutil.rmtree(tmp_path / "run")
     assert process.returncode in (130, -signal.SIGINT)
     assert not (tmp_path / "run").exists()
     assert process.returncode != 130 or said.count("\n") == 1
