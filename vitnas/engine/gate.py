@@ -1,10 +1,10 @@
 """One measurement at a time on a device, with nothing of a search that measures beside it.
 
-Workers know nothing of each other but two files for each device in the temporary folder, both
-locked with `flock`: the kernel lets go of them when a process dies, however it does. Whoever
-measures first takes the gate, which nobody holds for long but another measurement, so that no new
-epoch begins; then it waits for the epochs under way. So measurements wait for an epoch at most and
-epochs for the measurements that were asked for before them.
+Workers know nothing of each other but two locks for each device in the temporary folder, which are
+free again when a process dies, however it does. Whoever measures first takes the gate, which
+nobody holds for long but another measurement, so that no new epoch begins; then it waits for the
+epochs under way. So measurements wait for an epoch at most and epochs for the measurements that
+were asked for before them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, ReadWriteLock
 
 
 class DeviceGate:
@@ -33,36 +35,17 @@ class DeviceGate:
     @contextmanager
     def shared(self) -> Iterator[None]:
         """Inside, others may train, too, and nobody measures."""
-        inside = _open(self._inside)
+        inside = ReadWriteLock(self._inside, is_singleton=False)
+        with FileLock(self._gate):
+            inside.acquire_read()
         try:
-            with _flock(self._gate):
-                _lock(inside, exclusive=False)
             yield
         finally:
-            os.close(inside)
+            inside.release()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Inside, nobody else trains or measures."""
-        with _flock(self._gate), _flock(self._inside):
+        inside = ReadWriteLock(self._inside, is_singleton=False)
+        with FileLock(self._gate), inside.write_lock():
             yield
-
-
-@contextmanager
-def _flock(path: Path) -> Iterator[None]:
-    file = _open(path)
-    try:
-        _lock(file, exclusive=True)
-        yield
-    finally:
-        os.close(file)  # lets go of the lock
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-
-
-def _lock(file: int, *, exclusive: bool) -> None:
-    import fcntl
-
-    fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
