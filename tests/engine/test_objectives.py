@@ -10,13 +10,17 @@ import optuna
 import pytest
 
 from tests.engine.conftest import make_space, train
+from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
 from vitnas.engine.controller import MAX_FRUITLESS, Controller, Decision, Job
 from vitnas.engine.pruning import FrontRank, ParetoPruner
+from vitnas.engine.replicates import Replication
+from vitnas.engine.resources import Resources
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.engine.search import SearchOptions, run_search
 from vitnas.engine.study import FILE_NAME, STUDY_NAME, read_run
+from vitnas.engine.worker import prepare_worker
 from vitnas.errors import RunError
 from vitnas.records import Outcome, Run
 
@@ -96,6 +100,36 @@ def test_a_resumed_training_is_measured_again(controller_of: Make) -> None:
     measure(second, again)
     train(second, again)
     assert second.trials[job.number].measured_on == "a card"
+
+
+def test_a_replicate_costs_what_its_network_does(controller_of: Make, tmp_path: Path) -> None:
+    """A second measurement would differ by its noise, and could be over a limit."""
+    space = make_space(objectives=THREE, limits={"latency_ms": {"max": 0.85}})
+    controller = controller_of(space, num_trials=6, replication=Replication(1, 400))
+    while (job := controller.next()) is not None:
+        original = controller.trials[job.number].replicate_of
+        assert job.again is (original is not None)
+        if job.again or measure(controller, job) is Decision.CONTINUE:
+            train(controller, job)
+    run = read_run(tmp_path)
+    assert run.replicates
+    by_number = {trial.number: trial for trial in run.trials}
+    for again in run.replicates:
+        assert again.outcome is Outcome.COMPLETE
+        assert again.replicate_of is not None
+        original = by_number[again.replicate_of]
+        assert again.costs(run.costs) == original.costs(run.costs)
+        assert again.measured_on == "a card"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_worker_measures_a_network_once(again: bool) -> None:
+    space = make_space(objectives=THREE)
+    _, worker = prepare_worker(space, Resources(1, 0.0, 1))
+    messages = list(worker.settle().run(Job(0, space.suggest(RandomTrial(0)), 0, again=again)))
+    epochs = space.config.proxy.epochs
+    assert [m.epoch for m in messages] == [*([] if again else [0]), *range(1, epochs + 1)]
+    assert any(m.measured for m in messages) is not again
 
 
 def test_another_runs_figures_are_taken_whole_or_not_at_all(controller_of: Make) -> None:

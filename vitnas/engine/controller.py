@@ -51,12 +51,15 @@ class Job:
         config: the network.
         seed: of the training.
         alone: whether it shall have its device for itself, having run out of memory on a share.
+        again: whether its network is that of an earlier job with another seed: what it costs is
+            known and not measured again.
     """
 
     number: int
     config: ModelConfig = field(repr=False)
     seed: int
     alone: bool = False
+    again: bool = False
 
 
 Listener = Callable[[str, TrialRecord], None]
@@ -211,10 +214,7 @@ class Controller:
         self.store.describe(number, "curve", list(earlier.curve))
         self._update(number, curve=earlier.curve)
         complete = earlier.outcome is Outcome.COMPLETE and earlier.top1 is not None
-        if earlier.is_measured:
-            self._describe_measured(
-                number, earlier.latency_ms, earlier.peak_memory_mb, earlier.measured_on
-            )
+        self._copy_measured(number, earlier)
         values = self._values(number) if complete else None
         result = {"seconds": earlier.seconds, "device": earlier.device}
         self._end(number, earlier.outcome, values, event="known", **result)
@@ -238,6 +238,13 @@ class Controller:
         self._measured_in_vain += 1
         self.exhausted = self.exhausted or self._measured_in_vain >= MAX_FRUITLESS
         return Decision.STOP
+
+    def _copy_measured(self, number: int, earlier: TrialRecord) -> None:
+        """What was measured of a network holds for another training of it."""
+        if earlier.is_measured:
+            self._describe_measured(
+                number, earlier.latency_ms, earlier.peak_memory_mb, earlier.measured_on
+            )
 
     def _describe_measured(
         self,
@@ -353,6 +360,7 @@ class Controller:
         self.store.study.sampler = self._random  # has nothing to say: all is given
         again = Candidate("", original.params, original.key)
         _, number = self._suggest(again, seed=seed, replicate_of=original.number)
+        self._copy_measured(number, original)
         self.store.begin(number)
         return number
 
@@ -487,7 +495,8 @@ class Controller:
     def _job(self, number: int) -> Job:
         trial = self._trials[number]
         config = validate(ModelConfig, dict(trial.config))
-        return Job(number, config, trial.seed, alone=number in self._alone)
+        again = trial.replicate_of is not None
+        return Job(number, config, trial.seed, alone=number in self._alone, again=again)
 
     def _take_up(self) -> None:
         """Go on where an earlier driver ended, at whatever moment that was."""

@@ -87,8 +87,8 @@ class Worker:
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         threads: CPU threads of torch; None leaves them as they are.
         gpu_share: share of the device's memory that may be used, 0 to 1.
-        measures: whether latency and memory are measured before the first epoch. Workers that
-            measure pause between epochs for each other's measurements.
+        measures: whether latency and memory of a network are measured before its first epoch.
+            Workers that measure pause between epochs for each other's measurements.
     """
 
     proxy: ProxyConfig
@@ -129,7 +129,7 @@ class Worker:
             self._cap_memory(1.0 if job.alone else self.gpu_share)
             images = self.images[job.config.image_hw]
             training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
-            if self.measures:
+            if self.measures and not job.again:
                 yield EpochMessage(0, device=device, measured=self._measure(training, job.config))
                 started = time.monotonic()  # waiting for others is not the network's fault
             for result in self._paused(training):
