@@ -62,7 +62,8 @@ def drive(folder: Path, address: str, trials: int) -> None:
     """What is killed: a search that writes down everything it is told, a line a system call."""
     from vitnas.config.files import validate
     from vitnas.config.space import SearchSpace, SpaceConfig
-    from vitnas.engine.search import SearchOptions, run_search
+    from vitnas.engine.options import SearchOptions
+    from vitnas.engine.search import run_search
     from vitnas.errors import VitnasError
     from vitnas.records import TrialRecord
 
@@ -74,7 +75,7 @@ def drive(folder: Path, address: str, trials: int) -> None:
         os.write(ledger, line.encode())
 
     options = SearchOptions(
-        trials=trials, gpus_per_trial=0.0, seed=SEED, ray_address=address, prune=False
+        trials=trials, gpus_per_trial=0.0, seed=SEED, ray_address=address, pruner="none"
     )
     space = SearchSpace(validate(SpaceConfig, SPACE))
     try:

@@ -22,7 +22,8 @@ from common import ROOT, Figures, conclude, folder_in_memory, fresh_process, is_
 
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
 from vitnas.engine.study import read_run
 from vitnas.records import TrialRecord
 
@@ -105,7 +106,7 @@ def pace(backend: Backend, workers: int, epochs: int, trials: int) -> Pace:
         gpus_per_trial=0.0,
         backend=backend,
         sampler="random",
-        prune=False,
+        pruner="none",
     )
     ends: list[float] = []
     trained: list[float] = []

@@ -50,7 +50,7 @@ def search(
         out: the results folder; default `results/<name>`.
         listener: told of every change; see `vitnas.engine.controller.Listener`.
         notice: called with lines for whoever watches.
-        **options: fields of `vitnas.engine.search.SearchOptions`.
+        **options: fields of `vitnas.engine.options.SearchOptions`.
 
     Returns:
         The run, its front scored on the test split.
@@ -58,7 +58,8 @@ def search(
     Raises:
         VitnasError: the space, folder, data or device cannot be used; nothing was written.
     """
-    from vitnas.engine.search import SearchOptions, run_search
+    from vitnas.engine.options import SearchOptions
+    from vitnas.engine.search import run_search
     from vitnas.engine.study import FILE_NAME
     from vitnas.report import write_report
 

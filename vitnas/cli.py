@@ -85,7 +85,6 @@ def search(
     hours: Annotated[
         float | None, typer.Option(min=0.0, help="Start nothing more after so long.")
     ] = None,
-    minutes: Annotated[float | None, typer.Option(min=0.0, help="As --hours; both add up.")] = None,
     gpu_hours: Annotated[
         float | None, typer.Option(min=0.0, help="Start nothing more once the run has used these.")
     ] = None,
@@ -139,37 +138,32 @@ def search(
         raise ConfigError(f"--no-prune means --pruner none, not {pruner}; drop one")
     from vitnas import api
     from vitnas.engine.display import Display
+    from vitnas.engine.options import SearchOptions
 
     found = api.load_space(space)
-    from vitnas.engine.search import SearchOptions
-
-    if minutes is not None:
-        hours = (hours or 0.0) + minutes / 60
-    options = SearchOptions(trials=trials, hours=hours, gpu_hours=gpu_hours)
+    options: dict[str, Any] = {
+        "trials": trials,
+        "hours": hours,
+        "gpu_hours": gpu_hours,
+        "trial_minutes": trial_minutes,
+        "start_from": start_from or (),
+        "seed_configs": seed_configs or (),
+        "tensorboard": tensorboard,
+        "replicates": replicates,
+        "workers": workers,
+        "gpus_per_trial": gpus_per_trial,
+        "seed": seed,
+        "backend": backend,
+        "ray_address": ray_address,
+        "sampler": sampler,
+        "pruner": "none" if no_prune else pruner or "curve",
+        "confidence": confidence,
+    }
+    num_trials = SearchOptions(**options).num_trials
     epochs, costs = found.config.proxy.epochs, found.config.objectives.costs
-    with Display(options.num_trials, epochs, costs=costs) as display:
-        run = api.search(
-            found,
-            out,
-            listener=display.listen,
-            notice=_complain,
-            trials=trials,
-            hours=hours,
-            gpu_hours=gpu_hours,
-            trial_minutes=trial_minutes,
-            start_from=start_from or (),
-            seed_configs=seed_configs or (),
-            tensorboard=tensorboard,
-            replicates=replicates,
-            workers=workers,
-            gpus_per_trial=gpus_per_trial,
-            seed=seed,
-            backend=backend,
-            ray_address=ray_address,
-            sampler=sampler,
-            pruner="none" if no_prune else pruner or "curve",
-            confidence=confidence,
-        )
+    with Display(num_trials, epochs, costs=costs) as display:
+        listen = display.listen
+        run = api.search(found, out, listener=listen, notice=_complain, **options)
     _print_front(run)
     why = run.environment["sessions"][-1].get("ended_by")
     if why:

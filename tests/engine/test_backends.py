@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.engine.conftest import make_space
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
 from vitnas.engine.study import read_run
 from vitnas.errors import ConfigError, DeviceError, RunError
 from vitnas.records import Outcome, Run
@@ -65,7 +66,7 @@ def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
     assert run.count(Outcome.STOPPED) >= 1
     assert {t.epochs for t in run.trials if t.outcome is Outcome.STOPPED} <= {1, 2}
     assert run.environment["sessions"][0]["pruner"] == {"name": "front", "bins": 1}
-    kept = run_search(space, tmp_path / "kept", replace(options, prune=False))
+    kept = run_search(space, tmp_path / "kept", replace(options, pruner="none"))
     assert len(kept.complete) == 9
     for cut, whole in zip(run.trials, kept.trials, strict=True):
         assert (cut.key, cut.curve) == (whole.key, whole.curve[: cut.epochs])

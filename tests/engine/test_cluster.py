@@ -15,8 +15,9 @@ import pytest
 from tests.engine.conftest import make_space
 from vitnas.engine import cluster
 from vitnas.engine.cluster import RayBackend, _room, connect
+from vitnas.engine.options import SearchOptions
 from vitnas.engine.resources import cores
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.search import run_search
 from vitnas.errors import DeviceError, RunError
 from vitnas.records import Outcome, Run, TrialRecord
 
@@ -110,7 +111,7 @@ def test_room_for_trainings(nodes: str) -> None:
 
 
 SMALL = SearchOptions(
-    trials=10, gpus_per_trial=0.0, seed=3, sampler="random", prune=False, backend="serial"
+    trials=10, gpus_per_trial=0.0, seed=3, sampler="random", pruner="none", backend="serial"
 )
 
 

@@ -13,12 +13,13 @@ from tests.engine.conftest import make_space, train
 from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
 from vitnas.engine.controller import MAX_FRUITLESS, Controller, Decision, Job
+from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import FrontRank, ParetoPruner
 from vitnas.engine.replicates import Replication
 from vitnas.engine.resources import Resources
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.search import run_search
 from vitnas.engine.study import FILE_NAME, STUDY_NAME, read_run
 from vitnas.engine.worker import prepare_worker
 from vitnas.errors import RunError

@@ -13,9 +13,10 @@ import pytest
 from tests.engine.conftest import accuracy, make_space
 from vitnas.engine.controller import MAX_RETRIES, Controller, Decision, Job
 from vitnas.engine.display import Display
+from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import FrontRank, ParetoPruner
 from vitnas.engine.replicates import Replication, near_front
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.search import run_search
 from vitnas.engine.status import read_status, status_text
 from vitnas.engine.study import read_run
 from vitnas.engine.weights import FrontWeights

@@ -14,7 +14,8 @@ import pytest
 from tests.engine.conftest import make_space
 from tests.engine.test_replicates import facts, made
 from vitnas.config.files import dump_yaml
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
 from vitnas.engine.study import read_run
 from vitnas.export import choose_trial
 from vitnas.records import Outcome, Run

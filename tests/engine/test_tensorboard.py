@@ -10,7 +10,8 @@ import pytest
 
 from tests.engine.conftest import accuracy, make_space, train
 from vitnas.engine.controller import Controller
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
 from vitnas.engine.tensorboard import Curves
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome

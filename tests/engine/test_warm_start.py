@@ -13,7 +13,8 @@ import yaml
 from tests.engine.conftest import TREE, make_space, train
 from vitnas.config.space import load_space
 from vitnas.engine.controller import Controller
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
 from vitnas.engine.study import RunStore, read_run
 from vitnas.engine.warm_start import known_trials, seed_candidates
 from vitnas.errors import ConfigError, RunError

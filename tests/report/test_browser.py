@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from tests.engine.conftest import make_space
-from vitnas.engine.search import SearchOptions, run_search
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
 from vitnas.report import write_report
 
 CHROMIUM = shutil.which("chromium")

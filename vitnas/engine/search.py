@@ -8,28 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from vitnas.config.files import validate, write_text
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine import study
-from vitnas.engine.budget import DEFAULT_TRIALS, Budget
 from vitnas.engine.controller import Controller, Listener
 from vitnas.engine.environment import session_facts
 from vitnas.engine.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.interrupts import two_step_interrupt
 from vitnas.engine.locate import Candidate
-from vitnas.engine.pruning import (
-    CONFIDENCE,
-    DEFAULT_PRUNER,
-    PrunerName,
-    check_pruner,
-    make_pruner,
-)
+from vitnas.engine.options import SearchOptions
 from vitnas.engine.replicates import Replication
 from vitnas.engine.resources import Resources
-from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
 from vitnas.engine.steering import Steering
 from vitnas.engine.warm_start import known_trials, seed_candidates
 from vitnas.engine.weights import FrontWeights
@@ -55,73 +47,6 @@ class Backend(Protocol):
     def train(self, steering: Steering, scratch: Path) -> None: ...
     def score(self, networks: Sequence[Trained]) -> list[float]: ...
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """How a space is searched; not what is searched.
-
-    Attributes:
-        trials: trainings to start and end in the run, earlier sessions included; None = 24, or no
-            bound where another one is given.
-        hours: of wall time, after which this session starts nothing more; what is running then is
-            finished.
-        gpu_hours: of all trainings of the run, after which nothing more is started.
-        trial_minutes: how long a training may take; one that takes longer has the outcome
-            `timeout`.
-        workers: trainings at a time; None = what the machine or cluster has room for.
-        gpus_per_trial: GPUs, or a share of one, for each training; None = 1 where there is CUDA,
-            else 0.
-        start_from: folders of other runs with the same data and proxy, whose results are taken
-            over for the networks that this space holds, too.
-        seed_configs: what is trained first: model files, names of the zoo, folders of runs (their
-            fronts), or `zoo` for all of the papers' models that the space holds.
-        tensorboard: whether curves are logged to `tensorboard/` in the folder.
-        replicates: trainings with other seeds for each network that may be on the front, once the
-            trials have ended; see `vitnas.engine.replicates`. They are no trials of the run.
-        seed: of the run. With one worker the whole study follows from it.
-        backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
-        ray_address: of a running cluster; None starts Ray on this machine.
-        sampler: who proposes networks.
-        pruner: who stops trials early: `curve`, `front`, `both`, or `none`; see `make_pruner`.
-        prune: False is short for the pruner `none`.
-        confidence: that a trial stopped for its learning curve would not have reached the front,
-            0.5 to 0.999.
-        pruner_bins: into how many bins of like FLOPs the pruner `front` cuts what it ranks.
-    """
-
-    trials: int | None = None
-    hours: float | None = None
-    gpu_hours: float | None = None
-    trial_minutes: float | None = None
-    start_from: Sequence[str | Path] = ()
-    seed_configs: Sequence[str] = ()
-    tensorboard: bool = False
-    workers: int | None = None
-    gpus_per_trial: float | None = None
-    replicates: int = 0
-    seed: int = 0
-    backend: Literal["tune", "serial"] = "tune"
-    ray_address: str | None = None
-    sampler: SamplerName = DEFAULT_SAMPLER
-    pruner: PrunerName = DEFAULT_PRUNER
-    prune: bool = True
-    confidence: float = CONFIDENCE
-    pruner_bins: int = 1
-
-    def __post_init__(self) -> None:
-        check_pruner(self.pruner, self.confidence, self.pruner_bins)
-
-    @property
-    def num_trials(self) -> int | None:
-        """`trials` with its default filled in; None = no bound."""
-        is_bounded = self.hours is not None or self.gpu_hours is not None
-        return self.trials or (None if is_bounded else DEFAULT_TRIALS)
-
-    @property
-    def stopped_by(self) -> PrunerName:
-        """`pruner`, or `none` where `prune` is off."""
-        return self.pruner if self.prune else "none"
 
 
 @dataclass(frozen=True)
@@ -160,7 +85,6 @@ def run_search(
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path = Path(out)
-    _check_replicates(options)
     check_folder(path)
     fixed = {"space": space.to_tree(), "seed": options.seed}
     if (path / study.FILE_NAME).exists():
@@ -196,16 +120,6 @@ def run_search(
     return study.read_run(path)
 
 
-def _check_replicates(options: SearchOptions) -> None:
-    if options.replicates < 0:
-        raise RunError(f"--replicates {options.replicates}: is a number from 0")
-    if options.replicates and options.num_trials is None:
-        raise RunError(
-            f"--replicates {options.replicates}: start once the trials have ended, which "
-            f"--hours and --gpu-hours alone never let happen; add --trials, e.g. {DEFAULT_TRIALS}"
-        )
-
-
 def _open_backend(options: SearchOptions) -> Backend:
     """Start or join what trains, before anything is written."""
     if options.backend == "serial":
@@ -234,7 +148,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
         notice(f"--seed-configs: {len(first)} of {total} networks fit; {origin} {reason}")
     known = []
     for folder in map(Path, options.start_from):
-        found = known_trials(space, study.read_run(folder), stopped=options.stopped_by != "none")
+        found = known_trials(space, study.read_run(folder), stopped=options.pruner != "none")
         known += [(candidate, trial, folder) for candidate, trial in found]
     return _Start(first, tuple(known))
 
@@ -294,8 +208,6 @@ def _controller(
     replication: Replication,
 ) -> Controller:
     epochs, costs = space.config.proxy.epochs, space.config.objectives.costs
-    bounds = options.confidence, options.pruner_bins
-    pruner = make_pruner(options.stopped_by, epochs, *bounds, costs)
     return Controller(
         store,
         space,
@@ -303,13 +215,9 @@ def _controller(
         epochs=epochs,
         seed=options.seed,
         sampler=options.sampler,
-        pruner=pruner,
+        pruner=options.make_pruner(epochs, costs),
         listener=listener,
-        budget=Budget(
-            seconds=None if options.hours is None else 3600 * options.hours,
-            gpu_seconds=None if options.gpu_hours is None else 3600 * options.gpu_hours,
-            gpus=backend.resources.gpus,
-        ),
+        budget=options.budget(backend.resources.gpus),
         first=start.first,
         replication=replication,
     )
@@ -350,14 +258,9 @@ def _describe(
     """Write down what this session is, in the study and beside it."""
     environment = store.attrs.get("environment", {"sessions": []})
     facts = session_facts(
-        backend=options.backend,
+        **options.facts(),
         workers=resources.workers,
         gpus_per_trial=resources.gpus,
-        sampler=options.sampler,
-        pruner=_pruner_facts(options),
-        hours=options.hours,
-        gpu_hours=options.gpu_hours,
-        replicates=options.replicates or None,
         device=found["device"],
     )
     environment = {
@@ -370,17 +273,6 @@ def _describe(
     store.set("num_trials", options.num_trials or 0)
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
     write_text(store.path / "space.yaml", space.text)
-
-
-def _pruner_facts(options: SearchOptions) -> dict[str, Any]:
-    """Who stops trials early, and those of its options that matter to it."""
-    name = options.stopped_by
-    facts: dict[str, Any] = {"name": name}
-    if name in ("curve", "both"):
-        facts["confidence"] = options.confidence
-    if name in ("front", "both"):
-        facts["bins"] = options.pruner_bins
-    return facts
 
 
 def _note(store: study.RunStore, **facts: str | None) -> None:
