@@ -18,7 +18,7 @@ from vitnas.errors import ConfigError, RunError
 if TYPE_CHECKING:
     from vitnas.diagnose.run import Diagnosis
     from vitnas.diagnose.subject import Subject
-    from vitnas.engine.controller import Listener
+    from vitnas.engine.ledger import Listener
     from vitnas.records import Run, TrialRecord
 
 DEFAULT_SPACE = "digits"
@@ -48,7 +48,7 @@ def search(
     Args:
         space: a space, its file, or the name of a shipped one.
         out: the results folder; default `results/<name>`.
-        listener: told of every change; see `vitnas.engine.controller.Listener`.
+        listener: told of every change; see `vitnas.engine.ledger.Listener`.
         notice: called with lines for whoever watches.
         **options: fields of `vitnas.engine.options.SearchOptions`.
 

@@ -14,10 +14,11 @@ from vitnas.config.files import validate, write_text
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine import study
-from vitnas.engine.controller import Controller, Listener
+from vitnas.engine.controller import Controller
 from vitnas.engine.environment import session_facts
 from vitnas.engine.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.interrupts import two_step_interrupt
+from vitnas.engine.ledger import Listener
 from vitnas.engine.locate import Candidate
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.replicates import Replication
