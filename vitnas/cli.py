@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,6 @@ import typer
 from vitnas.errors import VitnasError
 
 if TYPE_CHECKING:
-    from vitnas.cost.survey import Survey
     from vitnas.records import Run
 
 _INTERRUPTED = "interrupted; the same command goes on where it stopped"
@@ -165,12 +163,8 @@ def search(
         listen = display.listen
         run = api.search(found, out, listener=listen, notice=_complain, **options)
     _print_front(run)
-    why = run.environment["sessions"][-1].get("ended_by")
-    if why:
-        ended = sum(trial.is_ended_here for trial in run.trials)
-        total = f" of {run.num_trials}" if run.num_trials else ""
-        again = sum(trial.outcome.is_trial for trial in run.replicates)
-        _complain(f"{ended}{total} trials{f', {again} replicates' if again else ''}: {why}")
+    if run.ended_by:
+        _complain(run.ended_by)
 
 
 @app.command()
@@ -210,13 +204,14 @@ def show_space(
     """Print how many networks SPACE holds, what they cost, a few of them, and problems."""
     from vitnas.config.space import load_space
     from vitnas.cost.survey import survey
+    from vitnas.cost.survey_text import survey_json, survey_text
 
     found = load_space(space)
     result = survey(found, num_samples=samples)
     if as_json:
-        print(json.dumps(_survey_json(found.name, result), indent=2))
+        print(json.dumps(survey_json(found, result), indent=2))
     else:
-        _print_survey(found.name, found.config.description, len(found.axes), result)
+        print(survey_text(found, result))
 
 
 @app.command()
@@ -436,12 +431,7 @@ def convert(
     from vitnas.export.convert import convert as to_folder
 
     done = to_folder(checkpoint, layout, to, model=model, img_size=img_size)
-    print(f"{checkpoint.name}: {done.tensors} tensors of {done.config.name}, none left over")
-    if done.options:
-        options = ", ".join(f"{name} {value}" for name, value in done.options.items())
-        print(f"  as {done.layout.title} has it: {options}")
-    for line in (*(f"left out: {n} ({why})" for n, why in done.dropped.items()), *done.remarks):
-        print(f"  {line}")
+    print(done.text())
     print(f"{done.folder}: load it with vitnas.load('{done.folder}')")
 
 
@@ -549,45 +539,6 @@ def _print_front(run: Run) -> None:
 
     print(front_text(run))
     print(f"report: {run.path / 'report.html'}")
-
-
-def _survey_json(name: str, result: Survey) -> dict[str, Any]:
-    from vitnas.config.notation import one_line
-
-    return {
-        "name": name,
-        "num_networks": result.num_networks if isfinite(result.num_networks) else None,
-        "relative_error": result.error,
-        "flops": list(result.flops),
-        "num_params": list(result.num_params),
-        "share_within_limits": result.within,
-        "num_seen": result.num_seen,
-        "samples": [one_line(config) for config in result.samples],
-        "problems": list(result.problems),
-    }
-
-
-def _print_survey(name: str, description: str, num_axes: int, result: Survey) -> None:
-    from vitnas.config.notation import human, one_line
-    from vitnas.cost.closed_form import closed_form
-
-    exact = not result.error and result.num_networks <= result.num_seen
-    count = f"{result.num_networks:,.0f}" if exact else f"about {result.num_networks:.2g}"
-    spread = "" if exact else f" (+-{100 * result.error:.0f} %, estimated)"
-    if not isfinite(result.num_networks):
-        count, spread = "uncountable", " (a float axis without step)"
-    seen = "all of them" if exact else f"{result.num_seen:,} random draws"
-    print(f"{name}: {description}" if description else name)
-    print(f"  networks    {count}{spread}, {num_axes} axes")
-    print(f"  FLOPs       {human(result.flops[0])} to {human(result.flops[1])}")
-    print(f"  parameters  {human(result.num_params[0])} to {human(result.num_params[1])}")
-    print(f"  in limits   {100 * result.within:.0f} % of {seen}")
-    if result.samples:
-        print("  samples")
-        for config in result.samples:
-            print(f"    {human(closed_form(config).flops):>7} FLOPs  {one_line(config)}")
-    for problem in result.problems:
-        print(f"  problem     {problem}")
 
 
 if __name__ == "__main__":

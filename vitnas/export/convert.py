@@ -46,6 +46,16 @@ class Conversion:
     dropped: dict[str, str]
     remarks: tuple[str, ...]
 
+    def text(self) -> str:
+        """What `vitnas convert` prints of it."""
+        lines = [f"{self.file.name}: {self.tensors} tensors of {self.config.name}, none left over"]
+        if self.options:
+            options = ", ".join(f"{name} {value}" for name, value in self.options.items())
+            lines.append(f"  as {self.layout.title} has it: {options}")
+        lines += (f"  left out: {name} ({why})" for name, why in self.dropped.items())
+        lines += (f"  {remark}" for remark in self.remarks)
+        return "\n".join(lines)
+
 
 def convert(
     checkpoint: str | Path,

@@ -1,0 +1,58 @@
+"""A survey of a space, as text and as JSON."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from vitnas.config.notation import human, one_line
+from vitnas.config.space import SearchSpace
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.survey import Survey
+
+
+def survey_json(space: SearchSpace, survey: Survey) -> dict[str, Any]:
+    """Plain values; `num_networks` is None where there is no counting them."""
+    return {
+        "name": space.name,
+        "num_networks": survey.num_networks if isfinite(survey.num_networks) else None,
+        "relative_error": survey.error,
+        "flops": list(survey.flops),
+        "num_params": list(survey.num_params),
+        "share_within_limits": survey.within,
+        "num_seen": survey.num_seen,
+        "samples": [one_line(config) for config in survey.samples],
+        "problems": list(survey.problems),
+    }
+
+
+def survey_text(space: SearchSpace, survey: Survey) -> str:
+    """What `vitnas space` prints."""
+    title = ": ".join(filter(None, (space.name, space.config.description)))
+    exact = _is_exact(survey)
+    seen = "all of them" if exact else f"{survey.num_seen:,} random draws"
+    lines = [
+        title,
+        f"  networks    {_count(survey)}, {len(space.axes)} axes",
+        f"  FLOPs       {human(survey.flops[0])} to {human(survey.flops[1])}",
+        f"  parameters  {human(survey.num_params[0])} to {human(survey.num_params[1])}",
+        f"  in limits   {100 * survey.within:.0f} % of {seen}",
+    ]
+    if survey.samples:
+        lines.append("  samples")
+    samples = ((human(closed_form(config).flops), config) for config in survey.samples)
+    lines += (f"    {flops:>7} FLOPs  {one_line(config)}" for flops, config in samples)
+    lines += (f"  problem     {problem}" for problem in survey.problems)
+    return "\n".join(lines)
+
+
+def _is_exact(survey: Survey) -> bool:
+    return not survey.error and survey.num_networks <= survey.num_seen
+
+
+def _count(survey: Survey) -> str:
+    if not isfinite(survey.num_networks):
+        return "uncountable (a float axis without step)"
+    if _is_exact(survey):
+        return f"{survey.num_networks:,.0f}"
+    return f"about {survey.num_networks:.2g} (+-{100 * survey.error:.0f} %, estimated)"
