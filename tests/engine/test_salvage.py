@@ -116,3 +116,10 @@ def test_a_run_in_use_is_not_touched(whole: Run, tmp_path: Path) -> None:
 
     with locked(tmp_path), pytest.raises(RunError, match="another search is writing"):
         salvage(tmp_path)
+
+
+def test_a_sound_run_is_left_alone(whole: Run, tmp_path: Path) -> None:
+    content = (tmp_path / "study.db").read_bytes()
+    with pytest.raises(RunError, match=r"study\.db: is not damaged; nothing was changed"):
+        salvage(tmp_path)
+    assert (tmp_path / "study.db").read_bytes() == content

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.engine.database import FILE_NAME
 from vitnas.engine.folder import locked
-from vitnas.engine.study import RunStore
+from vitnas.engine.study import RunStore, read_run
 from vitnas.errors import RunError, VitnasError
 from vitnas.records import Outcome
 
@@ -55,12 +55,15 @@ def salvage(path: str | Path) -> Saved:
     The damaged file is kept beside it. The search's own command goes on afterwards.
 
     Raises:
-        RunError: there is no study, a driver is writing to it, or nothing in it can be read.
+        RunError: there is no study, a driver is writing to it, nothing in it can be read, or all of
+            it can.
     """
     path = Path(path)
     if not (path / FILE_NAME).is_file():
         raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
     with locked(path), tempfile.TemporaryDirectory(dir=path, prefix=".salvage") as folder:
+        if _is_sound(path):
+            raise RunError(f"{path / FILE_NAME}: is not damaged; nothing was changed")
         attrs, trials = _read(path, Path(folder) / "copy.db")
         fixed = _fixed(path, attrs)
         if not any("network" in trial.attrs for trial in trials) or fixed is None:
@@ -127,6 +130,18 @@ class _Rows:
             system_attrs={},
             intermediate_values={},
         )
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether the database is whole and a run can be read from it."""
+    with contextlib.closing(sqlite3.connect(path / FILE_NAME)) as connection:
+        try:
+            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                return False
+            read_run(path)
+        except (sqlite3.Error, VitnasError):
+            return False
+    return True
 
 
 def _read(path: Path, copy: Path) -> tuple[dict[str, Any], list[_Rows]]:
