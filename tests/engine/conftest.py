@@ -71,3 +71,16 @@ def train(controller: Controller, job: Job) -> None:
         if controller.report(job.number, epoch, accuracy(job, epoch)) is Decision.STOP:
             break
     controller.finish(job.number, seconds=1.0, device="cpu")
+
+
+def start(controller: Controller) -> Job:
+    """The next job, which there has to be."""
+    job = controller.next()
+    assert job is not None
+    return job
+
+
+def train_some(controller: Controller, count: int) -> None:
+    """Run the next jobs to their ends."""
+    for _ in range(count):
+        train(controller, start(controller))

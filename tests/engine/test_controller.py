@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import make_space, train
+from tests.engine.conftest import make_space, start, train, train_some
 from vitnas.engine.controller import MAX_RETRIES, Controller
 from vitnas.engine.pruning import FrontRank, ParetoPruner
 from vitnas.engine.study import read_run
@@ -88,12 +88,8 @@ def test_what_is_over_the_limits_costs_nothing(controller_of: Make, tmp_path: Pa
 
 def test_a_run_goes_on_where_it_stopped(controller_of: Make, tmp_path: Path) -> None:
     first = controller_of(num_trials=10)
-    for _ in range(4):
-        job = first.next()
-        assert job is not None
-        train(first, job)
-    interrupted = first.next()
-    assert interrupted is not None
+    train_some(first, 4)
+    interrupted = start(first)
     first.report(interrupted.number, 1, 50.0)
     first.store.close()
 
@@ -141,8 +137,7 @@ def test_a_driver_killed_while_ending_a_trial_has_not_lost_it(
 ) -> None:
     """The result is stored, Optuna has not been told: the trial is complete, not trained again."""
     first = controller_of(num_trials=2)
-    job = first.next()
-    assert job is not None
+    job = start(first)
     for epoch in (1, 2, 3):
         first.report(job.number, epoch, 50.0 + epoch)
     result = {"outcome": "complete", "values": [53.0, 1000.0], "seconds": 1.0, "device": "cpu"}
@@ -191,8 +186,7 @@ def test_errors_are_outcomes_and_count(controller_of: Make, tmp_path: Path) -> N
 
 def test_a_lost_worker_is_retried_a_few_times(controller_of: Make) -> None:
     controller = controller_of(num_trials=1)
-    job = controller.next()
-    assert job is not None
+    job = start(controller)
     for _ in range(MAX_RETRIES):
         controller.interrupt(job.number, "node died")
         assert controller.next() == job

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.conftest import train
+from tests.engine.conftest import start, train, train_some
 from vitnas.engine.controller import Controller
 from vitnas.engine.study import STUDY_NAME
 
@@ -67,12 +67,8 @@ def trials_seen(ask: Callable[[str], Any]) -> dict[int, dict[str, Any]]:
 
 def test_it_shows_a_search_under_way_and_after(controller_of: Make, tmp_path: Path) -> None:
     controller = controller_of(num_trials=4)
-    for _ in range(2):
-        job = controller.next()
-        assert job is not None
-        train(controller, job)
-    job = controller.next()
-    assert job is not None
+    train_some(controller, 2)
+    job = start(controller)
     controller.report(job.number, 1, 55.0)
     with dashboard(tmp_path / "study.db") as ask:
         seen = trials_seen(ask)

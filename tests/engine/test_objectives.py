@@ -9,7 +9,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from tests.engine.conftest import make_space, train
+from tests.engine.conftest import make_space, start, train
 from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
 from vitnas.engine.controller import MAX_FRUITLESS, Controller, Decision, Job
@@ -91,8 +91,7 @@ def test_a_limit_that_nothing_meets_ends_the_search(controller_of: Make) -> None
 def test_a_resumed_training_is_measured_again(controller_of: Make) -> None:
     space = make_space(objectives=THREE)
     first = controller_of(space)
-    job = first.next()
-    assert job is not None
+    job = start(first)
     first.measured(job.number, 5.0, 1.0, "another card")
     first.store.close()
     second = controller_of(space)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import train
+from tests.engine.conftest import start, train, train_some
 from vitnas.engine.controller import Controller
 from vitnas.engine.salvage import salvage
 from vitnas.engine.study import read_run
@@ -23,12 +23,8 @@ def whole(controller_of: Make, tmp_path: Path) -> Run:
     """A run of 40 trials and one under way."""
     controller = controller_of(num_trials=41)
     controller.store.set("num_trials", 41)
-    for _ in range(40):
-        job = controller.next()
-        assert job is not None
-        train(controller, job)
-    job = controller.next()
-    assert job is not None
+    train_some(controller, 40)
+    job = start(controller)
     controller.report(job.number, 1, 50.0)
     controller.store.close()
     return read_run(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.conftest import accuracy, make_space, train
+from tests.engine.conftest import accuracy, make_space, train, train_some
 from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
@@ -77,10 +77,7 @@ def test_the_first_proposal_is_the_cheapest_known() -> None:
 def test_workers_in_flight_are_sent_to_different_places() -> None:
     """Eight proposals at once, none of them ended: different networks of different costs."""
     controller = controller_in_memory(load_space("digits"), num_trials=40, epochs=3)
-    for _ in range(12):
-        job = controller.next()
-        assert job is not None
-        train(controller, job)
+    train_some(controller, 12)
     jobs = [controller.next() for _ in range(8)]
     costs = {closed_form(job.config).flops for job in jobs if job is not None}
     assert len(costs) >= 5

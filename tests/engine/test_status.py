@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import train
+from tests.engine.conftest import start, train, train_some
 from vitnas.engine.controller import Controller
 from vitnas.engine.folder import locked
 from vitnas.engine.status import read_status, status_text
@@ -27,12 +27,8 @@ def searching(controller_of: Make) -> Controller:
     controller.store.set("num_trials", 10)
     started = {"started": "2020-01-01T00:00:00+00:00", "workers": 1}
     controller.store.set("environment", {"sessions": [started]})
-    for _ in range(2):
-        job = controller.next()
-        assert job is not None
-        train(controller, job)
-    job = controller.next()
-    assert job is not None
+    train_some(controller, 2)
+    job = start(controller)
     controller.report(job.number, 1, 55.5)
     return controller
 
@@ -98,7 +94,6 @@ def test_the_command_while_a_driver_holds_the_run(searching: Controller, tmp_pat
     assert told["is_searching"] is True
     assert told["counts"] == {"complete": 2, "running": 1}
     assert told["underway"][0]["epoch"] == 1
-    job = searching.next()
-    assert job is not None
+    job = start(searching)
     train(searching, job)
     assert searching.trials[job.number].outcome is Outcome.COMPLETE
