@@ -270,6 +270,7 @@ def replay(
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.engine import comparison, tables
     from vitnas.engine.pruning import PRUNERS
+    from vitnas.engine.resources import cores
     from vitnas.engine.samplers import SAMPLERS
 
     for name in sampler or ():
@@ -289,6 +290,7 @@ def replay(
         workers=workers,
         trials=trials,
         confidence=confidence,
+        processes=cores(),
         listener=lambda line: print(line, file=sys.stderr),
     )
     if plot is not None:

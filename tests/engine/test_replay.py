@@ -181,6 +181,14 @@ def test_a_comparison_in_text_and_json() -> None:
     assert figure["low"] <= figure["mean"] <= figure["high"]
 
 
+def test_processes_find_what_one_finds() -> None:
+    options = {"samplers": ["tpe"], "pruners": ["none", "curve"], "seeds": 2, "trials": 12}
+    told: list[str] = []
+    one, two = (compare(TABLE, **options, processes=n, listener=told.append) for n in (1, 2))
+    assert one == two
+    assert told == ["tpe, pruner none", "tpe, pruner curve"] * 2
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "t.json.gz"
     write_table(TABLE, file)

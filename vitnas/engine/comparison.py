@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -71,27 +72,32 @@ def compare(
     workers: int = 1,
     trials: int | None = None,
     confidence: float = CONFIDENCE,
+    processes: int = 1,
     listener: Callable[[str], None] = lambda line: None,
 ) -> list[Pair]:
-    """Replay every pair of a sampler and a pruner with the seeds 0, 1 ...; see `replay`."""
-    pruners = list(pruners)
+    """Replay every pair of a sampler and a pruner with the seeds 0, 1 ...
+
+    Args:
+        table: what there is to find.
+        samplers, pruners: by name.
+        seeds: searches of each pair.
+        workers, trials, confidence: of each search; see `replay`.
+        processes: searches at a time; they find the same however many there are.
+        listener: told of every pair that is done.
+    """
+    from joblib import Parallel, delayed
+
+    asked = list(product(samplers, pruners))
+    options = {"workers": workers, "trials": trials, "confidence": confidence}
+    traces = Parallel(n_jobs=processes, return_as="generator")(
+        delayed(replay)(table, sampler, pruner, seed=seed, **options)
+        for sampler, pruner in asked
+        for seed in range(seeds)
+    )
     pairs = []
-    for sampler in samplers:
-        for pruner in pruners:
-            listener(f"{sampler}, pruner {pruner}")
-            traces = (
-                replay(
-                    table,
-                    sampler,
-                    pruner,
-                    seed=seed,
-                    workers=workers,
-                    trials=trials,
-                    confidence=confidence,
-                )
-                for seed in range(seeds)
-            )
-            pairs.append(Pair(sampler, pruner, tuple(traces)))
+    for sampler, pruner in asked:
+        pairs.append(Pair(sampler, pruner, tuple(islice(traces, seeds))))
+        listener(f"{sampler}, pruner {pruner}")
     return pairs
 
 
