@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.engine.conftest import TREE, make_space, train
 from vitnas.config.space import load_space
 from vitnas.engine.controller import Controller
 from vitnas.engine.options import SearchOptions
+from vitnas.engine.replicates import Replication
 from vitnas.engine.search import run_search
 from vitnas.engine.study import RunStore, read_run
 from vitnas.engine.warm_start import known_trials, seed_candidates
@@ -31,13 +33,15 @@ def write_model(path: Path, **changes: Any) -> str:
     return str(path)
 
 
-def finished(folder: Path, space: Any = None, num_trials: int = 12, epochs: int = 3) -> Run:
+def finished(
+    folder: Path, space: Any = None, num_trials: int = 12, epochs: int = 3, **options: Any
+) -> Run:
     """A run of made-up trainings."""
     folder.mkdir()
     space = space or make_space()
     store = RunStore(folder, {"space": space.to_tree(), "seed": 7})
     controller = Controller(
-        store, space, num_trials=num_trials, epochs=epochs, seed=7, sampler="random"
+        store, space, num_trials=num_trials, epochs=epochs, seed=7, sampler="random", **options
     )
     while (job := controller.next()) is not None:
         train(controller, job)
@@ -126,7 +130,7 @@ def test_only_networks_of_the_space_are_taken_over(tmp_path: Path) -> None:
     found = known_trials(smaller, other)
     assert found
     assert len(found) < 30
-    for candidate, trial in found:
+    for candidate, trial, _ in found:
         assert candidate.key == trial.key
         assert trial.config["stages"][0].get("depth", 1) <= 2
         assert trial.flops <= 3.0e5
@@ -146,6 +150,42 @@ def test_stopped_trials_count_where_stopping_is_allowed(
     controller.store.close()
     stored = read_run(tmp_path).trials[0]
     assert (stored.outcome, stored.curve) == (Outcome.STOPPED, (50.0,))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_replicates_come_along(controller_of: Make, tmp_path: Path, more: int) -> None:
+    """The top-1 of one training, of the best of many, is too good to be taken at its word."""
+    other = finished(tmp_path / "other", num_trials=6, replication=Replication(2, 400))
+    assert other.replicates
+    controller = controller_of(num_trials=0, seed=7, replication=Replication(2 + more, 400))
+    for known in known_trials(make_space(), other):
+        controller.take(*known)
+    while (job := controller.next()) is not None:
+        train(controller, job)
+    controller.store.close()
+    run = read_run(tmp_path)
+    theirs = {t.key: Counter(t.trainings) for t in other.complete}
+    assert all(Counter(t.trainings) >= theirs[t.key] for t in run.complete)
+    made = [t for t in run.replicates if not t.taken]
+    assert bool(made) is bool(more)
+    assert Counter(t.replicate_of for t in made) <= Counter(t.number for t in run.trials)
+    seeds = [t.seed for t in (*run.trials, *run.replicates)]
+    assert len(seeds) == len(set(seeds))
+
+
+def test_a_replicate_that_failed_elsewhere_is_not_made_again(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    other = finished(tmp_path / "other", num_trials=1, replication=Replication(1, 400))
+    (again,) = other.replicates
+    other = replace(other, replicates=(replace(again, outcome=Outcome.DIVERGED, curve=()),))
+    controller = controller_of(num_trials=0, replication=Replication(1, 400))
+    (known,) = known_trials(make_space(), other)
+    controller.take(*known)
+    assert controller.next() is None
+    controller.store.close()
+    (taken,) = read_run(tmp_path).replicates
+    assert (taken.outcome, taken.taken) == (Outcome.DIVERGED, True)
 
 
 def test_accuracies_of_another_proxy_are_refused(tmp_path: Path) -> None:

@@ -199,8 +199,16 @@ class Controller:
         """Seconds since `began`."""
         return self._meter.elapsed(number)
 
-    def take(self, candidate: Candidate, earlier: TrialRecord) -> int | None:
+    def take(
+        self, candidate: Candidate, earlier: TrialRecord, replicates: Iterable[TrialRecord] = ()
+    ) -> int | None:
         """Take over what another run found of a network, as a trial of this one.
+
+        Args:
+            candidate: the network.
+            earlier: the other run's trial.
+            replicates: that trial's; those that did not reach their end, too, so that none is made
+                twice.
 
         Returns:
             Its number here; None where the network is known already, or where it was not measured
@@ -210,13 +218,22 @@ class Controller:
         known = all(getattr(earlier, name) is not None for name in config.measured)
         if self._is_known(candidate) or not known or over_limits(earlier, config.limits):
             return None
-        trial = self._ledger.enter(candidate, seed=earlier.seed, taken=True)
+        number = self._take_one(candidate, earlier)
+        if number is not None:
+            self._ledger.own(number)
+            for replicate in replicates:
+                self._take_one(candidate, replicate, number)
+        return number
+
+    def _take_one(
+        self, candidate: Candidate, earlier: TrialRecord, replicate_of: int | None = None
+    ) -> int | None:
+        trial = self._ledger.enter(candidate, earlier.seed, True, replicate_of)
         if trial.outcome is not Outcome.RUNNING:
             return None
-        self._ledger.own(trial.number)
         self._ledger.curve(trial.number, earlier.curve)
         self._ledger.copy_measured(trial.number, earlier)
-        result = {"seconds": earlier.seconds, "device": earlier.device}
+        result = {"seconds": earlier.seconds, "device": earlier.device, "error": earlier.error}
         self._ledger.end(trial.number, earlier.outcome, event="known", **result)
         return trial.number
 

@@ -55,7 +55,7 @@ class _Start:
     """What a search starts from."""
 
     first: tuple[Candidate, ...]
-    known: tuple[tuple[Candidate, TrialRecord, Path], ...]
+    known: tuple[tuple[Path, Candidate, TrialRecord, tuple[TrialRecord, ...]], ...]
 
 
 def run_search(
@@ -150,7 +150,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
     known = []
     for folder in map(Path, options.start_from):
         found = known_trials(space, study.read_run(folder), stopped=options.pruner != "none")
-        known += [(candidate, trial, folder) for candidate, trial in found]
+        known += [(folder, *pair) for pair in found]
     return _Start(first, tuple(known))
 
 
@@ -162,11 +162,11 @@ def _take_over(
     Where this run measures, on `device`, what was measured on others cannot be compared.
     """
     taken, elsewhere = 0, Counter[str]()
-    for candidate, trial, folder in start.known:
+    for folder, candidate, trial, replicates in start.known:
         if device and trial.measured_on != device:
             elsewhere[trial.measured_on or "no device"] += 1
             continue
-        number = controller.take(candidate, trial)
+        number = controller.take(candidate, trial, replicates)
         if number is not None:
             taken += 1
             content = FrontWeights(folder).get(trial.number)

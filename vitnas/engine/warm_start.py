@@ -49,8 +49,9 @@ def seed_candidates(
 
 def known_trials(
     space: SearchSpace, run: Run, *, stopped: bool = True
-) -> list[tuple[Candidate, TrialRecord]]:
-    """Complete and stopped trials of another run whose networks are in this space, too.
+) -> list[tuple[Candidate, TrialRecord, tuple[TrialRecord, ...]]]:
+    """Complete and stopped trials of another run whose networks are in this space, too, each with
+    its replicates.
 
     Args:
         space: what is searched.
@@ -62,14 +63,19 @@ def known_trials(
     """
     _check_comparable(space, run)
     wanted = {Outcome.COMPLETE, Outcome.STOPPED} if stopped else {Outcome.COMPLETE}
+    replicates: dict[int | None, list[TrialRecord]] = {}
+    for again in run.replicates:
+        if again.outcome.is_trial:
+            replicates.setdefault(again.replicate_of, []).append(again)
     known = []
     for trial in run.trials:
         if trial.outcome in wanted:
             origin = f"{run.path}, trial {trial.number}"
             try:
-                known.append((_again(space, trial, origin), trial))
+                candidate = _again(space, trial, origin)
             except ConfigError:
                 continue
+            known.append((candidate, trial, tuple(replicates.get(trial.number, ()))))
     return known
 
 
