@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.engine.conftest import train
+from tests.engine.conftest import start, train
 from vitnas.engine.controller import Controller
 from vitnas.engine.display import Display, clock
 
@@ -38,6 +38,27 @@ def test_a_resumed_run_counts_what_is_there(controller_of: Make) -> None:
     run(controller_of, io.StringIO(), 2)
     lines = run(controller_of, io.StringIO(), 3).splitlines()
     assert [line[:5] for line in lines] == ["[3/3]"]
+
+
+def test_rates_know_nothing_of_the_workers_start(
+    controller_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first training is handed out long before a worker is there."""
+    now = [0.0]
+    monkeypatch.setattr("vitnas.engine.display.time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    with Display(2, 3, stream) as display:
+        controller = controller_of(num_trials=2, listener=display.listen)
+        first, second = start(controller), start(controller)
+        now[0] = 100.0
+        for job in (first, second):
+            for epoch in (1, 2, 3):
+                controller.report(job.number, epoch, 50.0)
+                now[0] += 1.0
+            controller.finish(job.number, seconds=3.0, device="cpu")
+    lines = stream.getvalue().splitlines()
+    assert "0.7 epochs/s, 0:03 left" in lines[0]  # two epochs since the first one ended
+    assert "0.8 epochs/s, 0:00 left" in lines[1]
 
 
 def test_a_terminal_gets_a_panel(controller_of: Make) -> None:

@@ -17,7 +17,7 @@ from vitnas.config.model import load_config
 from vitnas.errors import RunError
 from vitnas.records import Outcome, Run
 from vitnas.report import write_report
-from vitnas.report.page import render_pages
+from vitnas.report.page import code_spans, render_pages
 
 FILES = {"trials.csv", "front.csv", "front.png", "report.md", "report.html"}
 
@@ -86,6 +86,12 @@ def test_gains_below_the_error_are_marked() -> None:
     assert "≈ +0.10" in pages.markdown
     assert "≈ +19.90" not in pages.markdown
     assert pages.html.count('class="unsure"') == 1
+
+
+def test_code_in_a_sentence() -> None:
+    assert str(code_spans("a < b: `--replicates 3` does")) == (
+        "a &lt; b: <code>--replicates 3</code> does"
+    )
 
 
 def test_hostile_text_stays_text() -> None:

@@ -44,7 +44,7 @@ class Display:
         self.num_ended = 0
         self._ended_here: deque[float] = deque()
         self._epochs_here = 0
-        self._started: float | None = None  # when the first training was handed out
+        self._started: float | None = None  # when the first epoch had ended: workers take a while
         self._live: Live | None = None
 
     def __enter__(self) -> Display:
@@ -66,10 +66,9 @@ class Display:
     def listen(self, event: str, trial: TrialRecord) -> None:
         """Take a change from the controller."""
         self.trials[trial.number] = trial
-        if event == "start" and self._started is None:
-            self._started = time.monotonic()
         if event == "epoch":
-            self._epochs_here += 1
+            self._epochs_here += self._started is not None
+            self._started = self._started or time.monotonic()
         if trial.is_ended_here and event in ("end", "known"):
             self.num_ended += 1
         if event == "end" and trial.is_ended_here:

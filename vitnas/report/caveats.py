@@ -166,5 +166,5 @@ def _one_seed(trust: Trust) -> str:
         )
     return text + (
         ". Train those that may be on the front again before choosing between neighbours: "
-        "the same command with --replicates 3 does."
+        "the same command with `--replicates 3` does."
     )

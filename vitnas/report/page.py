@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -17,7 +18,7 @@ from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from vitnas import __version__
 from vitnas.records import Outcome, Run
@@ -114,12 +115,19 @@ def _files(run: Run) -> list[tuple[str, str]]:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("vitnas.report"),
         autoescape=lambda name: bool(name) and ".html" in str(name),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
+    environment.filters["code_spans"] = code_spans
+    return environment
+
+
+def code_spans(text: str) -> Markup:
+    """Text as HTML, what stands in backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _template(name: str) -> str:
