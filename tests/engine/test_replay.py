@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.engine.conftest import make_space
@@ -175,6 +176,12 @@ def test_a_comparison_in_text_and_json() -> None:
     pairs = compare(TABLE, ["random", "ehvi"], ["none", "front"], seeds=2, trials=15)
     text, tree = comparison_text(TABLE, pairs), comparison_json(TABLE, pairs)
     assert "40 networks of 6 epochs" in text
+    assert "the error of" not in text, "the table does not say how many images there were"
+    known = comparison_text(replace(TABLE, made={"data": {"num_val_images": 400}}), pairs)
+    ends = np.array([network.curve[-1] for network in TABLE.complete]) / 100
+    error = 100 * np.sqrt((ends * (1 - ends)).mean() / 400)
+    assert f"chance: {error:.2f} points, the error of 400 images" in known
+    assert f"deviation {100 * ends.std():.2f} points" in known
     assert text.count("ehvi / front") == 3
     assert json.loads(json.dumps(tree))["pairs"][3]["sampler"] == "ehvi"
     figure = tree["pairs"][0]["volume"]["trials_to_95"]

@@ -107,6 +107,11 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
         f"{table.name}: {len(table.networks)} networks of {table.epochs} epochs, "
         f"{len(table.front)} on the front; {len(pairs[0].traces)} seeds, means (95 % intervals)"
     ]
+    if table.standard_error is not None:
+        lines.append(
+            f"top-1 of the networks: standard deviation {table.spread:.2f} points, of which "
+            f"chance: {table.standard_error:.2f} points, the error of {table.num_images:,} images"
+        )
     for of, floor in MEASURES.items():
         ats = (f"at {share:.0%}" for share in SHARES)
         head = ("", "trials to 95 %", "epochs to 95 %", "epochs to 99 %", *ats)
@@ -126,6 +131,8 @@ def comparison_json(table: Table, pairs: Sequence[Pair]) -> dict[str, Any]:
         "networks": len(table.networks),
         "epochs": table.epochs,
         "front": len(table.front),
+        "top1_spread_points": table.spread,
+        "top1_standard_error_points": table.standard_error,
         "made": dict(table.made),
         "pairs": [_pair_json(table, pair) for pair in pairs],
     }

@@ -100,6 +100,23 @@ class Table:
         """Top-1 in percent of the worst network that was trained to the end."""
         return min(network.curve[-1] for network in self.complete)
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the networks' top-1, in points."""
+        return float(np.std([network.curve[-1] for network in self.complete]))
+
+    @property
+    def num_images(self) -> int | None:
+        """What a top-1 was scored on; None where it is not known."""
+        return (self.made.get("data") or {}).get("num_val_images")
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of a top-1, in points: the images' binomial error, root mean square over networks."""
+        ends = np.array([network.curve[-1] for network in self.complete])
+        images = self.num_images
+        return float(np.sqrt((ends * (100 - ends) / images).mean())) if images else None
+
     @cached_property
     def most_flops(self) -> int:
         return max(network.proposal.flops for network in self.networks)
