@@ -125,6 +125,9 @@ def search(
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
     ] = 0.98,
+    pruner_bins: Annotated[
+        int, typer.Option(min=1, help="Front ranks among trials of like FLOPs, in so many bins.")
+    ] = 1,
 ) -> None:
     """Search SPACE until --trials trainings have ended; goes on with a stopped run."""
     _one_of("--backend", backend, ("tune", "serial"))
@@ -156,6 +159,7 @@ def search(
         "sampler": sampler,
         "pruner": "none" if no_prune else pruner or "curve",
         "confidence": confidence,
+        "pruner_bins": pruner_bins,
     }
     num_trials = SearchOptions(**options).num_trials
     epochs, costs = found.config.proxy.epochs, found.config.objectives.costs
@@ -259,6 +263,9 @@ def replay(
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
     ] = 0.98,
+    pruner_bins: Annotated[
+        int, typer.Option(min=1, help="Front ranks among trials of like FLOPs, in so many bins.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     record: Annotated[
         Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")
@@ -290,6 +297,7 @@ def replay(
         workers=workers,
         trials=trials,
         confidence=confidence,
+        bins=pruner_bins,
         processes=cores(),
         listener=lambda line: print(line, file=sys.stderr),
     )

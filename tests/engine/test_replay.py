@@ -188,6 +188,12 @@ def test_a_comparison_in_text_and_json() -> None:
     assert figure["low"] <= figure["mean"] <= figure["high"]
 
 
+def test_bins_reach_the_pruner() -> None:
+    """What they are for is tested with the pruner."""
+    one, three = (compare(TABLE, ["random"], ["front"], seeds=1, bins=bins) for bins in (1, 3))
+    assert one != three
+
+
 def test_processes_find_what_one_finds() -> None:
     options = {"samplers": ["tpe"], "pruners": ["none", "curve"], "seeds": 2, "trials": 12}
     told: list[str] = []

@@ -72,6 +72,7 @@ def compare(
     workers: int = 1,
     trials: int | None = None,
     confidence: float = CONFIDENCE,
+    bins: int = 1,
     processes: int = 1,
     listener: Callable[[str], None] = lambda line: None,
 ) -> list[Pair]:
@@ -81,14 +82,14 @@ def compare(
         table: what there is to find.
         samplers, pruners: by name.
         seeds: searches of each pair.
-        workers, trials, confidence: of each search; see `replay`.
+        workers, trials, confidence, bins: of each search; see `replay`.
         processes: searches at a time; they find the same however many there are.
         listener: told of every pair that is done.
     """
     from joblib import Parallel, delayed
 
     asked = list(product(samplers, pruners))
-    options = {"workers": workers, "trials": trials, "confidence": confidence}
+    options = {"workers": workers, "trials": trials, "confidence": confidence, "bins": bins}
     traces = Parallel(n_jobs=processes, return_as="generator")(
         delayed(replay)(table, sampler, pruner, seed=seed, **options)
         for sampler, pruner in asked

@@ -90,6 +90,7 @@ def replay(
     workers: int = 1,
     trials: int | None = None,
     confidence: float = CONFIDENCE,
+    bins: int = 1,
 ) -> Trace:
     """Search a table.
 
@@ -101,6 +102,7 @@ def replay(
         workers: trainings at a time.
         trials: trainings to start; None = the whole table.
         confidence: of the pruner's look at learning curves.
+        bins: of like FLOPs, for its ranks.
     """
     controller = Controller(
         MemoryStore({"seed": seed}),
@@ -110,7 +112,7 @@ def replay(
         seed=seed,
         sampler=sampler,
         samplers=partial(held_sampler, table),
-        pruner=make_pruner(pruner, table.epochs, confidence),
+        pruner=make_pruner(pruner, table.epochs, confidence, bins),
     )
     simulation = _Simulation(table, controller)
     simulation.run(workers)
