@@ -1,0 +1,11 @@
+"""The command line: parses, calls `vitnas.api`, prints. No logic of its own.
+
+Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 something the user can mend (one line
+on stderr), 130 interrupted and resumable.
+"""
+
+from vitnas.cli import runs  # isort: skip  # the order of commands in --help
+from vitnas.cli import files, networks
+from vitnas.cli.app import app, main
+
+__all__ = ["app", "files", "main", "networks", "runs"]

@@ -1,0 +1,89 @@
+"""The application that commands register with, how it ends, and what several of them print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vitnas.errors import VitnasError
+
+if TYPE_CHECKING:
+    from vitnas.records import Run
+
+_INTERRUPTED = "interrupted; the same command goes on where it stopped"
+
+app = typer.Typer(
+    name="vitnas",
+    help="Search and design hybrid vision transformers: accuracy against exactly counted FLOPs.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except VitnasError as error:
+        complain(str(error))
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:
+        # typer's usage errors; their class moved between typer's versions
+        message = getattr(error, "format_message", None)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(message() if message else "")
+            code = 2
+        elif message is None:
+            if type(error).__name__ != "Abort":  # older typers' name for Ctrl-C; newer give 130
+                raise
+            code = 130
+        else:
+            complain(message())
+            code = 2
+    if code == 130:
+        complain(_INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from vitnas import __version__
+
+        print(f"vitnas {__version__}")
+        raise typer.Exit
+
+
+def complain(line: str) -> None:
+    """Say a line to whoever watches, on stderr."""
+    print(f"vitnas: {line}", file=sys.stderr)
+
+
+def one_of(what: str, value: str, known: Sequence[str]) -> None:
+    """Make sure that an option has one of its values.
+
+    Raises:
+        ConfigError: it has not; names the nearest.
+    """
+    from vitnas.errors import ConfigError, nearest_name
+
+    if value not in known:
+        rule = f"must be {' or '.join(known)}"
+        raise ConfigError(rule, address=what, value=value, nearest=nearest_name(value, known))
+
+
+def print_front(run: Run) -> None:
+    """Print the front of a run as a table, and where its report is."""
+    from vitnas.report import front_text
+
+    print(front_text(run))
+    print(f"report: {run.path / 'report.html'}")

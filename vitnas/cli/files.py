@@ -1,0 +1,74 @@
+"""Commands about files and names: space, describe, zoo, schema. Nothing is trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vitnas.cli.app import app, one_of
+
+
+@app.command("space")
+def show_space(
+    space: Annotated[
+        str, typer.Argument(help="A space file, or a shipped one by name.")
+    ] = "digits",
+    samples: Annotated[int, typer.Option(min=0, help="Networks to show.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print how many networks SPACE holds, what they cost, a few of them, and problems."""
+    from vitnas.config.space import load_space
+    from vitnas.cost.survey import survey
+    from vitnas.cost.survey_text import survey_json, survey_text
+
+    found = load_space(space)
+    result = survey(found, num_samples=samples)
+    if as_json:
+        print(json.dumps(survey_json(found, result), indent=2))
+    else:
+        print(survey_text(found, result))
+
+
+@app.command()
+def describe(
+    config: Annotated[Path, typer.Argument(help="A model file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print FLOPs and parameters of a model by stage and block kind, and what passes share."""
+    from vitnas.config.model import load_config
+    from vitnas.cost.description import describe_json, describe_text
+
+    loaded = load_config(config)
+    print(json.dumps(describe_json(loaded), indent=2) if as_json else describe_text(loaded))
+
+
+@app.command()
+def zoo(
+    name: Annotated[str | None, typer.Argument(help="A model of the papers.")] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print docs/published.md: printed and built sizes.")
+    ] = False,
+) -> None:
+    """List the papers' models with their sizes, or print the model file of NAME."""
+    from vitnas.nn.zoo import zoo_text
+    from vitnas.nn.zoo.table import published_page, zoo_list
+
+    if name is not None:
+        print(zoo_text(name), end="")
+    else:
+        print(published_page() if table else zoo_list(), end="" if table else "\n")
+
+
+@app.command()
+def schema(
+    kind: Annotated[str, typer.Argument(help="model, space or recipe")] = "space",
+) -> None:
+    """Print the JSON schema of model, space or recipe files, for editors."""
+    one_of("KIND", kind, ("model", "space", "recipe"))
+    from vitnas.config.schema import model_schema, recipe_schema, space_schema
+
+    kinds = {"model": model_schema, "space": space_schema, "recipe": recipe_schema}
+    print(json.dumps(kinds[kind](), indent=2))

@@ -1,0 +1,204 @@
+"""Commands that make a network or look into one: export, train, convert, graft, diagnose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vitnas.cli.app import app
+
+
+@app.command("export")
+def export_command(
+    run: Annotated[Path, typer.Argument(help="A results folder.")],
+    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    trial: Annotated[int | None, typer.Option(help="This trial.")] = None,
+    under: Annotated[
+        str | None, typer.Option(help="The best of the front under these FLOPs, e.g. 2M.")
+    ] = None,
+    knee: Annotated[bool, typer.Option("--knee", help="The knee of the front.")] = False,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Train anew for so many epochs.")
+    ] = None,
+) -> None:
+    """Write a network of RUN as config.yaml, model.safetensors and README.md."""
+    from vitnas import api
+
+    loaded = api.load_run(run)
+    folder = api.export(loaded, to, trial=trial, under=under, knee=knee, epochs=epochs)
+    print(f"{folder}: load it with vitnas.load('{folder}')")
+
+
+@app.command()
+def train(
+    model: Annotated[str, typer.Argument(help="A model of the zoo, a model file or a folder.")],
+    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    data: Annotated[
+        str, typer.Option(help="digits, cifar10:/data/cifar, or a folder with train/<class>/.")
+    ] = "digits",
+    recipe: Annotated[str, typer.Option(help="A recipe's name or file.")] = "small",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the recipe's.")] = None,
+    img_size: Annotated[
+        int | None, typer.Option(min=1, help="Pixels a side; default the model's.")
+    ] = None,
+    init_from: Annotated[
+        Path | None, typer.Option(help="A folder whose weights come first; resized if need be.")
+    ] = None,
+    teacher: Annotated[
+        str | None, typer.Option(help="A folder or a timm model to learn from; no labels.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the training.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    workers: Annotated[int, typer.Option(min=0, help="Processes that read image files.")] = 0,
+) -> None:
+    """Train MODEL by a recipe; the same command goes on with a stopped training."""
+    from vitnas import api
+
+    options = {"epochs": epochs, "img_size": img_size, "teacher": teacher, "init_from": init_from}
+    folder = api.train(
+        model,
+        to,
+        data=data,
+        recipe=recipe,
+        device=device,
+        workers=workers,
+        listener=_print_epoch,
+        notice=_print_now,
+        seed=seed,
+        **options,
+    )
+    print(f"{folder}: load it with vitnas.load('{folder}')")
+
+
+@app.command()
+def convert(
+    checkpoint: Annotated[Path, typer.Argument(help="A .pth, .pt or .safetensors file.")],
+    layout: Annotated[
+        str, typer.Option("--from", help="Whose: sret, deepvit, bvit, ska, caformer or timm.")
+    ],
+    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    model: Annotated[
+        str | None,
+        typer.Option(help="A model of the zoo, or a model file; default by the shapes."),
+    ] = None,
+    img_size: Annotated[
+        int | None, typer.Option(min=1, help="Pixels a side, where the weights do not say it.")
+    ] = None,
+) -> None:
+    """Write weights of a paper's own code, or of timm, as a folder that vitnas.load reads."""
+    from vitnas.export.convert import convert as to_folder
+
+    done = to_folder(checkpoint, layout, to, model=model, img_size=img_size)
+    print(done.text())
+    print(f"{done.folder}: load it with vitnas.load('{done.folder}')")
+
+
+@app.command("graft")
+def graft_command(
+    model: Annotated[
+        str | None, typer.Argument(help="A network of timm's, or of SKA's Table 1.")
+    ] = None,
+    mixer: Annotated[str | None, typer.Option(help="ska or cska: what replaces attention.")] = None,
+    blocks: Annotated[
+        str, typer.Option(help="Where: all, last:4, stages:2,3, 6-11 or 0,2,4-6.")
+    ] = "all",
+    reattention: Annotated[
+        int, typer.Option(min=0, help="The last so many attentions mix their maps.")
+    ] = 0,
+    gamma: Annotated[float, typer.Option(min=0.0, help="Weight of broad attention.")] = 0.0,
+    img_size: Annotated[int | None, typer.Option(min=1, help="Pixels a side.")] = None,
+    patch_size: Annotated[int | None, typer.Option(min=1, help="Pixels of a patch.")] = None,
+    num_classes: Annotated[int | None, typer.Option(min=1, help="Classes.")] = None,
+    pretrained: Annotated[
+        bool, typer.Option("--pretrained", help="With timm's weights, from its hub.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of random weights and static keys.")] = 0,
+    to: Annotated[Path | None, typer.Option(help="Folder to write; new or empty.")] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print SKA's Table 1: printed and built sizes.")
+    ] = False,
+) -> None:
+    """Replace the attention of MODEL, or add to it; print what changed and what it costs."""
+    if table:
+        from vitnas.cost.small_scale import small_scale_table
+
+        print(small_scale_table(), end="")
+        return
+    from vitnas.export.grafts import graft_named
+
+    fields = {"mixer": mixer, "blocks": blocks, "reattention_blocks": reattention}
+    options = {"img_size": img_size, "patch_size": patch_size, "num_classes": num_classes}
+    made = graft_named(
+        model or "",
+        {**fields, "broad": {"gamma": gamma}},
+        {name: value for name, value in options.items() if value is not None},
+        pretrained=pretrained,
+        seed=seed,
+        to=to,
+    )
+    print(made.text())
+    if to is not None:
+        print(f"{to}: load it with vitnas.load('{to}')")
+
+
+@app.command()
+def diagnose(
+    model: Annotated[
+        str, typer.Argument(help="A name of the zoo or timm, a model file, or a folder.")
+    ],
+    data: Annotated[
+        str | None, typer.Option(help="A data set's name, a folder of images or a space file.")
+    ] = None,
+    images: Annotated[int, typer.Option(min=4, help="Images to show it.")] = 256,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; default results/diagnose/<name>.")
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Of similarity,features,heads,cka,distance,rollout,lrc; default all."),
+    ] = None,
+    trial: Annotated[int | None, typer.Option(help="Of a results folder: this trial.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="A safetensors file for a named model; default random.")
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="A training's log.jsonl; default the folder's own.")
+    ] = None,
+    tau: Annotated[
+        float, typer.Option(min=-1.0, max=1.0, help="Cosine of similar attention vectors.")
+    ] = 0.5,
+    image: Annotated[int, typer.Option(min=0, help="Which of the images rollout is for.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of random weights and of the images.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+) -> None:
+    """Look into MODEL: attention maps, features, residual coefficients; figures and numbers."""
+    from vitnas import api
+
+    result, folder = api.diagnose(
+        model,
+        data,
+        out=out,
+        only=only,
+        images=images,
+        trial=trial,
+        weights=weights,
+        seed=seed,
+        device=device,
+        tau=tau,
+        image=image,
+        log=log,
+    )
+    print(result.text())
+    print(f"{folder}: {len(result.figures)} figures and diagnosis.json")
+
+
+def _print_now(line: str) -> None:
+    print(line, flush=True)
+
+
+def _print_epoch(entry: dict[str, Any]) -> None:
+    epoch = f"epoch {entry['epoch']:>{len(str(entry['epochs']))}}/{entry['epochs']}"
+    scores = f"loss {entry['loss']:.4f}  top-1 {entry['top1']:.2f} %  lr {entry['lr']:.2e}"
+    print(f"{epoch}  {scores}  {entry['seconds']:.1f} s", flush=True)
