@@ -73,6 +73,16 @@ def test_a_trial_on_the_front_of_its_epoch_is_never_stopped(
     assert not pruner.should_stop(trial, others)
 
 
+@settings(max_examples=30)
+@given(st.lists(runs(), min_size=2, max_size=3))
+def test_what_was_asked_before_does_not_matter(
+    asked: list[tuple[TrialRecord, list[TrialRecord]]],
+) -> None:
+    fresh = [OptimisticEnd(0.8).stops(*run, ("flops",)) for run in asked]
+    rule = OptimisticEnd(0.8)
+    assert [rule.stops(*run, ("flops",)) for run in (*asked, *asked)] == fresh + fresh
+
+
 @settings(max_examples=50)
 @given(runs(), st.integers(0, 1 << 20))
 def test_the_order_of_the_others_does_not_matter(

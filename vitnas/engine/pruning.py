@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from operator import le
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -62,11 +63,9 @@ class ParetoPruner:
         return any(rule.stops(trial, others, self.costs) for rule in self.rules)
 
     def _is_on_front(self, trial: TrialRecord, others: Trials) -> bool:
-        epoch = trial.epochs
-        mine = _point(trial, epoch, self.costs)
-        peers = np.array([_point(t, epoch, self.costs) for t in _reached(others, epoch)])
-        worse = (peers <= mine).all(axis=1) & (peers < mine).any(axis=1)
-        return not worse.any()
+        mine = _point(trial, trial.epochs, self.costs)
+        peers = (_point(t, trial.epochs, self.costs) for t in _reached(others, trial.epochs))
+        return not any(peer != mine and all(map(le, peer, mine)) for peer in peers)
 
 
 @dataclass(frozen=True)
@@ -110,17 +109,25 @@ class OptimisticEnd:
 
     confidence: float = CONFIDENCE
     first: int = 1
+    _learned: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def stops(self, trial: TrialRecord, others: Trials, costs: Sequence[str]) -> bool:
         if trial.epochs < self.first:
             return False
         complete = [t for t in others if t.outcome is Outcome.COMPLETE]
-        end = CurveModel(complete).optimistic(trial, self.confidence)
+        end = self._model(complete).optimistic(trial, self.confidence)
         mine = [getattr(trial, cost) for cost in costs]
         return any(
             t.curve[-1] >= end and all(getattr(t, c) <= m for c, m in zip(costs, mine, strict=True))
             for t in complete
         )
+
+    def _model(self, complete: list[TrialRecord]) -> CurveModel:
+        """What these curves teach; kept until there are others."""
+        if self._learned.get("from") != complete:
+            self._learned.update({"from": complete, "model": CurveModel(complete)})
+        model: CurveModel = self._learned["model"]
+        return model
 
 
 def like_first(costs: npt.NDArray[np.float64], bins: int, least: int) -> npt.NDArray[np.bool_]:
