@@ -553,3 +553,27 @@ def test_python_search_py_is_the_command() -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "vitnas: nowhere.yaml: no such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "said"),
+    [
+        ("search", "vitnas.api.load_space", "interrupted; the same command goes on"),
+        ("replay", "vitnas.engine.tables.find_table", "interrupted\n"),
+    ],
+)
+def test_ctrl_c_promises_nothing_that_is_not_so(
+    command: str,
+    where: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupt)
+    with pytest.raises(SystemExit) as done:
+        main([command])
+    assert done.value.code == 130
+    assert capsys.readouterr().err.startswith(f"vitnas: {said}")

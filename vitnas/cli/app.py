@@ -13,7 +13,7 @@ from vitnas.errors import VitnasError
 if TYPE_CHECKING:
     from vitnas.records import Run
 
-_INTERRUPTED = "interrupted; the same command goes on where it stopped"
+_RESUMABLE = ("search", "train")
 
 app = typer.Typer(
     name="vitnas",
@@ -27,8 +27,9 @@ app = typer.Typer(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        code = app(args=arguments, standalone_mode=False)
     except VitnasError as error:
         complain(str(error))
         code = error.exit_code
@@ -48,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             complain(message())
             code = 2
     if code == 130:
-        complain(_INTERRUPTED)
+        goes_on = bool(arguments) and arguments[0] in _RESUMABLE
+        rest = "; the same command goes on where it stopped" if goes_on else ""
+        complain(f"interrupted{rest}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
