@@ -1,0 +1,59 @@
+"""Commands in an empty folder, and what they say."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.engine.conftest import TREE
+from vitnas.cli import main
+
+SERIAL = ("--backend", "serial", "--trials", "3", "--gpus-per-trial", "0")
+MHSA = {"token_mixer": "mhsa", "embed_dim": 32, "head_dim": 16}
+CONV = {"token_mixer": "dwconv", "embed_dim": 16}
+FIXED = TREE["model"] | {"groups": "[1]", "stages": [CONV]}
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command runs in an empty folder, so that what it leaves there is seen."""
+    monkeypatch.chdir(tmp_path)
+
+
+def vitnas_says(
+    capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2
+) -> tuple[str, str]:
+    """What the command prints to stdout and stderr; its exit code must be `code`."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    said = capsys.readouterr()
+    assert ended.value.code == code, said.err
+    return said.out, said.err
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a mistake is answered with; nothing may have been written."""
+    before = sorted(Path.cwd().rglob("*"))
+    out, err = vitnas_says(capsys, *arguments)
+    assert not out
+    assert err.startswith("vitnas: ")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert err.strip().isprintable()
+    assert sorted(Path.cwd().rglob("*")) == before
+    return err.removeprefix("vitnas: ").rstrip("\n")
+
+
+def space_file(changes: Mapping[str, Any], name: str = "s.yaml") -> str:
+    """A space file whose model is `FIXED` with `changes`; a key with a point is a top-level one."""
+    tree = copy.deepcopy(TREE)
+    tree["model"] = {**FIXED, **{k: v for k, v in changes.items() if "/" not in k}}
+    tree |= {key.strip("/"): value for key, value in changes.items() if "/" in key}
+    Path(name).write_text(yaml.safe_dump(tree, sort_keys=False))
+    return name

@@ -1,0 +1,236 @@
+"""The whole road as a newcomer walks it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+import vitnas
+from tests.cli.conftest import (
+    CONV,
+    SERIAL,
+    complaint,
+    space_file,
+    vitnas_says,
+)
+from tests.engine.conftest import TREE
+from vitnas.cli import main
+from vitnas.engine.study import read_run
+from vitnas.errors import ConfigError, DataError
+from vitnas.records import Run
+
+
+@pytest.fixture(scope="module")
+def road(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one real search."""
+    home = tmp_path_factory.mktemp("road")
+    (home / "tiny.yaml").write_text(f"# mine\n{yaml.safe_dump(TREE, sort_keys=False)}")
+    with pytest.raises(SystemExit) as ended:
+        main(["search", str(home / "tiny.yaml"), *SERIAL, "--out", str(home / "run")])
+    assert ended.value.code == 0
+    return home / "run"
+
+
+@pytest.fixture
+def run(road: Path) -> Run:
+    return read_run(road)
+
+
+PROMISED = (
+    *("study.db", "space.yaml", "environment.json"),
+    *("trials.csv", "front.csv", "front.png", "report.md", "report.html"),
+)
+
+
+def test_a_search_leaves_every_file_promised(road: Path, run: Run) -> None:
+    for name in PROMISED:
+        assert (road / name).stat().st_size > 100, name
+    assert (road / "space.yaml").read_text().startswith("# mine\n")
+    assert len(run.complete) == 3
+    for trial in run.complete:
+        config = vitnas.load_config(road / "configs" / f"{trial.number}.yaml")
+        assert config.key == trial.key
+    assert not list(road.glob("*.tmp"))
+
+
+def test_report_rebuilds_and_imports_neither_torch_nor_ray(road: Path) -> None:
+    for name in PROMISED[3:]:
+        (road / name).unlink()
+    code = (
+        "import sys; from vitnas.cli import main\n"
+        f"try: main(['report', {str(road)!r}])\n"
+        "finally: print(*{'torch', 'ray'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    assert "report.html" in done.stdout
+    assert all((road / name).is_file() for name in PROMISED)
+
+
+def test_an_exported_network_is_the_one_that_was_searched(
+    road: Path, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from vitnas.training.weights import load_weights
+
+    assert run.knee is not None
+    out, _ = vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)
+    assert "vitnas.load('mine')" in out
+    assert {path.name for path in Path("mine").iterdir()} == {
+        "config.yaml", "model.safetensors", "README.md"
+    }  # fmt: skip
+    by_hand = vitnas.build_model(vitnas.load_config("mine/config.yaml"))
+    load_weights(by_hand, road / "weights" / f"{run.knee.number}.safetensors")
+    images = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(vitnas.load("mine")(images), by_hand.eval()(images))
+
+
+def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("full").mkdir()
+    Path("full/x").write_text("")
+    expected = {
+        (): "choose a network by one of",
+        ("--trial", "0", "--knee"): "choose a network by one of",
+        ("--trial", "999"): "there is no trial 999",
+        ("--under", "1"): "nothing on the front has 1 FLOPs or less; the cheapest is",
+        ("--under", "abc"): "--under 'abc': FLOPs are written like",
+        ("--under", "nan"): "--under 'nan'",
+        ("--knee", "--to", "full"): "full: is not empty",
+        ("--knee", "--to", "full/x"): "full/x: is a file",
+        ("--knee", "--to", "z" * 300): "cannot be used: file name too long",
+        ("--knee", "--to", "/proc/x"): "/proc/x: cannot be written",
+    }
+    for arguments, words in expected.items():
+        assert words in complaint(capsys, "export", str(road), "--to", "new", *arguments)
+
+
+def test_a_damaged_export_is_one_line(road: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)
+    weights = Path("mine/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"model\.safetensors: not a safetensors"):
+        vitnas.load("mine")
+    Path("mine/config.yaml").write_text("stages: 3")
+    with pytest.raises(ConfigError, match=r"config\.yaml: stages = 3"):
+        vitnas.load("mine")
+    with pytest.raises(ConfigError, match="no such file"):
+        vitnas.load("nowhere")
+
+
+def test_another_run_is_not_continued(road: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = str(road.parent / "tiny.yaml")
+    line = complaint(capsys, "search", tiny, *SERIAL, "--out", str(road), "--seed", "1")
+    assert "is a run of another seed: 0 -> 1; use another --out" in line
+    other = space_file({})
+    line = complaint(capsys, "search", other, *SERIAL, "--out", str(road))
+    assert re.search(r"is a run of another space: model\.groups: .* -> '\[1\]';", line)
+
+
+def test_a_finished_run_goes_on_with_more_trials(
+    road: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    shutil.copytree(road, "run")
+    tiny, more = str(road.parent / "tiny.yaml"), [*SERIAL[:-3], "4", *SERIAL[-2:]]
+    out, _ = vitnas_says(capsys, "search", tiny, *more, "--out", "run", code=0)
+    assert "[4/4]" in out
+    grown = read_run("run")
+    assert grown.complete[:3] == tuple(run.complete)
+    assert len(grown.complete) == 4
+    vitnas_says(capsys, "search", tiny, *SERIAL, "--out", "run", code=0)
+    assert len(read_run("run").complete) == 4
+
+
+DAMAGE: dict[str, Any] = {
+    "garbage": lambda content: b"hello world" * 500,
+    "half": lambda content: content[: len(content) // 2],
+    "an overwritten page": lambda content: content[:4096] + bytes(4096) + content[8192:],
+    "not JSON": lambda content: content.replace(b'{"config":', b'["config":'),
+}
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGE))
+def test_a_damaged_study(road: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    Path("run/study.db").write_bytes(DAMAGE[damage]((road / "study.db").read_bytes()))
+    assert "run/study.db: cannot be" in complaint(capsys, "report", "run")
+    tiny = str(road.parent / "tiny.yaml")
+    _, err = vitnas_says(capsys, "search", tiny, *SERIAL, "--out", "run")
+    assert err.startswith("vitnas: run/study.db: cannot be ")
+    assert err.count("\n") == 1
+
+
+def test_a_space_of_two_networks_ends_early(capsys: pytest.CaptureFixture[str]) -> None:
+    file = space_file({"stages": [CONV | {"mlp_ratio": {"choice": [1.0, 2.0]}}]})
+    _, err = vitnas_says(capsys, "search", file, *SERIAL, "--out", "run", code=0)
+    assert err == "vitnas: 2 of 3 trials: the space has nothing new to show\n"
+
+
+def test_the_image_size_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every candidate is trained, scored and exported at its own size."""
+    file = space_file({"img_size": {"choice": [8, [12, 8]]}})
+    arguments = ("search", file, *SERIAL[:-3], "2", *SERIAL[-2:], "--out", "run")
+    vitnas_says(capsys, *arguments, code=0)
+    run = read_run("run")
+    sizes = {str(trial.config["img_size"]): trial for trial in run.complete}
+    assert sorted(sizes) == ["8", "[12, 8]"]
+    assert all(trial.test_top1 is not None for trial in run.front)
+    assert "mean" not in run.environment["data"]
+    chosen = str(sizes["[12, 8]"].number)
+    vitnas_says(capsys, "export", "run", "--trial", chosen, "--to", "net", code=0)
+    assert vitnas.load("net")(torch.zeros(1, 1, 12, 8)).shape == (1, 10)
+
+
+def test_why_everything_failed_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vitnas.training.proxy import ProxyTraining
+
+    def broken(self: ProxyTraining) -> object:
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(ProxyTraining, "__iter__", broken)
+    out, _ = vitnas_says(capsys, "search", space_file({}), *SERIAL, "--out", "run", code=0)
+    assert "1 of 1 trainings failed" in out
+    assert "the first, trial 0: ValueError: no such thing" in out
+
+
+def test_python_search_py_is_the_command() -> None:
+    script = Path(__file__).resolve().parents[2] / "search.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "nowhere.yaml"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "vitnas: nowhere.yaml: no such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "said"),
+    [
+        ("search", "vitnas.api.load_space", "interrupted; the same command goes on"),
+        ("replay", "vitnas.engine.tables.find_table", "interrupted\n"),
+    ],
+)
+def test_ctrl_c_promises_nothing_that_is_not_so(
+    command: str,
+    where: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupt)
+    with pytest.raises(SystemExit) as done:
+        main([command])
+    assert done.value.code == 130
+    assert capsys.readouterr().err.startswith(f"vitnas: {said}")
