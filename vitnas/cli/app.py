@@ -1,9 +1,10 @@
-"""The application that commands register with, how it ends, and what several of them print."""
+"""The application that commands register with, how it ends, what several of them take and print."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,17 @@ from vitnas.errors import VitnasError
 if TYPE_CHECKING:
     from vitnas.records import Run
 
+RunFolder = Annotated[Path, typer.Argument(help="A results folder.")]
+SpaceName = Annotated[str, typer.Argument(help="A space file, or a shipped one by name.")]
+NewFolder = Annotated[Path, typer.Option(help="Folder to write; new or empty.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Confidence = Annotated[
+    float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
+]
+PrunerBins = Annotated[
+    int, typer.Option(min=1, help="Front ranks among trials of like FLOPs, in so many bins.")
+]
 _RESUMABLE = ("search", "train")
 
 app = typer.Typer(

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from vitnas.cli.app import app, one_of
+from vitnas.cli.app import Json, SpaceName, app, one_of
 
 
 @app.command("space")
 def show_space(
-    space: Annotated[
-        str, typer.Argument(help="A space file, or a shipped one by name.")
-    ] = "digits",
+    space: SpaceName = "digits",
     samples: Annotated[int, typer.Option(min=0, help="Networks to show.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print how many networks SPACE holds, what they cost, a few of them, and problems."""
     from vitnas.config.space import load_space
@@ -35,7 +33,7 @@ def show_space(
 @app.command()
 def describe(
     config: Annotated[Path, typer.Argument(help="A model file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print FLOPs and parameters of a model by stage and block kind, and what passes share."""
     from vitnas.config.model import load_config

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import app
+from vitnas.cli.app import Device, NewFolder, RunFolder, app
 
 
 @app.command("export")
 def export_command(
-    run: Annotated[Path, typer.Argument(help="A results folder.")],
-    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    run: RunFolder,
+    to: NewFolder,
     trial: Annotated[int | None, typer.Option(help="This trial.")] = None,
     under: Annotated[
         str | None, typer.Option(help="The best of the front under these FLOPs, e.g. 2M.")
@@ -34,7 +34,7 @@ def export_command(
 @app.command()
 def train(
     model: Annotated[str, typer.Argument(help="A model of the zoo, a model file or a folder.")],
-    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    to: NewFolder,
     data: Annotated[
         str, typer.Option(help="digits, cifar10:/data/cifar, or a folder with train/<class>/.")
     ] = "digits",
@@ -50,7 +50,7 @@ def train(
         str | None, typer.Option(help="A folder or a timm model to learn from; no labels.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the training.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Device = "auto",
     workers: Annotated[int, typer.Option(min=0, help="Processes that read image files.")] = 0,
 ) -> None:
     """Train MODEL by a recipe; the same command goes on with a stopped training."""
@@ -78,7 +78,7 @@ def convert(
     layout: Annotated[
         str, typer.Option("--from", help="Whose: sret, deepvit, bvit, ska, caformer or timm.")
     ],
-    to: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    to: NewFolder,
     model: Annotated[
         str | None,
         typer.Option(help="A model of the zoo, or a model file; default by the shapes."),
@@ -171,7 +171,7 @@ def diagnose(
     ] = 0.5,
     image: Annotated[int, typer.Option(min=0, help="Which of the images rollout is for.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of random weights and of the images.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Look into MODEL: attention maps, features, residual coefficients; figures and numbers."""
     from vitnas import api

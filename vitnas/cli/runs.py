@@ -9,14 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import app, complain, one_of, print_front
+from vitnas.cli.app import (
+    Confidence,
+    Json,
+    PrunerBins,
+    RunFolder,
+    SpaceName,
+    app,
+    complain,
+    one_of,
+    print_front,
+)
 
 
 @app.command()
 def search(
-    space: Annotated[
-        str, typer.Argument(help="A space file, or a shipped one by name.")
-    ] = "digits",
+    space: SpaceName = "digits",
     out: Annotated[
         Path | None, typer.Option(help="Results folder; default results/<name of the space>.")
     ] = None,
@@ -65,12 +73,8 @@ def search(
         typer.Option(help="Who stops trials early: curve (default), front, both or none."),
     ] = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="Short for --pruner none.")] = False,
-    confidence: Annotated[
-        float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
-    ] = 0.98,
-    pruner_bins: Annotated[
-        int, typer.Option(min=1, help="Front ranks among trials of like FLOPs, in so many bins.")
-    ] = 1,
+    confidence: Confidence = 0.98,
+    pruner_bins: PrunerBins = 1,
 ) -> None:
     """Search SPACE until --trials trainings have ended; goes on with a stopped run."""
     one_of("--backend", backend, ("tune", "serial"))
@@ -116,8 +120,8 @@ def search(
 
 @app.command()
 def status(
-    run: Annotated[Path, typer.Argument(help="A results folder.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    run: RunFolder,
+    as_json: Json = False,
 ) -> None:
     """Print what RUN has done and is doing; also while it is searched. Needs no torch."""
     from vitnas.engine.status import read_status, status_text
@@ -142,7 +146,7 @@ def salvage(
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="A results folder.")],
+    run: RunFolder,
 ) -> None:
     """Rebuild tables, plots and report of RUN from its study; needs neither torch nor Ray."""
     from vitnas.api import load_run
@@ -169,13 +173,9 @@ def replay(
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trainings of a search; default the whole table.")
     ] = None,
-    confidence: Annotated[
-        float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
-    ] = 0.98,
-    pruner_bins: Annotated[
-        int, typer.Option(min=1, help="Front ranks among trials of like FLOPs, in so many bins.")
-    ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    confidence: Confidence = 0.98,
+    pruner_bins: PrunerBins = 1,
+    as_json: Json = False,
     record: Annotated[
         Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")
     ] = None,

@@ -59,13 +59,14 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
     low, high = cost_range(*_ends(cost, complete + stopped))
     front = [t for t in complete if t.number in members and t not in possible]
-    data = [_hollow(cost, hollow)] if hollow else []
+    data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
     data += _front_line(run, cost, high)
     data += _bars(run, cost)
     groups = dict(_by_mixer(shown + front))
     for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
         data.append(_points(cost, mixer, groups.get(mixer, []), members))
-    data += [_open(cost, possible)] if possible else []
+    if possible:  # on the front, perhaps
+        data.append(_hollow(cost, possible, "may be on the front", size=12))
     _tell_standing(run, data)
     data += _knee_ring(run, cost)
     layout = _front_layout(cost, low, high)
@@ -111,26 +112,14 @@ def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int])
     return _scatter(cost, trials, f"mostly {mixer}", marker)
 
 
-def _hollow(cost: str, trials: list[TrialRecord]) -> Tree:
+def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) -> Tree:
+    """Marks without a filling, each in its mixer's colour and shape."""
     mixers = [dominant_mixer(trial) for trial in trials]
-    marker: Tree = {
+    looks = {
         "color": [colour(mixer) for mixer in mixers],
         "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
-        "size": 6,
-        "opacity": 0.5,
     }
-    return _scatter(cost, trials, "stopped early", marker)
-
-
-def _open(cost: str, trials: list[TrialRecord]) -> Tree:
-    """Who is or may be on the front, but not with confidence."""
-    mixers = [dominant_mixer(trial) for trial in trials]
-    marker: Tree = {
-        "color": [colour(mixer) for mixer in mixers],
-        "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
-        "size": 12,
-    }
-    return _scatter(cost, trials, "may be on the front", marker)
+    return _scatter(cost, trials, name, {**looks, **marker})
 
 
 def _bars(run: Run, cost: str) -> list[Tree]:
