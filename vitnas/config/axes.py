@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 from vitnas.config.files import NUMBER_AS_TEXT, as_number, number_as_text
@@ -36,12 +37,12 @@ class Axis:
     path: Path
     name: str
 
-    @property
+    @cached_property
     def field(self) -> str:
         """The last name in the path, e.g. `groups` of `stages[2].groups`."""
         return next((part for part in reversed(self.path) if isinstance(part, str)), "")
 
-    @property
+    @cached_property
     def stage(self) -> int | None:
         """The stage that the axis belongs to, or None for the network's own."""
         if len(self.path) > 1 and self.path[0] == "stages" and isinstance(self.path[1], int):

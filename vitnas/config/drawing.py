@@ -69,11 +69,13 @@ class _Draft:
     def __init__(self, template: Any) -> None:
         self.tree: dict[str, Any] = {}
         self.pending: list[Axis] = []
+        self._stages: list[_Stage] | None = None  # of the tree as it is
         self.tree = self._copy(template)
         self.pending.sort(key=_turn)
 
     def settle(self, axis: Axis, value: Any) -> None:
         """Put `value` in the axis's place; axes inside it wait for their turn."""
+        self._stages = None
         holder = self._holder(axis)
         before = len(self.pending)
         holder[axis.path[-1]] = self._copy(value)
@@ -82,10 +84,16 @@ class _Draft:
 
     def leave_out(self, axis: Axis) -> None:
         """Let the field have its default."""
+        self._stages = None
         del self._holder(axis)[axis.path[-1]]
 
     def stages(self) -> list[_Stage]:
         """The stages so far; unsettled fields read as their defaults."""
+        if self._stages is None:
+            self._stages = self._read_stages()
+        return self._stages
+
+    def _read_stages(self) -> list[_Stage]:
         stages = self.tree.get("stages")
         if not isinstance(stages, list):
             return []
@@ -141,15 +149,14 @@ def _turn(axis: Axis) -> int:
 
 def _asked(axis: Axis, draft: _Draft) -> bool:
     """Whether the value can make a difference to this draft's network."""
-    stages = draft.stages()
     if axis.stage is not None and axis.field in STAGE_MATTERS and len(axis.path) == 3:
-        return STAGE_MATTERS[axis.field](stages[axis.stage])
+        return STAGE_MATTERS[axis.field](draft.stages()[axis.stage])
     if axis.path == ("reattention_blocks",):
-        return _reattention_limit(stages) > 0
+        return _reattention_limit(draft.stages()) > 0
     if axis.path == ("permute",):
-        return any(number > 1 for stage in stages for number in stage.groups)
+        return any(number > 1 for stage in draft.stages() for number in stage.groups)
     if axis.path == ("broad", "gamma"):
-        return broad_fits(stages) is None
+        return broad_fits(draft.stages()) is None
     if axis.path[0] == "reattention":
         return bool(draft.tree.get("reattention_blocks"))
     if axis.path[0] == "broad" and len(axis.path) > 1:

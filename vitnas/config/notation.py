@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _SCHEDULE = re.compile(r"(\[\s*[1-9]\d{0,8}(\s*,\s*[1-9]\d{0,8})*\s*\]\s*)+")
 _BRACKET = re.compile(r"\[([^\]]*)\]")
 
 
+@lru_cache(maxsize=1024)
 def parse_schedule(text: str) -> Schedule:
     """`"[8,2][4,1][1,1]"` -> `((8, 2), (4, 1), (1, 1))`.
 
