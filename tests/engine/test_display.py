@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.engine.conftest import start, train
+from tests.engine.conftest import start, train, train_some
 from vitnas.engine.controller import Controller
 from vitnas.engine.display import Display, clock
+from vitnas.records import Outcome, TrialRecord
 
 Make = Callable[..., Controller]
 
@@ -59,6 +60,18 @@ def test_rates_know_nothing_of_the_workers_start(
     lines = stream.getvalue().splitlines()
     assert "0.7 epochs/s, 0:03 left" in lines[0]  # two epochs since the first one ended
     assert "0.8 epochs/s, 0:00 left" in lines[1]
+
+
+def test_time_is_left_after_replicates_of_another_run(controller_of: Make) -> None:
+    """Those of this run come when its trials are over, and their number is not known."""
+    stream = io.StringIO()
+    with Display(4, 3, stream) as display:
+        display.listen("known", TrialRecord(0, Outcome.COMPLETE, curve=(50.0,), taken=True))
+        again = TrialRecord(1, Outcome.COMPLETE, curve=(50.0,), taken=True, replicate_of=0)
+        display.listen("known", again)
+        controller = controller_of(num_trials=4, listener=display.listen)
+        train_some(controller, 2)
+    assert all(" left)" in line for line in stream.getvalue().splitlines())
 
 
 def test_a_terminal_gets_a_panel(controller_of: Make) -> None:

@@ -85,7 +85,10 @@ class Display:
         now = time.monotonic()
         elapsed = now - (self._started or now)
         text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
-        if self._ended_here and self.num_trials is not None and not self._replicates():
+        trials_are_over = any(
+            trial.replicate_of is not None and not trial.taken for trial in self.trials.values()
+        )
+        if self._ended_here and self.num_trials is not None and not trials_are_over:
             left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)
             text += f", {clock(left)} left"
         return text
