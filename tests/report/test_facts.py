@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.report.runs import run_of, trial
 from vitnas.report.facts import facts, hardware_text, number_of, session_rows
+from vitnas.report.summary import key_numbers, lead
 
 PATH = Path("results/small")
 
@@ -50,3 +51,17 @@ def test_only_positive_whole_numbers_count() -> None:
     assert number_of(run, "data", "num_classes") is None
     assert number_of(run, "data", "num_test_images") == 7
     assert number_of(run, "proxy", "epochs") is None
+
+
+def test_what_another_run_has_trained_cost_this_one_nothing() -> None:
+    run = run_of(
+        PATH,
+        trial(0, 60.0, 9, taken=True, seconds=100.0),
+        trial(1, 70.0, 10, seconds=7.0),
+        replicates=(trial(2, 61.0, 9, replicate_of=0, taken=True, seconds=50.0),),
+        num_trials=2,
+    )
+    text = lead(run)
+    assert "out of 2 candidates, 1 trained and 1 taken over (2 asked for)." in text
+    (cost,) = [key for key in key_numbers(run) if key["label"] == "Time in trainings"]
+    assert (cost["value"], cost["detail"]) == ("7.0 s", "1 training, added up over workers")

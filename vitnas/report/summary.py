@@ -81,11 +81,13 @@ def title(run: Run) -> str:
 
 def lead(run: Run) -> str:
     """The run in two sentences."""
-    ended = sum(trial.outcome.is_trial for trial in run.trials)
+    ended = sum(trial.is_ended_here for trial in run.trials)
     text = f"{plural(len(run.front), 'network')} on the Pareto front of top-1 against "
     text += f"{and_text(run.costs)}, "
     text += f"out of {plural(len(run.trials), 'candidate')}, {ended:,} trained"
-    again = sum(trial.outcome.is_trial for trial in run.replicates)
+    taken = sum(trial.taken for trial in run.trials)
+    text += f" and {taken:,} taken over" if taken else ""
+    again = sum(trial.outcome.is_trial for trial in run.replicates if not trial.taken)
     text += f" and {plural(again, 'replicate')}" if again else ""
     text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
     data, proxy = section(run, "data"), section(run, "proxy")
@@ -107,9 +109,9 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:
         marked += _cheapest(members, run.costs)
-    everything = (*run.trials, *run.replicates)
-    seconds = sum(trial.seconds or 0.0 for trial in everything)
-    trained = sum(trial.outcome.is_trial for trial in everything)
+    here = [trial for trial in (*run.trials, *run.replicates) if not trial.taken]
+    seconds = sum(trial.seconds or 0.0 for trial in here)
+    trained = sum(trial.outcome.is_trial for trial in here)
     cost = duration_text(seconds) if seconds else f"{trained:,}"
     return [
         *(_key(label, trial, run.costs) for label, trial in marked),
