@@ -210,7 +210,7 @@ class Run:
         why = self.environment["sessions"][-1].get("ended_by")
         ended = sum(trial.is_ended_here for trial in self.trials)
         total = f" of {self.num_trials}" if self.num_trials else ""
-        again = sum(trial.outcome.is_trial for trial in self.replicates)
+        again = sum(trial.outcome.is_trial for trial in self.replicates if not trial.taken)
         replicates = f", {again} replicates" if again else ""
         return f"{ended}{total} trials{replicates}: {why}" if why else ""
 

@@ -85,17 +85,14 @@ class Display:
         now = time.monotonic()
         elapsed = now - (self._started or now)
         text = f"{self._epochs_here / max(elapsed, 1e-9):.1f} epochs/s"
-        trials_are_over = any(
-            trial.replicate_of is not None and not trial.taken for trial in self.trials.values()
-        )
-        if self._ended_here and self.num_trials is not None and not trials_are_over:
+        if self._ended_here and self.num_trials is not None and not self._replicates():
             left = (self.num_trials - self.num_ended) * elapsed / len(self._ended_here)
             text += f", {clock(left)} left"
         return text
 
     def _replicates(self) -> str:
-        """`5 replicates, ` of those that have ended; nothing without any."""
-        made = [t for t in self.trials.values() if t.replicate_of is not None]
+        """`5 replicates, ` of those made here that have ended; nothing without any."""
+        made = [t for t in self.trials.values() if t.replicate_of is not None and not t.taken]
         ended = sum(trial.outcome.is_trial for trial in made)
         return f"{ended} replicate{'s' * (ended != 1)}, " if made else ""
 

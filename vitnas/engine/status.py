@@ -99,7 +99,7 @@ def read_status(path: str | Path) -> Status:
     began, until = _span(run, session, is_searching)
     here = [t for t in run.trials if t.is_ended_here and (t.ended or 0.0) >= began]
     underway = [t for t in (*run.trials, *run.replicates) if t.outcome is Outcome.RUNNING and t.key]
-    again = [t for t in run.replicates if t.outcome.is_trial]
+    again = [t for t in run.replicates if t.outcome.is_trial and not t.taken]
     num_ended = sum(trial.is_ended_here for trial in run.trials)
     trained = sum(t.epochs for t in here) + sum(t.epochs for t in underway if is_searching)
     trained += sum(t.epochs for t in again if (t.ended or 0.0) >= began)
