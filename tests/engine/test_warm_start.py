@@ -17,6 +17,7 @@ from vitnas.engine.controller import Controller
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.replicates import Replication
 from vitnas.engine.search import run_search
+from vitnas.engine.status import read_status
 from vitnas.engine.study import RunStore, read_run
 from vitnas.engine.warm_start import known_trials, seed_candidates
 from vitnas.errors import ConfigError, RunError
@@ -168,6 +169,7 @@ def test_replicates_come_along(controller_of: Make, tmp_path: Path, more: int) -
     assert all(Counter(t.trainings) >= theirs[t.key] for t in run.complete)
     made = [t for t in run.replicates if not t.taken]
     assert bool(made) is bool(more)
+    assert read_status(tmp_path).num_replicates == len(made)
     assert Counter(t.replicate_of for t in made) <= Counter(t.number for t in run.trials)
     seeds = [t.seed for t in (*run.trials, *run.replicates)]
     assert len(seeds) == len(set(seeds))
