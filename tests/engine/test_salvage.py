@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,3 +120,22 @@ def test_a_sound_run_is_left_alone(whole: Run, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"study\.db: is not damaged; nothing was changed"):
         salvage(tmp_path)
     assert (tmp_path / "study.db").read_bytes() == content
+
+
+def test_the_damaged_file_is_kept_as_it_was(controller_of: Make, tmp_path: Path) -> None:
+    """What a killed driver had not yet moved from the log to the file stays where it is."""
+    controller = controller_of(num_trials=12)
+    train_some(controller, 12)
+    log = tmp_path / "study.db-wal"
+    assert log.stat().st_size
+    before = {path.name: path.read_bytes() for path in (tmp_path / "study.db", log)}
+    controller.store.close()
+    for name, content in before.items():
+        (tmp_path / name).write_bytes(content)
+    overwrite(tmp_path / "study.db", 0)
+    broken = (tmp_path / "study.db").read_bytes()
+    with contextlib.suppress(RunError):
+        salvage(tmp_path)
+    kept = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
+    assert broken in kept
+    assert before["study.db-wal"] in kept

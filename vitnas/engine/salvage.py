@@ -133,8 +133,12 @@ class _Rows:
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether the database is whole and a run can be read from it."""
-    with contextlib.closing(sqlite3.connect(path / FILE_NAME)) as connection:
+    """Whether the database is whole and a run can be read from it.
+
+    Read only: closing a database that is open for writing moves its log into it.
+    """
+    address = f"{(path / FILE_NAME).resolve().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
         try:
             if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 return False
