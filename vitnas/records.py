@@ -203,17 +203,6 @@ class Run:
         points = [(-(t.top1 or 0.0), *map(log_cost, t.costs(self.costs))) for t in members]
         return members[knee(points)] if members else None
 
-    @property
-    def ended_by(self) -> str:
-        """Why the last session left the run with fewer trainings than it was to have, after what it
-        has; empty where it has them all."""
-        why = self.environment["sessions"][-1].get("ended_by")
-        ended = sum(trial.is_ended_here for trial in self.trials)
-        total = f" of {self.num_trials}" if self.num_trials else ""
-        again = sum(trial.outcome.is_trial for trial in self.replicates if not trial.taken)
-        replicates = f", {again} replicates" if again else ""
-        return f"{ended}{total} trials{replicates}: {why}" if why else ""
-
     def trainings_of(self, trial: TrialRecord) -> tuple[int, ...]:
         """Numbers of a candidate and of its replicates."""
         again = (t.number for t in self.replicates if t.replicate_of == trial.number)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.report.runs import run_of, trial
 from vitnas.report.facts import facts, hardware_text, number_of, session_rows
 from vitnas.report.summary import key_numbers, lead
+from vitnas.report.terminal import ended_text
 
 PATH = Path("results/small")
 
@@ -63,5 +65,17 @@ def test_what_another_run_has_trained_cost_this_one_nothing() -> None:
     )
     text = lead(run)
     assert "out of 2 candidates, 1 trained and 1 taken over (2 asked for)." in text
+    again = trial(3, 71.0, 10, replicate_of=1)
+    assert "1 trained, 1 taken over and 1 replicate" in lead(replace(run, replicates=(again,)))
     (cost,) = [key for key in key_numbers(run) if key["label"] == "Time in trainings"]
     assert (cost["value"], cost["detail"]) == ("7.0 s", "1 training, added up over workers")
+
+
+def test_why_a_run_has_less_than_it_was_to_have() -> None:
+    bare = run_of(PATH, trial(0), environment={}, num_trials=4)
+    assert ended_text(bare) == ""
+    replicate = trial(1, replicate_of=0)
+    cut = replace(bare, environment={"sessions": [{"ended_by": "the time is up"}]})
+    assert ended_text(cut) == "1 of 4 trials: the time is up"
+    cut = replace(cut, replicates=(replicate,))
+    assert ended_text(cut) == "1 of 4 trials, 1 replicate: the time is up"

@@ -114,8 +114,11 @@ def search(
         listen = display.listen
         run = api.search(found, out, listener=listen, notice=complain, **options)
     print_front(run)
-    if run.ended_by:
-        complain(run.ended_by)
+    from vitnas.report import ended_text
+
+    why = ended_text(run)
+    if why:
+        complain(why)
 
 
 @app.command()

@@ -110,8 +110,8 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
     ]
     if table.standard_error is not None:
         lines.append(
-            f"top-1 of the networks: standard deviation {table.spread:.2f} points, of which "
-            f"chance: {table.standard_error:.2f} points, the error of {table.num_images:,} images"
+            f"top-1 of the networks: standard deviation {table.spread:.2f} points; the error of "
+            f"{table.num_images:,} images alone: {table.standard_error:.2f}"
         )
     for of, floor in MEASURES.items():
         ats = (f"at {share:.0%}" for share in SHARES)

@@ -26,6 +26,7 @@ from vitnas.engine.locate import locate
 from vitnas.engine.samplers.pool import Proposal, propose_like
 from vitnas.engine.study import FILE_NAME, read_run
 from vitnas.errors import RunError, nearest_name
+from vitnas.noise import measure
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, Run
 
@@ -108,14 +109,18 @@ class Table:
     @property
     def num_images(self) -> int | None:
         """What a top-1 was scored on; None where it is not known."""
-        return (self.made.get("data") or {}).get("num_val_images")
+        data = self.made.get("data")
+        number = data.get("num_val_images") if isinstance(data, Mapping) else None
+        return number if isinstance(number, int) and number > 0 else None
 
     @property
     def standard_error(self) -> float | None:
         """Of a top-1, in points: the images' binomial error, root mean square over networks."""
-        ends = np.array([network.curve[-1] for network in self.complete])
-        images = self.num_images
-        return float(np.sqrt((ends * (100 - ends) / images).mean())) if images else None
+        if self.num_images is None:
+            return None
+        noise = measure([network.curve[-1:] for network in self.complete], self.num_images)
+        errors = [noise.error(network.curve[-1]) for network in self.complete]
+        return float(np.sqrt(np.square(errors).mean()))
 
     @cached_property
     def most_flops(self) -> int:

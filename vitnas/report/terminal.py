@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vitnas.config.costs import EXACT, HEADS
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
 from vitnas.report.standing import is_repeated, mean_text, off_front, standing_text
 from vitnas.report.tables import front_rows, measured_columns
-from vitnas.report.text import cost_text, percent_text
+from vitnas.report.text import cost_text, percent_text, plural
 
 _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 
@@ -25,6 +25,17 @@ def front_text(run: Run) -> str:
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)
     return _aligned([heads, *cells]) + _failures(run)
+
+
+def ended_text(run: Run) -> str:
+    """What the run has and why its last session ended before it had all; empty where it has."""
+    sessions: Sequence[Mapping[str, str]] = run.environment.get("sessions") or ({},)
+    why = sessions[-1].get("ended_by")
+    ended = sum(trial.is_ended_here for trial in run.trials)
+    again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
+    total = f" of {run.num_trials}" if run.num_trials else ""
+    replicates = f", {plural(again, 'replicate')}" if again else ""
+    return f"{ended}{total} trials{replicates}: {why}" if why else ""
 
 
 def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
