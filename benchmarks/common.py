@@ -111,7 +111,7 @@ def made_up_curve(config: ModelConfig, flops: int, epochs: int) -> list[float]:
 
 def train_made_up(controller: Controller, diverging: float = 0.0) -> None:
     """Drive `controller` to its end with made-up trainings; a share of them diverges."""
-    from vitnas.engine.controller import Decision
+    from vitnas.engine.job import Decision
     from vitnas.records import Outcome
 
     while (job := controller.next()) is not None:

@@ -31,7 +31,8 @@ from common import conclude, fresh_process, is_quick, made_up_curve, show
 
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.controller import Controller, Job
+from vitnas.engine.controller import Controller
+from vitnas.engine.job import Job
 from vitnas.engine.pruning import DEFAULT_PRUNER, make_pruner
 from vitnas.engine.steering import Steering
 from vitnas.engine.study import RunStore

@@ -10,7 +10,8 @@ import pytest
 
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
-from vitnas.engine.controller import Controller, Decision, Job
+from vitnas.engine.controller import Controller
+from vitnas.engine.job import Decision, Job
 from vitnas.engine.study import RunStore
 
 TREE: dict[str, Any] = {

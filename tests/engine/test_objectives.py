@@ -12,7 +12,8 @@ import pytest
 from tests.engine.conftest import make_space, start, train
 from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
-from vitnas.engine.controller import MAX_FRUITLESS, Controller, Decision, Job
+from vitnas.engine.controller import MAX_FRUITLESS, Controller
+from vitnas.engine.job import Decision, Job
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import FrontRank, ParetoPruner
 from vitnas.engine.replicates import Replication

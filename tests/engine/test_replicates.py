@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.engine.conftest import accuracy, make_space
-from vitnas.engine.controller import MAX_RETRIES, Controller, Decision, Job
+from vitnas.engine.controller import MAX_RETRIES, Controller
 from vitnas.engine.display import Display
+from vitnas.engine.job import Decision, Job
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import FrontRank, ParetoPruner
 from vitnas.engine.replicates import Replication, near_front

@@ -9,7 +9,8 @@ import pytest
 
 from tests.engine.conftest import train
 from vitnas.engine.budget import Budget
-from vitnas.engine.controller import Controller, Decision, Job
+from vitnas.engine.controller import Controller
+from vitnas.engine.job import Decision, Job
 from vitnas.engine.steering import Steering
 from vitnas.engine.study import read_run
 from vitnas.engine.weights import FrontWeights

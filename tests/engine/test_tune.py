@@ -17,7 +17,8 @@ from ray import cloudpickle
 from tests.engine.conftest import accuracy, make_space
 from vitnas.engine.budget import Budget
 from vitnas.engine.cluster import _hush
-from vitnas.engine.controller import Controller, Job
+from vitnas.engine.controller import Controller
+from vitnas.engine.job import Job
 from vitnas.engine.resources import Resources
 from vitnas.engine.steering import Steering
 from vitnas.engine.study import read_run

@@ -10,7 +10,7 @@ import torch
 
 from tests.engine.conftest import make_space
 from vitnas.config.draws import RandomTrial
-from vitnas.engine.controller import Job
+from vitnas.engine.job import Job
 from vitnas.engine.resources import Resources
 from vitnas.engine.worker import Worker, prepare_worker
 from vitnas.records import Outcome

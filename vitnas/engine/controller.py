@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from vitnas.config.files import validate
@@ -20,6 +19,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
 from vitnas.cost.survey import all_within
 from vitnas.engine.budget import Budget, Meter
+from vitnas.engine.job import Decision, Job
 from vitnas.engine.ledger import Ledger, Listener
 from vitnas.engine.locate import Candidate
 from vitnas.engine.pruning import ParetoPruner
@@ -32,33 +32,6 @@ from vitnas.seeds import derive_seed
 MAX_RETRIES = 3
 REPEATS_BEFORE_RANDOM = 5
 MAX_FRUITLESS = 300
-
-
-class Decision(str, Enum):
-    """What a training does after an epoch."""
-
-    CONTINUE = "continue"
-    STOP = "stop"
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training to run: everything that determines its result.
-
-    Attributes:
-        number: of the trial.
-        config: the network.
-        seed: of the training.
-        alone: whether it shall have its device for itself, having run out of memory on a share.
-        again: whether its network is that of an earlier job with another seed: what it costs is
-            known and not measured again.
-    """
-
-    number: int
-    config: ModelConfig = field(repr=False)
-    seed: int
-    alone: bool = False
-    again: bool = False
 
 
 @dataclass(frozen=True)

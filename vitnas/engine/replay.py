@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import SearchSpace
-from vitnas.engine.controller import Controller, Decision
+from vitnas.engine.controller import Controller
+from vitnas.engine.job import Decision
 from vitnas.engine.pruning import CONFIDENCE, PrunerName, make_pruner
 from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.samplers.pool import FixedPool

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.config.space import SearchSpace
-from vitnas.engine.controller import Decision
+from vitnas.engine.job import Decision
 from vitnas.engine.resources import Resources, check_devices, cores
 from vitnas.engine.steering import Steering
 from vitnas.engine.worker import Trained, Worker, prepare_worker

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vitnas.engine.controller import Controller, Decision
+from vitnas.engine.controller import Controller
+from vitnas.engine.job import Decision
 from vitnas.engine.weights import FrontWeights
 from vitnas.engine.worker import EpochMessage
 from vitnas.records import Outcome

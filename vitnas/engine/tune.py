@@ -24,7 +24,7 @@ from ray import tune
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import Searcher
 
-from vitnas.engine.controller import Decision, Job
+from vitnas.engine.job import Decision, Job
 from vitnas.engine.resources import Resources
 from vitnas.engine.steering import Steering
 from vitnas.engine.worker import EpochMessage

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
-from vitnas.engine.controller import Job
 from vitnas.engine.gate import DeviceGate
+from vitnas.engine.job import Job
 from vitnas.engine.resources import Resources
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome
