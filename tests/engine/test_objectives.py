@@ -12,7 +12,7 @@ import pytest
 from tests.engine.conftest import make_space, start, train
 from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
-from vitnas.engine.controller import MAX_FRUITLESS, Controller
+from vitnas.engine.controller import Controller
 from vitnas.engine.job import Decision, Job
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import FrontRank, ParetoPruner
@@ -21,6 +21,7 @@ from vitnas.engine.resources import Resources
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.engine.search import run_search
+from vitnas.engine.source import MAX_FRUITLESS
 from vitnas.engine.study import FILE_NAME, STUDY_NAME, read_run
 from vitnas.engine.worker import prepare_worker
 from vitnas.errors import RunError

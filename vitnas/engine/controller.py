@@ -17,7 +17,6 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
-from vitnas.cost.survey import all_within
 from vitnas.engine.budget import Budget, Meter
 from vitnas.engine.job import Decision, Job
 from vitnas.engine.ledger import Ledger, Listener
@@ -25,13 +24,12 @@ from vitnas.engine.locate import Candidate
 from vitnas.engine.pruning import ParetoPruner
 from vitnas.engine.replicates import Replication
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName, make_sampler
+from vitnas.engine.source import MAX_FRUITLESS, Source
 from vitnas.engine.study import RunStore
 from vitnas.records import Outcome, TrialRecord
 from vitnas.seeds import derive_seed
 
 MAX_RETRIES = 3
-REPEATS_BEFORE_RANDOM = 5
-MAX_FRUITLESS = 300
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,6 @@ class Controller:
         self.costs = space.config.objectives.costs
         self.exhausted = False
         self._measured_in_vain = 0
-        self._all_keys: frozenset[str] | None = None
-        self._first = deque(first)
         self._replication = replication or Replication(0, 1)
         self._in_flight: set[int] = set()
         self._times_lost: dict[int, int] = {}
@@ -101,11 +97,12 @@ class Controller:
         self._ledger = Ledger(store, space, seed, listener)
         spent = sum(trial.gpu_seconds for trial in self.trials)
         self._meter = Meter(budget or Budget(), spent)
-        self._take_up()
         session = int(store.attrs.get("num_sessions", 0))
+        proposing = samplers(sampler, derive_seed(seed, "session", session), space)
+        random = samplers("random", derive_seed(seed, "random", session), space)
+        self._source = Source(self._ledger, space, proposing, random, first)
+        self._take_up()
         store.set("num_sessions", session + 1)
-        self._sampler = samplers(sampler, derive_seed(seed, "session", session), space)
-        self._random = samplers("random", derive_seed(seed, "random", session), space)
 
     @property
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -189,7 +186,7 @@ class Controller:
         """
         config = self.space.config
         known = all(getattr(earlier, name) is not None for name in config.measured)
-        if self._is_known(candidate) or not known or over_limits(earlier, config.limits):
+        if self._source.is_known(candidate) or not known or over_limits(earlier, config.limits):
             return None
         number = self._take_one(candidate, earlier)
         if number is not None:
@@ -310,7 +307,7 @@ class Controller:
     def _pick_new(self) -> int | None:
         if not self._may_draw():
             return None
-        number = self._draw()
+        number = self._source.draw()
         self.exhausted = number is None
         return number
 
@@ -321,13 +318,7 @@ class Controller:
             return None
         original = self._ledger[number]
         earlier = sum(trial.replicate_of == number for trial in self.trials)
-        seed = derive_seed(self.seed, original.key, earlier + 1)
-        self.store.study.sampler = self._random  # has nothing to say: all is given
-        same = Candidate("", original.params, original.key)
-        again = self._ledger.enter(same, seed=seed, replicate_of=number).number
-        self._ledger.copy_measured(again, original)
-        self.store.begin(again)
-        return again
+        return self._source.repeat(original, derive_seed(self.seed, original.key, earlier + 1))
 
     @property
     def _num_trials_in_flight(self) -> int:
@@ -348,54 +339,6 @@ class Controller:
     def _is_work_left(self) -> bool:
         return self._is_trial_left() or self._is_replicate_left()
 
-    def _draw(self) -> int | None:
-        """A new network within the limits, as a trial number; None when none is found."""
-        while self._first:
-            candidate = self._first.popleft()
-            if not self._is_known(candidate):
-                trial = self._draw_once(candidate)
-                if trial.outcome is Outcome.RUNNING:
-                    return trial.number
-        repeats = 0
-        for _ in range(MAX_FRUITLESS):
-            if repeats == REPEATS_BEFORE_RANDOM and self._nothing_left():
-                return None
-            use_random = repeats >= REPEATS_BEFORE_RANDOM
-            self.store.study.sampler = self._random if use_random else self._sampler
-            trial = self._draw_once()
-            if trial.outcome is Outcome.RUNNING:
-                return trial.number
-            repeats = repeats + 1 if trial.outcome is Outcome.DUPLICATE else 0
-        return None
-
-    def _nothing_left(self) -> bool:
-        """Whether every network of a small space is known already."""
-        if self._all_keys is None:
-            self._all_keys = all_within(self.space) or frozenset({"too many to list"})
-        return self._all_keys <= self._ledger.keys
-
-    def _draw_once(self, candidate: Candidate | None = None) -> TrialRecord:
-        trial = self._ledger.enter(candidate)
-        if trial.outcome is Outcome.RUNNING:
-            trial = self._admit(trial)
-        if trial.outcome is Outcome.RUNNING:
-            self.store.begin(trial.number)
-        return trial
-
-    def _admit(self, trial: TrialRecord) -> TrialRecord:
-        """Refuse a described candidate, answer it from the study, or let it train."""
-        problem = over_limits(trial, self.space.config.limits)
-        if problem:
-            return self._end(trial.number, Outcome.REFUSED, error=problem)
-        original = self._ledger.number_of(trial.key)
-        if original is not None:
-            return self._ledger.answer(trial.number, original)
-        self._ledger.own(trial.number)
-        return trial
-
-    def _is_known(self, candidate: Candidate) -> bool:
-        return self._ledger.number_of(candidate.key) is not None
-
     def _take_up(self) -> None:
         """Go on where an earlier driver ended, at whatever moment that was."""
         for trial in self.trials:
@@ -404,6 +347,9 @@ class Controller:
             if not trial.key:
                 error = "the driver ended while this candidate was being drawn"
                 self._end(trial.number, Outcome.REFUSED, error=error)
-            elif trial.replicate_of is not None or self._admit(trial).outcome is Outcome.RUNNING:
+            elif (
+                trial.replicate_of is not None
+                or self._source.admit(trial).outcome is Outcome.RUNNING
+            ):
                 self._alone |= {trial.number} & self.store.alone
                 self._wait(trial.number)
