@@ -23,11 +23,17 @@ def test_a_folder_without_a_study_is_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"not a database at all" * 100, b"", b"SQLite format 3\x00" + b"x" * 500]
+    ("content", "why"),
+    [
+        (b"not a database at all" * 100, "file is not a database"),
+        (b"", "no such table"),
+        (b"SQLite format 3\x00" + b"x" * 500, "file is not a database"),
+    ],
 )
-def test_a_damaged_study_says_what_is_left(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_study_says_what_is_left(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "study.db").write_bytes(content)
-    with pytest.raises(RunError, match=r"study\.db: cannot be read as a study"):
+    message = rf"study\.db: cannot be read as a study \(.*{why}.*\); 'vitnas salvage"
+    with pytest.raises(RunError, match=message):
         read_run(tmp_path)
 
 

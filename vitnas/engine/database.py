@@ -113,11 +113,7 @@ def writable(path: Path) -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, StorageInternalError, sqlite3.Error) as error:
-        inner: BaseException = error
-        while inner.__cause__ is not None:  # Optuna wraps what SQLAlchemy wraps
-            inner = inner.__cause__
-        reason = str(inner).splitlines()[0]
-        raise RunError(f"{path / FILE_NAME}: cannot be written: {reason}") from error
+        raise RunError(f"{path / FILE_NAME}: cannot be written: {_reason(error)}") from error
     except OSError as error:
         if error.errno not in _OF_THE_DISK:
             raise
@@ -135,7 +131,17 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except (SQLAlchemyError, OptunaError, sqlite3.Error, *_NOT_OURS) as error:
         raise RunError(
-            f"{path / FILE_NAME}: cannot be read as a study ({type(error).__name__}); "
+            f"{path / FILE_NAME}: cannot be read as a study ({_reason(error)}); "
             f"'vitnas salvage {path}' saves what can be read, and trials.csv and configs/ beside "
             "it hold what was reported"
         ) from error
+
+
+def _reason(error: BaseException) -> str:
+    """What was wrong in the first place, in one line: Optuna wraps what SQLAlchemy wraps."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    name, lines = type(error).__name__, str(error).splitlines()
+    if isinstance(error, sqlite3.Error) and lines:
+        return lines[0]
+    return ": ".join([name, *lines[:1]])
