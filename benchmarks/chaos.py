@@ -240,7 +240,7 @@ def two_nodes(folder: Path) -> Iterator[tuple[Any, list[Any]]]:
     """
     os.environ["RAY_TMPDIR"] = str(folder)
     os.environ.setdefault("RAY_worker_niceness", "0")  # else they give way to all else here
-    from vitnas.engine import cluster as quiet
+    from vitnas.engine.backends import cluster as quiet
 
     assert quiet
     from ray.cluster_utils import Cluster
@@ -271,7 +271,7 @@ def repeated_epochs(lines: list[list[str]]) -> tuple[int, int]:
 
 def judge(chaos: Chaos, events: list[str]) -> dict[str, float | str | list[str]]:
     """What the study holds at the end, beside what the drivers wrote down."""
-    from vitnas.engine.study import read_run
+    from vitnas.engine.store.study import read_run
     from vitnas.records import Outcome
 
     run = read_run(chaos.run)

@@ -28,7 +28,7 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # read when torch is impor
 if TYPE_CHECKING:
     from vitnas.config.model import ModelConfig
     from vitnas.config.space import SearchSpace
-    from vitnas.engine.controller import Controller
+    from vitnas.engine.decide.controller import Controller
 
 ROOT = Path(__file__).resolve().parents[1]
 Figures = Mapping[str, float | str | list[str]]
@@ -111,7 +111,7 @@ def made_up_curve(config: ModelConfig, flops: int, epochs: int) -> list[float]:
 
 def train_made_up(controller: Controller, diverging: float = 0.0) -> None:
     """Drive `controller` to its end with made-up trainings; a share of them diverges."""
-    from vitnas.engine.job import Decision
+    from vitnas.engine.decide.job import Decision
     from vitnas.records import Outcome
 
     while (job := controller.next()) is not None:
@@ -140,7 +140,7 @@ def show(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def conclude(name: str, quick: bool, figures: Figures, targets: Mapping[str, Bound]) -> None:
     """Print every target with its figure, and the JSON object."""
-    from vitnas.engine.environment import hardware
+    from vitnas.engine.watch.environment import hardware
 
     print()
     met = True

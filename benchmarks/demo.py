@@ -24,7 +24,7 @@ from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
-from vitnas.engine.study import read_run
+from vitnas.engine.store.study import read_run
 from vitnas.records import TrialRecord
 
 TRIVIAL: dict[str, Any] = {

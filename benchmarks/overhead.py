@@ -31,13 +31,13 @@ from common import conclude, fresh_process, is_quick, made_up_curve, show
 
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.controller import Controller
-from vitnas.engine.job import Job
-from vitnas.engine.pruning import DEFAULT_PRUNER, make_pruner
-from vitnas.engine.steering import Steering
-from vitnas.engine.study import RunStore
-from vitnas.engine.weights import FrontWeights
-from vitnas.engine.worker import EpochMessage, Worker
+from vitnas.engine.backends.steering import Steering
+from vitnas.engine.backends.worker import EpochMessage, Worker
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.job import Job
+from vitnas.engine.pruning.pareto import DEFAULT_PRUNER, make_pruner
+from vitnas.engine.store.study import RunStore
+from vitnas.engine.store.weights import FrontWeights
 from vitnas.records import TrialRecord
 
 EPOCHS = 10
@@ -67,7 +67,7 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
     os.environ.setdefault("RAY_worker_niceness", "0")  # else they give way to all else here
     import ray
 
-    from vitnas.engine.cluster import RayBackend
+    from vitnas.engine.backends.cluster import RayBackend
 
     class Backend(RayBackend):
         def give(self, worker: Worker) -> None:

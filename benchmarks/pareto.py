@@ -29,9 +29,9 @@ from common import (
 from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.controller import Controller
+from vitnas.engine.decide.controller import Controller
 from vitnas.engine.samplers import make_sampler
-from vitnas.engine.study import RunStore
+from vitnas.engine.store.study import RunStore
 from vitnas.pareto import front, front_ranks, hypervolume
 
 Array = npt.NDArray[np.float64]

@@ -17,10 +17,10 @@ from typing import Any
 
 from common import conclude, rounded, show
 
-from vitnas.engine.pruning import CONFIDENCE, PRUNERS, make_pruner
-from vitnas.engine.tables import Table, find_table
+from vitnas.engine.pruning.pareto import CONFIDENCE, PRUNERS, make_pruner
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, TrialRecord
+from vitnas.replay.tables import Table, find_table
 from vitnas.report.marks import cost_range, cost_ticks
 
 TITLES = {"none": "every network trained to its end", "curve": "stopped by learning curve"}

@@ -1,7 +1,7 @@
 """The report of a run of a thousand trials, in a fresh process.
 
-The study is a real `study.db`: `vitnas.engine.controller.Controller` is driven over a `RunStore`
-with the digits space, random proposals and the default pruner. Only the trainings are made up:
+The study is a real `study.db`: a `Controller` is driven over a `RunStore` with the digits space,
+random proposals and the default pruner. Only the trainings are made up:
 their curves come from a formula (`common.made_up_curve`), nothing is trained. The database is
 written in memory (/dev/shm) where there is such a place, since its writing is not timed here, and
 then copied.
@@ -26,10 +26,10 @@ from common import (
 )
 
 from vitnas.config.space import load_space
-from vitnas.engine.controller import Controller
-from vitnas.engine.environment import session_facts
-from vitnas.engine.pruning import make_pruner
-from vitnas.engine.study import RunStore, read_run
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.pruning.pareto import make_pruner
+from vitnas.engine.store.study import RunStore, read_run
+from vitnas.engine.watch.environment import session_facts
 
 FILES = ("trials.csv", "front.csv", "front.png", "report.md", "report.html")
 

@@ -16,10 +16,10 @@ from common import conclude, draw_configs, is_quick, made_up_curve, seconds_of, 
 
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.pruning import make_pruner
-from vitnas.engine.replay import MemoryStore
+from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.samplers import make_sampler
 from vitnas.records import Outcome
+from vitnas.replay.simulation import MemoryStore
 
 EPOCHS = 10
 

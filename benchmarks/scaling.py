@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import overhead
 from common import conclude, is_quick, show
 
-from vitnas.engine.pruning import DEFAULT_PRUNER
-from vitnas.engine.replay import replay
+from vitnas.engine.pruning.pareto import DEFAULT_PRUNER
 from vitnas.engine.samplers import DEFAULT_SAMPLER
-from vitnas.engine.tables import Table, find_table
+from vitnas.replay.simulation import replay
+from vitnas.replay.tables import Table, find_table
 
 WORKERS = (1, 8, 64, 256, 1000)
 EPOCH_SECONDS = (10.0, 60.0)

@@ -27,6 +27,14 @@ FLOORS = [
     ("cost",),
     ("training", "export", "diagnose"),
     ("engine",),
+    ("engine.store",),
+    ("engine.pruning",),
+    ("engine.samplers",),
+    ("engine.decide",),
+    ("engine.watch",),
+    ("engine.backends",),
+    ("engine.options", "engine.search"),
+    ("replay",),
     ("report",),
     ("api",),
     ("cli",),
@@ -41,13 +49,16 @@ LIGHT = {
     "vitnas.diagnose": ("torch", "timm", "ray", "optuna", "numpy", "matplotlib"),
     "vitnas.nn.zoo": ("torch", "timm", "ray", "optuna", "numpy"),
     "vitnas.training.plan": ("torch", "timm", "ray", "optuna", "numpy"),
-    "vitnas.engine.study": ("torch", "ray", "optuna"),
-    "vitnas.engine.controller": ("torch", "ray"),
+    "vitnas.engine.store.study": ("torch", "ray", "optuna"),
+    "vitnas.engine.decide.controller": ("torch", "ray"),
     "vitnas.report": ("torch", "ray"),
     "vitnas.cli": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
     "vitnas": ("torch", "timm", "ray", "optuna", "numpy", "pydantic", "yaml"),
 }
-ONLY_IMPORTERS = {"ray": {"engine.tune", "engine.cluster"}, "fvcore": {"cost.counter"}}
+ONLY_IMPORTERS = {
+    "ray": {"engine.backends.tune", "engine.backends.cluster"},
+    "fvcore": {"cost.counter"},
+}
 
 
 def modules() -> dict[str, Path]:

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from tests.engine.conftest import TREE
-from vitnas.engine.status import read_status
-from vitnas.engine.study import read_run
+from vitnas.engine.store.study import read_run
+from vitnas.engine.watch.status import read_status
 from vitnas.errors import RunError
 from vitnas.records import Outcome
 

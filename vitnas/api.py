@@ -18,7 +18,7 @@ from vitnas.errors import ConfigError, RunError
 if TYPE_CHECKING:
     from vitnas.diagnose.run import Diagnosis
     from vitnas.diagnose.subject import Subject
-    from vitnas.engine.ledger import Listener
+    from vitnas.engine.decide.ledger import Listener
     from vitnas.records import Run, TrialRecord
 
 DEFAULT_SPACE = "digits"
@@ -48,7 +48,7 @@ def search(
     Args:
         space: a space, its file, or the name of a shipped one.
         out: the results folder; default `results/<name>`.
-        listener: told of every change; see `vitnas.engine.ledger.Listener`.
+        listener: told of every change; see `vitnas.engine.decide.ledger.Listener`.
         notice: called with lines for whoever watches.
         **options: fields of `vitnas.engine.options.SearchOptions`.
 
@@ -60,7 +60,7 @@ def search(
     """
     from vitnas.engine.options import SearchOptions
     from vitnas.engine.search import run_search
-    from vitnas.engine.study import FILE_NAME
+    from vitnas.engine.store.study import FILE_NAME
     from vitnas.report import write_report
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
@@ -81,7 +81,7 @@ def load_run(path: str | Path) -> Run:
     Raises:
         RunError: there is no run in it, or it is damaged.
     """
-    from vitnas.engine.study import read_run
+    from vitnas.engine.store.study import read_run
 
     return read_run(path)
 
@@ -219,7 +219,7 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
     """A network of a run whose weights the run has kept, and what the run was trained on."""
     from vitnas.config.space import SpaceConfig
     from vitnas.diagnose.subject import subject_of
-    from vitnas.engine.weights import FrontWeights
+    from vitnas.engine.store.weights import FrontWeights
     from vitnas.export import choose_trial
     from vitnas.nn.model import build_model
     from vitnas.training.weights import load_weights
@@ -240,7 +240,7 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
 
 def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, dict[str, Any]]:
     """The weights to export, and what the model card says about them."""
-    from vitnas.engine.weights import FrontWeights
+    from vitnas.engine.store.weights import FrontWeights
 
     kept = FrontWeights(run.path).get(trial.number)
     if epochs is None and kept is not None:

@@ -145,6 +145,11 @@ def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
     )
 
 
+def completed(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The complete candidates among `trials`, with the top-1 of their replicates."""
+    return [t for t in averaged(trials) if t.outcome is Outcome.COMPLETE and t.curve]
+
+
 def front_of(trials: Iterable[TrialRecord], costs: Sequence[str]) -> tuple[TrialRecord, ...]:
     """The non-dominated complete trials (top-1 up, `costs` down), sorted by the costs in turn."""
     from vitnas.pareto import front

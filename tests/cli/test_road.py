@@ -22,7 +22,7 @@ from tests.cli.conftest import (
 )
 from tests.engine.conftest import TREE
 from vitnas.cli import main
-from vitnas.engine.study import read_run
+from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, DataError
 from vitnas.records import Run
 
@@ -216,7 +216,7 @@ def test_python_search_py_is_the_command() -> None:
     ("command", "where", "said"),
     [
         ("search", "vitnas.api.load_space", "interrupted; the same command goes on"),
-        ("replay", "vitnas.engine.tables.find_table", "interrupted\n"),
+        ("replay", "vitnas.replay.tables.find_table", "interrupted\n"),
     ],
 )
 def test_ctrl_c_promises_nothing_that_is_not_so(

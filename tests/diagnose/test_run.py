@@ -17,7 +17,7 @@ from vitnas.cli import main
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.names import NAMES, OF_MAPS
 from vitnas.diagnose.run import Diagnosis, diagnose
-from vitnas.engine.weights import FrontWeights
+from vitnas.engine.store.weights import FrontWeights
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
 from vitnas.records import Outcome, Run, TrialRecord

@@ -10,9 +10,9 @@ import pytest
 
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
-from vitnas.engine.controller import Controller
-from vitnas.engine.job import Decision, Job
-from vitnas.engine.study import RunStore
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.store.study import RunStore
 
 TREE: dict[str, Any] = {
     "name": "tiny",

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from vitnas.engine.replicates import Replication
+from vitnas.engine.decide.replicates import Replication
 from vitnas.noise import Noise
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord

@@ -12,18 +12,18 @@ import pytest
 from tests.engine.conftest import make_space, start, train
 from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
-from vitnas.engine.controller import Controller
-from vitnas.engine.job import Decision, Job
+from vitnas.engine.backends.resources import Resources
+from vitnas.engine.backends.worker import prepare_worker
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.source import MAX_FRUITLESS
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.pruning import FrontRank, ParetoPruner
-from vitnas.engine.replicates import Replication
-from vitnas.engine.resources import Resources
+from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.engine.search import run_search
-from vitnas.engine.source import MAX_FRUITLESS
-from vitnas.engine.study import FILE_NAME, STUDY_NAME, read_run
-from vitnas.engine.worker import prepare_worker
+from vitnas.engine.store.study import FILE_NAME, STUDY_NAME, read_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome, Run
 
@@ -135,7 +135,7 @@ def test_a_worker_measures_a_network_once(again: bool) -> None:
 
 
 def test_another_runs_figures_are_taken_whole_or_not_at_all(controller_of: Make) -> None:
-    from vitnas.engine.locate import Candidate
+    from vitnas.engine.decide.locate import Candidate
 
     controller = controller_of(make_space(objectives=THREE), num_trials=3)
     search_all(controller)
@@ -212,7 +212,7 @@ def test_another_device_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.Mo
     said: list[str] = []
     same = run_search(space, tmp_path / "same", again, notice=said.append)
     assert sum(t.taken for t in same.trials) == 3
-    monkeypatch.setattr("vitnas.engine.environment.cpu_model", lambda: "another processor")
+    monkeypatch.setattr("vitnas.engine.watch.environment.cpu_model", lambda: "another processor")
     other = run_search(space, tmp_path / "other", again, notice=said.append)
     assert not any(t.taken for t in other.trials)
     assert any("3 results not taken over: measured on" in line for line in said)

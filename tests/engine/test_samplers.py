@@ -14,8 +14,7 @@ from tests.engine.conftest import accuracy, make_space, train, train_some
 from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
-from vitnas.engine.controller import Controller
-from vitnas.engine.replay import MemoryStore
+from vitnas.engine.decide.controller import Controller
 from vitnas.engine.samplers import SAMPLERS, make_sampler
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.features import Encoder, facts_of
@@ -24,6 +23,7 @@ from vitnas.engine.samplers.pool import SpacePool, propose_like
 from vitnas.engine.samplers.process import Process, Scales, kernel
 from vitnas.pareto import hypervolume
 from vitnas.records import Outcome
+from vitnas.replay.simulation import MemoryStore
 
 pytest_samplers = pytest.importorskip("optuna.testing.pytest_samplers")
 

@@ -85,8 +85,8 @@ def search(
 
         raise ConfigError(f"--no-prune means --pruner none, not {pruner}; drop one")
     from vitnas import api
-    from vitnas.engine.display import Display
     from vitnas.engine.options import SearchOptions
+    from vitnas.engine.watch.display import Display
 
     found = api.load_space(space)
     options: dict[str, Any] = {
@@ -127,7 +127,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Print what RUN has done and is doing; also while it is searched. Needs no torch."""
-    from vitnas.engine.status import read_status, status_text
+    from vitnas.engine.watch.status import read_status, status_text
 
     found = read_status(run)
     print(json.dumps(found.to_json(), indent=2) if as_json else status_text(found))
@@ -138,7 +138,7 @@ def salvage(
     run: Annotated[Path, typer.Argument(help="A results folder with a damaged study.db.")],
 ) -> None:
     """Save what can be read of a damaged study of RUN; the search goes on afterwards."""
-    from vitnas.engine.salvage import salvage as save
+    from vitnas.engine.store.salvage import salvage as save
 
     done = save(run)
     print(
@@ -187,10 +187,10 @@ def replay(
     ] = None,
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
-    from vitnas.engine import comparison, tables
-    from vitnas.engine.pruning import PRUNERS
-    from vitnas.engine.resources import cores
+    from vitnas.engine.backends.resources import cores
+    from vitnas.engine.pruning.pareto import PRUNERS
     from vitnas.engine.samplers import SAMPLERS
+    from vitnas.replay import comparison, tables
 
     for name in sampler or ():
         one_of("--sampler", name, SAMPLERS)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from vitnas.engine.budget import DEFAULT_TRIALS, Budget
-from vitnas.engine.pruning import (
+from vitnas.engine.decide.budget import DEFAULT_TRIALS, Budget
+from vitnas.engine.pruning.pareto import (
     CONFIDENCE,
     DEFAULT_PRUNER,
     ParetoPruner,
@@ -41,7 +41,7 @@ class SearchOptions:
             fronts), or `zoo` for all of the papers' models that the space holds.
         tensorboard: whether curves are logged to `tensorboard/` in the folder.
         replicates: trainings with other seeds for each network that may be on the front, once the
-            trials have ended; see `vitnas.engine.replicates`. They are no trials of the run.
+            trials have ended; see `vitnas.engine.decide.replicates`. They are no trials of the run.
         seed: of the run. With one worker the whole study follows from it.
         backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
         ray_address: of a running cluster; None starts Ray on this machine.

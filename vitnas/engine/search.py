@@ -13,20 +13,20 @@ from typing import Any, Protocol
 from vitnas.config.files import validate, write_text
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
-from vitnas.engine import study
-from vitnas.engine.controller import Controller
-from vitnas.engine.environment import session_facts
-from vitnas.engine.folder import check_folder, in_use, is_locked, locked, make_folder
-from vitnas.engine.interrupts import two_step_interrupt
-from vitnas.engine.ledger import Listener
-from vitnas.engine.locate import Candidate
+from vitnas.engine.backends.resources import Resources
+from vitnas.engine.backends.steering import Steering
+from vitnas.engine.backends.worker import Trained
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.ledger import Listener
+from vitnas.engine.decide.locate import Candidate
+from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.replicates import Replication
-from vitnas.engine.resources import Resources
-from vitnas.engine.steering import Steering
-from vitnas.engine.warm_start import known_trials, seed_candidates
-from vitnas.engine.weights import FrontWeights
-from vitnas.engine.worker import Trained
+from vitnas.engine.store import study
+from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
+from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.watch.environment import session_facts
+from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.errors import RunError
 from vitnas.records import Run, TrialRecord
 
@@ -128,10 +128,10 @@ def _open_backend(options: SearchOptions) -> Backend:
             raise RunError(
                 f"--ray-address {options.ray_address}: --backend serial uses no cluster; drop one"
             )
-        from vitnas.engine.serial import SerialBackend
+        from vitnas.engine.backends.serial import SerialBackend
 
         return SerialBackend(options.gpus_per_trial)
-    from vitnas.engine.cluster import RayBackend
+    from vitnas.engine.backends.cluster import RayBackend
 
     return RayBackend(options.workers, options.gpus_per_trial, options.ray_address)
 
@@ -139,7 +139,7 @@ def _open_backend(options: SearchOptions) -> Backend:
 def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
     """Find in the space what the search shall start from; and what it shall write with."""
     if options.tensorboard:
-        from vitnas.engine.tensorboard import check_package
+        from vitnas.engine.watch.tensorboard import check_package
 
         check_package()
     first, misfits = seed_candidates(space, options.seed_configs)
@@ -187,7 +187,7 @@ def _listening(
     if not options.tensorboard:
         yield listener
         return
-    from vitnas.engine.tensorboard import Curves
+    from vitnas.engine.watch.tensorboard import Curves
 
     with Curves(path / "tensorboard", costs) as curves:
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from vitnas.config.files import write_bytes
-from vitnas.engine.comparison import MEASURES, Pair
-from vitnas.engine.tables import Table
 from vitnas.errors import RunError
+from vitnas.replay.comparison import MEASURES, Pair
+from vitnas.replay.tables import Table
 
 INK, GRID = "#22262e", "#e4e6ea"
 COLOURS = {"ehvi": "#3b78d8", "tpe": "#0f9d94", "nsga2": "#8059d6", "random": "#e0762a"}

@@ -17,12 +17,12 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import Bounds, Limits
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.curves import CurveModel, logit, percent
+from vitnas.engine.pruning.curves import CurveModel, logit, percent
 from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.pool import Pool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
-from vitnas.engine.study import as_record
+from vitnas.engine.store.study import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,57 @@
+"""What a training is given of its machine: threads, and a share of a GPU's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.engine.conftest import make_space
+from vitnas.config.draws import RandomTrial
+from vitnas.engine.backends.resources import Resources
+from vitnas.engine.backends.worker import Worker, prepare_worker
+from vitnas.engine.decide.job import Job
+from vitnas.records import Outcome
+
+
+@pytest.fixture
+def _threads_as_before() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("_threads_as_before")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_torch_has_the_threads_of_its_share(threads: int) -> None:
+    _, worker = prepare_worker(make_space(), Resources(2, 0.0, threads))
+    torch.set_num_threads(3 - threads)
+    assert worker.settle().device == "cpu"
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(("gpus", "share"), [(0.25, 0.25), (1 / 3, 1 / 3), (1.0, 1.0), (2.0, 1.0)])
+def test_the_memory_of_a_gpu_is_capped_to_the_share(
+    monkeypatch: pytest.MonkeyPatch, gpus: float, share: float
+) -> None:
+    """Ray only keeps count of shares. Without a GPU, only what torch is told can be looked at."""
+    told: list[tuple[float, str]] = []
+    monkeypatch.setattr(
+        torch.cuda,
+        "set_per_process_memory_fraction",
+        lambda fraction, device: told.append((fraction, str(device))),
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a card")
+    worker = Worker(
+        make_space().config.proxy, {}, "cuda", gpu_share=Resources(1, gpus, 1).memory_share
+    )
+    config = make_space().suggest(RandomTrial(0))
+    for alone in (False, True):
+        (message,) = worker.run(Job(0, config, 0, alone=alone))
+        assert message.outcome is Outcome.FAILED, "there are no images"
+    assert told == [(share, "cuda"), (1.0, "cuda")]
+    told.clear()
+    list(replace(worker, device="cpu").run(Job(0, config, 0)))
+    assert not told

@@ -1,0 +1,88 @@
+"""Where a network lies in a space: every draw is found again, in whatever spelling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engine.conftest import TREE, make_space
+from vitnas.config.draws import RandomTrial
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import load_space, shipped_spaces
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.limits import over_limits
+from vitnas.engine.decide.locate import locate, locate_by
+from vitnas.errors import ConfigError
+from vitnas.nn.zoo import zoo_config
+
+
+@pytest.mark.parametrize("name", sorted(shipped_spaces()))
+def test_every_draw_of_every_space_is_found_again(name: str) -> None:
+    space = load_space(name)
+    found = 0
+    for seed in range(12):
+        config = space.suggest(RandomTrial(seed))
+        if over_limits(closed_form(config), space.config.limits):
+            continue
+        for spelling in (config, validate(ModelConfig, config.to_tree()), config.canonical()):
+            candidate = locate(space, spelling, "test")
+            assert candidate.key == config.key
+            again = locate_by(space, candidate.params, "test")
+            assert again is not None
+            assert again.key == config.key
+        found += 1
+    assert found
+
+
+def test_models_of_a_paper_are_found_in_the_paper_s_space() -> None:
+    space = load_space("sret_table7")
+    assert locate(space, zoo_config("sret_t"), "sret_t").params["mlp_ratio"] == 3.6
+    space = load_space("ska_table5")
+    assert locate(space, zoo_config("cskaformer_s18"), "cskaformer_s18")
+
+
+def test_classes_sizes_and_rates_are_the_space_s() -> None:
+    config = validate(ModelConfig, TREE["model"] | {
+        "groups": "[1]",
+        "img_size": 16,
+        "num_classes": 7,
+        "drop_path_rate": 0.3,
+        "stages": [{"token_mixer": "mhsa", "depth": 2, "embed_dim": 32, "head_dim": 16,
+                    "mlp_ratio": 2.0}],
+    })  # fmt: skip
+    candidate = locate(make_space(), config, "mine.yaml")
+    assert candidate.origin == "mine.yaml"
+    assert candidate.params["stages[0].embed_dim"] == 32
+    assert candidate.key != config.key
+
+
+def mine(**changes: Any) -> ModelConfig:
+    stage = {"token_mixer": "mhsa", "depth": 2, "embed_dim": 32, "head_dim": 16, "mlp_ratio": 2.0}
+    return validate(ModelConfig, TREE["model"] | {"groups": "[1]", "stages": [stage | changes]})
+
+
+def test_what_is_not_in_the_space_is_said_with_what_differs() -> None:
+    message = r"mine: is not in the space tiny: stages\[0\]\.embed_dim: 16 -> 64"
+    with pytest.raises(ConfigError, match=message):
+        locate(make_space(), mine(embed_dim=64), "mine")
+    message = r"mine: is not in the space tiny: stages\[0\]\.depth: 1 -> 4"
+    with pytest.raises(ConfigError, match=message):
+        locate(make_space(), mine(depth=4), "mine")
+
+
+def test_what_is_outside_the_limits_is_not_a_candidate() -> None:
+    space = make_space(limits={"flops": {"max": 1.0e5}})
+    with pytest.raises(ConfigError, match=r"mine: flops .* is above the limit 100 k"):
+        locate(space, mine(), "mine")
+
+
+def test_answers_to_other_questions_lead_nowhere() -> None:
+    space = make_space()
+    params = dict(locate(space, mine(), "mine").params)
+    assert locate_by(space, params, "x") is not None
+    assert locate_by(space, params | {"stages[0].depth": 9}, "x") is None
+    assert locate_by(space, params | {"stages[0].mlp_ratio": 7.0}, "x") is None
+    del params["stages[0].depth"]
+    assert locate_by(space, params, "x") is None

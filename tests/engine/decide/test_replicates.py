@@ -1,0 +1,376 @@
+"""Replicates: who is trained again, with which seeds, and that nothing is lost or made twice."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.conftest import accuracy, make_space
+from vitnas.engine.decide.controller import MAX_RETRIES, Controller
+from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
+from vitnas.engine.search import run_search
+from vitnas.engine.store.study import read_run
+from vitnas.engine.store.weights import FrontWeights, near_front
+from vitnas.engine.watch.display import Display
+from vitnas.engine.watch.status import read_status, status_text
+from vitnas.errors import RunError
+from vitnas.noise import PLAUSIBLE
+from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.seeds import derive_seed
+
+Make = Callable[..., Controller]
+IMAGES = 400
+
+
+@pytest.fixture
+def replicating(controller_of: Make) -> Make:
+    """Opens a controller that wants replicates; calling it again is a new session of the run."""
+
+    def make(replicates: int = 2, **options: Any) -> Controller:
+        return controller_of(replication=Replication(replicates, IMAGES), **options)
+
+    return make
+
+
+def noisy(job: Job, epoch: int) -> float:
+    """The stand-in accuracy, moved by up to a point as the job's seed says."""
+    return accuracy(job, epoch) + job.seed % 201 / 100 - 1
+
+
+def train(controller: Controller, job: Job) -> None:
+    for epoch in range(1, controller.epochs + 1):
+        if controller.report(job.number, epoch, noisy(job, epoch)) is Decision.STOP:
+            break
+    controller.finish(job.number, seconds=1.0, device="cpu")
+
+
+def finish_all(controller: Controller, most: int = 10_000) -> int:
+    """Train until nothing is left or `most` trainings have ended; how many have."""
+    for count in range(most):
+        job = controller.next()
+        if job is None:
+            return count
+        train(controller, job)
+    return most
+
+
+def made(run: Run) -> Counter[int | None]:
+    return Counter(trial.replicate_of for trial in run.replicates)
+
+
+def facts(run: Run) -> list[tuple[Any, ...]]:
+    found = sorted((*run.trials, *run.replicates), key=lambda trial: trial.number)
+    return [(t.number, t.key, t.seed, t.replicate_of, t.outcome, t.curve) for t in found]
+
+
+def of_images(run: Run) -> Run:
+    """The run with what it was scored on, which these tests' studies lack."""
+    return Run(**{**vars(run), "environment": {"data": {"num_val_images": IMAGES}}})
+
+
+def test_what_may_be_on_the_front_is_trained_again(replicating: Make, tmp_path: Path) -> None:
+    controller = replicating(num_trials=12)
+    finish_all(controller)
+    assert controller.done
+    assert controller.num_ended == 12
+    run = of_images(read_run(tmp_path))
+    assert len(run.trials) - run.count(Outcome.DUPLICATE) == 12
+    assert run.replicates
+    assert min(trial.number for trial in run.replicates) > max(t.number for t in run.trials)
+    near = {number for number, chance in run.chances.items() if chance >= PLAUSIBLE}
+    assert near == {trial.number for trial in (*run.confident, *run.plausible)}
+    assert all(made(run)[number] == 2 for number in near)
+    assert max(made(run).values()) == 2
+    assert {trial.number for trial in run.front} <= set(made(run))
+
+
+def test_each_replicate_has_its_own_seed_and_the_networks_key(
+    replicating: Make, tmp_path: Path
+) -> None:
+    finish_all(replicating(num_trials=6))
+    run = read_run(tmp_path)
+    by_number = {trial.number: trial for trial in run.trials}
+    seen: Counter[str] = Counter()
+    for again in run.replicates:
+        original = by_number[again.replicate_of or 0]
+        seen[again.key] += 1
+        assert again.seed == derive_seed(0, original.key, seen[again.key])
+        assert (again.key, again.flops, again.params) == (
+            original.key,
+            original.flops,
+            original.params,
+        )
+        assert again.config == original.config
+        assert again.epochs == 3
+    assert len({t.seed for t in (*run.trials, *run.replicates)}) == len(run.trials) + sum(
+        seen.values()
+    )
+
+
+def test_top1_is_the_mean_over_trainings(replicating: Make, tmp_path: Path) -> None:
+    finish_all(replicating(num_trials=6))
+    run = read_run(tmp_path)
+    for trial in run.trials:
+        others = [t.curve[-1] for t in run.replicates if t.replicate_of == trial.number]
+        assert trial.replicates == tuple(others)
+        assert trial.trainings == (trial.curve[-1], *others)
+        assert trial.top1 == pytest.approx(sum(trial.trainings) / len(trial.trainings))
+
+
+@pytest.mark.parametrize("killed_after", [1, 5, 7, 8, 11])
+def test_killed_and_resumed_is_the_run_that_was_not(
+    controller_of: Make, tmp_path: Path, killed_after: int
+) -> None:
+    from vitnas.engine.store.study import RunStore
+
+    studies = []
+    for name, parts in (("whole", [10_000]), ("cut", [killed_after, 10_000])):
+        (tmp_path / name).mkdir()
+        space = make_space()
+        for part in parts:
+            store = RunStore(tmp_path / name, {"space": space.to_tree(), "seed": 0})
+            options: dict[str, Any] = {"num_trials": 5, "epochs": 3, "seed": 0, "sampler": "random"}
+            wants = Replication(2, IMAGES)
+            controller = Controller(store, space, replication=wants, **options)
+            finish_all(controller, part)
+            if (job := controller.next()) is not None:  # under way when the driver is killed
+                controller.report(job.number, 1, 50.0)
+            store.close()
+        studies.append(read_run(tmp_path / name))
+    whole, cut = studies
+    if killed_after > 5:  # the random sampler of another session draws other networks
+        assert facts(cut) == facts(whole)
+    assert not any(t.outcome is Outcome.RUNNING for t in (*cut.trials, *cut.replicates))
+    assert cut.count(Outcome.COMPLETE) == 5
+    seeds = [trial.seed for trial in (*cut.complete, *cut.replicates)]
+    assert len(seeds) == len(set(seeds)), "nothing was trained twice"
+
+
+def test_more_replicates_of_a_finished_run_add_what_is_missing(
+    replicating: Make, tmp_path: Path
+) -> None:
+    finish_all(replicating(0, num_trials=6))
+    assert not read_run(tmp_path).replicates
+    finish_all(replicating(1, num_trials=6))
+    once = read_run(tmp_path)
+    assert set(made(once).values()) == {1}
+    finish_all(replicating(3, num_trials=6))
+    thrice = read_run(tmp_path)
+    assert facts(thrice)[: len(facts(once))] == facts(once)
+    assert max(made(thrice).values()) == 3
+    assert len(thrice.trials) == len(once.trials)
+    assert finish_all(replicating(3, num_trials=6)) == 0
+
+
+def test_more_trials_after_replicates(replicating: Make, tmp_path: Path) -> None:
+    finish_all(replicating(1, num_trials=6))
+    finish_all(replicating(1, num_trials=9, sampler="ehvi"))
+    run = read_run(tmp_path)
+    assert len(run.complete) == 9
+    assert len({trial.key for trial in run.complete}) == 9
+
+
+def test_two_workers_make_as_many(replicating: Make, tmp_path: Path) -> None:
+    controller = replicating(num_trials=7)
+    running: list[Job] = []
+    while not controller.done:
+        while len(running) < 3 and (job := controller.next()) is not None:
+            running.append(job)
+        is_trial = [controller.trials[job.number].replicate_of is None for job in running]
+        assert len(set(is_trial)) == 1, "replicates wait for the last trial"
+        train(controller, running.pop())
+    assert not running
+    run = of_images(read_run(tmp_path))
+    near = {number for number, chance in run.chances.items() if chance >= PLAUSIBLE}
+    assert all(made(run)[number] == 2 for number in near)
+
+
+def test_a_replicate_is_never_stopped_early(replicating: Make, tmp_path: Path) -> None:
+    stern = ParetoPruner((FrontRank((1, 2), min_peers=1),))
+    controller = replicating(num_trials=10, pruner=stern)
+    while (job := controller.next()) is not None:
+        if controller.trials[job.number].replicate_of is None:
+            train(controller, job)
+            continue
+        for epoch in (1, 2, 3):
+            assert controller.report(job.number, epoch, 1.0) is Decision.CONTINUE
+        controller.finish(job.number, seconds=1.0, device="cpu")
+    assert read_run(tmp_path).replicates
+
+
+def test_a_lost_replicate_is_trained_again_a_few_times(replicating: Make, tmp_path: Path) -> None:
+    controller = replicating(1, num_trials=1)
+    finish_all(controller, 1)
+    job = controller.next()
+    assert job is not None
+    for _ in range(MAX_RETRIES):
+        controller.interrupt(job.number, "node died")
+        assert not controller.done
+        assert controller.next() == job
+    controller.interrupt(job.number, "node died")
+    assert controller.next() is None
+    assert controller.done
+    run = read_run(tmp_path)
+    assert [trial.outcome for trial in run.replicates] == [Outcome.FAILED]
+    assert [trial.outcome for trial in run.trials] == [Outcome.COMPLETE]
+    assert run.trials[0].replicates == ()
+
+
+def test_a_replicate_out_of_memory_is_tried_alone(replicating: Make, tmp_path: Path) -> None:
+    controller = replicating(1, num_trials=3)
+    finish_all(controller, 3)
+    first, other = controller.next(), controller.next()
+    assert first is not None
+    assert other is not None
+    controller.fail(first.number, Outcome.OOM, "no memory")
+    assert (controller.next() or other).number != first.number, "others are still in training"
+    controller.store.close()
+    controller = replicating(1, num_trials=3)  # the driver was killed
+    jobs = []
+    while (job := controller.next()) is not None:
+        jobs.append(job)
+        train(controller, job)
+    (again,) = [job for job in jobs if job.number == first.number]
+    assert again.alone
+    assert not any(trial.outcome is Outcome.RUNNING for trial in read_run(tmp_path).replicates)
+
+
+def test_the_seed_that_diverges_is_not_made_up_for(replicating: Make, tmp_path: Path) -> None:
+    controller = replicating(2, num_trials=1)
+    finish_all(controller, 1)
+    job = controller.next()
+    assert job is not None
+    controller.fail(job.number, Outcome.DIVERGED, "loss is nan")
+    finish_all(controller)
+    run = read_run(tmp_path)
+    assert [t.outcome for t in run.replicates] == [Outcome.DIVERGED, Outcome.COMPLETE]
+    assert len(run.trials[0].trainings) == 2
+
+
+def test_ctrl_c_while_replicates_are_left_is_an_interruption(replicating: Make) -> None:
+    controller = replicating(num_trials=2)
+    finish_all(controller, 2)
+    controller.drain()
+    assert controller.next() is None
+    assert controller.done
+    assert controller.is_interrupted
+    assert controller.cut_short_by == "interrupted"
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "random", "ehvi"])
+def test_samplers_see_a_network_once(replicating: Make, sampler: str) -> None:
+    import optuna
+
+    controller = replicating(num_trials=6, sampler=sampler)
+    finish_all(controller)
+    for session in (controller, replicating(num_trials=9, sampler=sampler)):
+        stored = session.store.study.get_trials(deepcopy=False)
+        complete = [t for t in stored if t.state is optuna.trial.TrialState.COMPLETE]
+        again = [t for t in stored if t.user_attrs["network"].get("replicate_of") is not None]
+        assert again
+        assert not {t.number for t in complete} & {t.number for t in again}
+    finish_all(session)
+    assert session.num_ended == 9
+
+
+def test_the_file_shows_replicates_as_complete_trials(replicating: Make, tmp_path: Path) -> None:
+    from vitnas.engine.store.study import read_study
+
+    finish_all(replicating(num_trials=2))
+    _, stored = read_study(tmp_path)
+    again = [t for t in stored if t.user_attrs["network"].get("replicate_of") is not None]
+    assert again
+    assert all(
+        t.state.name == "COMPLETE" and t.values[0] == t.user_attrs["curve"][-1] for t in again
+    )
+
+
+def test_the_sampler_ehvi_reads_means(replicating: Make) -> None:
+    from vitnas.engine.samplers import make_sampler
+
+    controller = replicating(num_trials=6)
+    finish_all(controller)
+    sampler: Any = make_sampler("ehvi", 0, make_space())
+    study = controller.store.study
+    seen = sampler._read(study, study.ask())
+    assert all(trial.replicate_of is None for trial in seen)
+    assert any(len(trial.trainings) == 3 for trial in seen)
+
+
+def test_the_display_tells_replicates_from_trials(replicating: Make) -> None:
+    stream = io.StringIO()
+    with Display(3, 3, stream) as display:
+        finish_all(replicating(1, num_trials=3, listener=display.listen))
+    lines = stream.getvalue().splitlines()
+    assert [line[:5] for line in lines[:3]] == ["[1/3]", "[2/3]", "[3/3]"]
+    assert all(line.startswith("[3/3]") and "replicate of " in line for line in lines[3:])
+    assert len(lines) > 3
+
+
+def test_the_status_counts_them(replicating: Make, tmp_path: Path) -> None:
+    controller = replicating(2, num_trials=3)
+    controller.store.set("num_trials", 3)
+    finish_all(controller, 4)
+    job = controller.next()
+    assert job is not None
+    controller.report(job.number, 1, 33.0)
+    status = read_status(tmp_path)
+    assert (status.num_ended, status.num_replicates) == (3, 1)
+    assert sum(status.counts.values()) == len(read_run(tmp_path).trials)
+    (underway,) = status.underway
+    assert underway.replicate_of is not None
+    text = status_text(status)
+    assert "3/3 trials, 1 replicate, " in text
+    assert f"replicate of {underway.replicate_of}  " in text
+
+
+def test_the_fewest_first_then_the_least_certain() -> None:
+    def trial(number: int, top1: float, flops: int, **more: Any) -> TrialRecord:
+        return TrialRecord(number, Outcome.COMPLETE, flops=flops, curve=(top1,), **more)
+
+    trials = [trial(0, 60.0, 1), trial(1, 90.0, 2), trial(2, 90.5, 3), trial(3, 50.0, 4)]
+    wants = Replication(1, IMAGES)
+    order = []
+    while (number := wants.next(trials)) is not None:
+        order.append(number)
+        more = trial(len(trials), trials[number].curve[-1], trials[number].flops)
+        trials.append(TrialRecord(**{**vars(more), "replicate_of": number}))
+    assert order == [2, 1, 0], "3 is far off; the place of 2 is open, that of 0 is certain"
+    assert [t.number for t in near_front(trials, IMAGES, ("flops",))] == [0, 1, 2]
+
+
+def test_weights_of_what_may_come_to_the_front_are_kept(tmp_path: Path) -> None:
+    def trial(number: int, top1: float, flops: int) -> TrialRecord:
+        return TrialRecord(number, Outcome.COMPLETE, flops=flops, curve=(top1,))
+
+    trials = [trial(0, 90.0, 1), trial(1, 89.9, 1), trial(2, 50.0, 1)]
+    again = TrialRecord(3, Outcome.COMPLETE, flops=1, curve=(80.0,), replicate_of=0)
+    for weights, kept in ((FrontWeights(tmp_path), {0}), (FrontWeights(tmp_path, IMAGES), {0, 1})):
+        for one in trials:
+            weights.put(one.number, b"")
+        weights.keep_front(trials, ("flops",))
+        assert {int(path.stem) for path in weights.folder.iterdir()} == kept
+    weights.put(3, b"")
+    weights.keep_front([*trials, again], ("flops",))
+    assert {int(path.stem) for path in weights.folder.iterdir()} == {0, 1, 3}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"replicates": -1}, "--replicates -1: is a number from 0"),
+        ({"replicates": 2, "hours": 1.0}, "add --trials, e.g. 24"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        run_search(make_space(), tmp_path / "run", SearchOptions(**options))
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,219 @@
+"""Searches that start from something: models first, results of other runs taken over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.engine.conftest import TREE, make_space, train
+from vitnas.config.space import load_space
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.warm_start import known_trials, seed_candidates
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
+from vitnas.engine.store.study import RunStore, read_run
+from vitnas.engine.watch.status import read_status
+from vitnas.errors import ConfigError, RunError
+from vitnas.records import Outcome, Run
+
+Make = Callable[..., Controller]
+SERIAL = SearchOptions(trials=2, gpus_per_trial=0.0, backend="serial", sampler="random")
+
+
+def write_model(path: Path, **changes: Any) -> str:
+    stage = {"token_mixer": "mhsa", "embed_dim": 32, "head_dim": 16, "mlp_ratio": 2.0, **changes}
+    tree = TREE["model"] | {"groups": "[1]", "stages": [stage]}
+    path.write_text(yaml.safe_dump(tree))
+    return str(path)
+
+
+def finished(
+    folder: Path, space: Any = None, num_trials: int = 12, epochs: int = 3, **options: Any
+) -> Run:
+    """A run of made-up trainings."""
+    folder.mkdir()
+    space = space or make_space()
+    store = RunStore(folder, {"space": space.to_tree(), "seed": 7})
+    controller = Controller(
+        store, space, num_trials=num_trials, epochs=epochs, seed=7, sampler="random", **options
+    )
+    while (job := controller.next()) is not None:
+        train(controller, job)
+    store.close()
+    return read_run(folder)
+
+
+def test_model_files_and_fronts_are_candidates_once_each(tmp_path: Path) -> None:
+    run = finished(tmp_path / "other")
+    file = write_model(tmp_path / "mine.yaml", depth=2)
+    found, misfits = seed_candidates(make_space(), [file, file, str(run.path)])
+    assert found[0].origin == file
+    assert not misfits
+    keys = [candidate.key for candidate in found]
+    assert len(keys) == len(set(keys))
+    assert {trial.key for trial in run.front} <= set(keys)
+
+
+def test_of_the_zoo_those_that_fit_and_why_others_do_not() -> None:
+    found, misfits = seed_candidates(load_space("sret_table7"), ["zoo"])
+    assert "sret_t" in {candidate.origin for candidate in found}
+    assert misfits["deepvit_s"].startswith("is not in the space sret_table7: ")
+
+
+def test_what_was_named_itself_must_fit(tmp_path: Path) -> None:
+    file = write_model(tmp_path / "mine.yaml", depth=9)
+    with pytest.raises(ConfigError, match=r"mine\.yaml: is not in the space tiny: .*depth"):
+        seed_candidates(make_space(), [file])
+    with pytest.raises(ConfigError, match="sret_t: is not in the space tiny"):
+        seed_candidates(make_space(), ["sret_t"])
+    with pytest.raises(ConfigError, match=r"'sret_tt': no such file, run or .*nearest: sret_t\)"):
+        seed_candidates(make_space(), ["sret_tt"])
+    with pytest.raises(ConfigError, match=r"nope\.yaml: no such file"):
+        seed_candidates(make_space(), ["nope.yaml"])
+
+
+def test_first_comes_what_was_asked_for(controller_of: Make, tmp_path: Path) -> None:
+    files = [write_model(tmp_path / f"{depth}.yaml", depth=depth) for depth in (3, 2)]
+    found, _ = seed_candidates(make_space(), files)
+    (tmp_path / "run").mkdir()
+
+    def session(num_trials: int) -> Controller:
+        controller = controller_of(num_trials=num_trials, first=found)
+        while (job := controller.next()) is not None:
+            train(controller, job)
+        controller.store.close()
+        return controller
+
+    controller = session(3)
+    assert [trial.key for trial in controller.trials[:2]] == [c.key for c in found]
+    assert [trial.origin for trial in controller.trials[:3]] == [*files, ""]
+    assert dict(controller.trials[0].params) == dict(found[0].params)
+    again = session(5)
+    assert [trial.origin for trial in again.trials if trial.origin] == files
+    assert read_run(tmp_path).trials[0].origin == files[0]
+
+
+def test_results_of_another_run_are_taken_over_once(controller_of: Make, tmp_path: Path) -> None:
+    other = finished(tmp_path / "other")
+    known = known_trials(make_space(), other)
+    assert len(known) == 12
+    controller = controller_of(num_trials=5)
+    assert [controller.take(*pair) for pair in known] == list(range(12))
+    assert controller.num_ended == 0
+    assert controller.take(*known[0]) is None
+    while (job := controller.next()) is not None:
+        assert job.config.key not in {trial.key for trial in other.complete}
+        train(controller, job)
+    controller.store.close()
+    run = read_run(tmp_path)
+    taken = [trial for trial in run.trials if trial.taken]
+    assert len(run.complete) == 17
+    assert [t.curve for t in taken] == [t.curve for t in other.complete]
+    assert [t.seed for t in taken] == [t.seed for t in other.complete]
+    assert taken[3].origin == f"{other.path}, trial {other.complete[3].number}"
+    resumed = controller_of(num_trials=5)
+    assert resumed.done
+    assert resumed.take(*known[0]) is None
+
+
+def test_only_networks_of_the_space_are_taken_over(tmp_path: Path) -> None:
+    other = finished(tmp_path / "other", num_trials=30)
+    model = dict(make_space().config.model)
+    model["stages"] = [dict(model["stages"][0], depth={"int": [1, 2]}, embed_dim=32)]
+    smaller = make_space(model=model, limits={"flops": {"max": 3.0e5}})
+    found = known_trials(smaller, other)
+    assert found
+    assert len(found) < 30
+    for candidate, trial, _ in found:
+        assert candidate.key == trial.key
+        assert trial.config["stages"][0].get("depth", 1) <= 2
+        assert trial.flops <= 3.0e5
+
+
+def test_stopped_trials_count_where_stopping_is_allowed(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    other = finished(tmp_path / "other", num_trials=2)
+    censored = replace(other.trials[0], outcome=Outcome.STOPPED, curve=(50.0,))
+    run = replace(other, trials=(censored, *other.trials[1:]))
+    assert len(known_trials(make_space(), run, stopped=False)) == 1
+    known = known_trials(make_space(), run)
+    controller = controller_of()
+    for pair in known:
+        controller.take(*pair)
+    controller.store.close()
+    stored = read_run(tmp_path).trials[0]
+    assert (stored.outcome, stored.curve) == (Outcome.STOPPED, (50.0,))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_replicates_come_along(controller_of: Make, tmp_path: Path, more: int) -> None:
+    """The top-1 of one training, of the best of many, is too good to be taken at its word."""
+    other = finished(tmp_path / "other", num_trials=6, replication=Replication(2, 400))
+    assert other.replicates
+    controller = controller_of(num_trials=0, seed=7, replication=Replication(2 + more, 400))
+    for known in known_trials(make_space(), other):
+        controller.take(*known)
+    while (job := controller.next()) is not None:
+        train(controller, job)
+    controller.store.close()
+    run = read_run(tmp_path)
+    theirs = {t.key: Counter(t.trainings) for t in other.complete}
+    assert all(Counter(t.trainings) >= theirs[t.key] for t in run.complete)
+    made = [t for t in run.replicates if not t.taken]
+    assert bool(made) is bool(more)
+    assert read_status(tmp_path).num_replicates == len(made)
+    assert Counter(t.replicate_of for t in made) <= Counter(t.number for t in run.trials)
+    seeds = [t.seed for t in (*run.trials, *run.replicates)]
+    assert len(seeds) == len(set(seeds))
+
+
+def test_a_replicate_that_failed_elsewhere_is_not_made_again(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    other = finished(tmp_path / "other", num_trials=1, replication=Replication(1, 400))
+    (again,) = other.replicates
+    other = replace(other, replicates=(replace(again, outcome=Outcome.DIVERGED, curve=()),))
+    controller = controller_of(num_trials=0, replication=Replication(1, 400))
+    (known,) = known_trials(make_space(), other)
+    controller.take(*known)
+    assert controller.next() is None
+    controller.store.close()
+    (taken,) = read_run(tmp_path).replicates
+    assert (taken.outcome, taken.taken) == (Outcome.DIVERGED, True)
+
+
+def test_accuracies_of_another_proxy_are_refused(tmp_path: Path) -> None:
+    other = finished(tmp_path / "other", num_trials=1)
+    longer = make_space(proxy={"epochs": 5, "batch_size": 64, "train_fraction": 0.3})
+    message = r"--start-from .*other: its accuracies cannot be compared: proxy\.epochs: 3 -> 5; "
+    with pytest.raises(RunError, match=message):
+        known_trials(longer, other)
+
+
+def test_a_real_search_starts_from_another(tmp_path: Path) -> None:
+    first = run_search(make_space(), tmp_path / "a", replace(SERIAL, seed=1))
+    file = write_model(tmp_path / "mine.yaml", depth=3)
+    said: list[str] = []
+    options = replace(SERIAL, seed=2, start_from=[first.path], seed_configs=[file, "zoo"])
+    run = run_search(make_space(), tmp_path / "b", options, notice=said.append)
+    assert [t.origin for t in run.trials if t.origin and not t.taken] == [file]
+    assert sum(trial.is_ended_here for trial in run.trials) == 2
+    assert len(run.complete) == 4
+    assert all(trial.test_top1 is not None for trial in run.front)
+    kept = {int(path.stem) for path in (run.path / "weights").iterdir()}
+    assert kept == {trial.number for trial in run.front}
+    assert said[0].startswith("--seed-configs: 1 of ")
+    assert said[1] == "--start-from: 2 results taken over"
+    from vitnas.report.facts import facts
+
+    told = dict(facts(run))
+    assert told["Taken over from"] == f"{first.path} (2 trials)"
+    assert told["Trained first"] == file

@@ -1,0 +1,99 @@
+"""`vitnas status`: a run at a glance, also while its driver is at work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import start, train, train_some
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.store.folder import locked
+from vitnas.engine.watch.status import read_status, status_text
+from vitnas.errors import RunError
+from vitnas.records import Outcome
+
+Make = Callable[..., Controller]
+
+
+@pytest.fixture
+def searching(controller_of: Make) -> Controller:
+    """Two trials ended, one after its first epoch, a long run still to go."""
+    controller = controller_of(num_trials=10)
+    controller.store.set("num_trials", 10)
+    started = {"started": "2020-01-01T00:00:00+00:00", "workers": 1}
+    controller.store.set("environment", {"sessions": [started]})
+    train_some(controller, 2)
+    job = start(controller)
+    controller.report(job.number, 1, 55.5)
+    return controller
+
+
+def test_a_search_under_way(searching: Controller, tmp_path: Path) -> None:
+    with locked(tmp_path):
+        status = read_status(tmp_path)
+    assert status.is_searching
+    assert (status.num_ended, status.num_trials, status.epochs) == (2, 10, 3)
+    assert status.counts["complete"] == 2
+    (underway,) = status.underway
+    assert (underway.epoch, underway.top1) == (1, 55.5)
+    assert status.best_top1 == max(t.top1 or 0.0 for t in searching.trials[:2])
+    assert status.front_size >= 1
+    assert status.epochs_per_second is not None
+    assert status.seconds_left == pytest.approx(4 * status.seconds, rel=0.01)
+    text = status_text(status)
+    assert "2/10 trials, searching" in text
+    assert "epoch 1/3  55.50 %" in text
+    assert " left" in text
+
+
+def test_a_search_that_was_killed(searching: Controller, tmp_path: Path) -> None:
+    status = read_status(tmp_path)
+    assert not status.is_searching
+    assert status.seconds_left is None
+    text = status_text(status)
+    assert "not searching" in text
+    assert "interrupted at epoch 1/3" in text
+
+
+def test_a_session_without_end_says_why_it_ended(searching: Controller, tmp_path: Path) -> None:
+    session = {"started": "not a time", "ended_by": "the time is up"}
+    searching.store.set("environment", {"sessions": [session]})
+    searching.store.set("num_trials", 0)
+    status = read_status(tmp_path)
+    assert status.num_trials is None
+    assert status.seconds < 3600, "the first trial's start is the next best"
+    assert "2 trials, not searching" in status_text(status)
+    assert "ended: the time is up" in status_text(status)
+
+
+def test_nothing_yet(controller_of: Make, tmp_path: Path) -> None:
+    controller_of()
+    status = read_status(tmp_path)
+    assert (status.counts, status.underway, status.best_top1) == ({}, (), None)
+    assert "nothing drawn yet" in status_text(status)
+    with pytest.raises(RunError, match="not a run"):
+        read_status(tmp_path / "nowhere")
+
+
+def test_the_command_while_a_driver_holds_the_run(searching: Controller, tmp_path: Path) -> None:
+    """In a process of its own, with the driver's connection open; neither torch nor Ray."""
+    code = (
+        "import sys; from vitnas.cli import main\n"
+        f"try: main(['status', {str(tmp_path)!r}, '--json'])\n"
+        "finally: print(*{'torch', 'ray'} & set(sys.modules), file=sys.stderr)"
+    )
+    with locked(tmp_path):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["is_searching"] is True
+    assert told["counts"] == {"complete": 2, "running": 1}
+    assert told["underway"][0]["epoch"] == 1
+    job = start(searching)
+    train(searching, job)
+    assert searching.trials[job.number].outcome is Outcome.COMPLETE

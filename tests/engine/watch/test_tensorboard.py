@@ -1,0 +1,93 @@
+"""TensorBoard's own reader finds the curves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import accuracy, make_space, train
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
+from vitnas.engine.watch.tensorboard import Curves
+from vitnas.errors import ConfigError
+from vitnas.records import Outcome
+
+Make = Callable[..., Controller]
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """(step, value) by tag of what was written into a folder."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    return {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def test_a_curve_a_trial_and_the_run_s_own(controller_of: Make, tmp_path: Path) -> None:
+    jobs = []
+    with Curves(tmp_path / "tb") as curves:
+        controller = controller_of(num_trials=3, listener=curves.listen)
+        while (job := controller.next()) is not None:
+            jobs.append(job)
+            train(controller, job)
+    for job in jobs:
+        found = scalars(tmp_path / "tb" / str(job.number))
+        expected = [(epoch, accuracy(job, epoch)) for epoch in (1, 2, 3)]
+        assert found["top1"] == [(epoch, pytest.approx(top1, abs=1e-3)) for epoch, top1 in expected]
+        assert found["flops"] == [(3, controller.trials[job.number].flops)]
+    found = scalars(tmp_path / "tb" / "run")
+    assert [step for step, _ in found["front_size"]] == [1, 2, 3]
+    best = [value for _, value in found["best_top1"]]
+    assert best == sorted(best)
+
+
+def test_a_training_that_is_repeated_starts_its_curve_again(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    with Curves(tmp_path / "tb") as curves:
+        controller = controller_of(num_trials=2, listener=curves.listen)
+        job = controller.next()
+        assert job is not None
+        controller.report(job.number, 1, 11.0)
+        controller.interrupt(job.number, "node died")
+        assert controller.next() == job
+        train(controller, job)
+    with Curves(tmp_path / "tb") as curves:
+        controller.store.close()
+        resumed = controller_of(num_trials=2, listener=curves.listen)
+        other = resumed.next()
+        assert other is not None
+        resumed.fail(other.number, Outcome.DIVERGED, "nan", seconds=0.1, device="cpu")
+    found = scalars(tmp_path / "tb" / str(job.number))
+    assert [step for step, _ in found["top1"]] == [1, 2, 3]
+    assert 11.0 not in [value for _, value in found["top1"]]
+    found = scalars(tmp_path / "tb" / "run")
+    assert found["front_size"] == [(1, 1.0), (2, 1.0)]
+
+
+def test_a_real_search_logs_on_demand(tmp_path: Path) -> None:
+    options = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True)
+    run = run_search(make_space(), tmp_path / "run", options)
+    (trial,) = run.complete
+    found = scalars(run.path / "tensorboard" / str(trial.number))
+    assert [value for _, value in found["top1"]] == pytest.approx(list(trial.curve), abs=1e-3)
+
+
+def test_without_the_package_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer", None)
+    with pytest.raises(ConfigError, match=r"--tensorboard: .*pip install 'vitnas\[tensorboard\]'"):
+        Curves(tmp_path / "tb")
+    options = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True)
+    with pytest.raises(ConfigError, match="--tensorboard"):
+        run_search(make_space(), tmp_path / "run", options)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,1 @@
+"""Where trainings run: in this process, or on Ray's workers."""

@@ -1,0 +1,60 @@
+"""The back end in this process: one training after the other, no Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vitnas.config.space import SearchSpace
+from vitnas.engine.backends.resources import Resources, check_devices, cores
+from vitnas.engine.backends.steering import Steering
+from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
+from vitnas.engine.decide.job import Decision
+from vitnas.errors import DeviceError
+
+
+class SerialBackend:
+    """Trains in this process.
+
+    With the same seed the study is the one that Ray gives with one worker. A training that takes
+    too long is ended after its epoch; one that hangs inside an epoch is not.
+
+    Args:
+        gpus: 0 for the CPU; above it, the share of a GPU's memory; None = a GPU where there is one.
+
+    Raises:
+        DeviceError: a GPU was asked for and there is none.
+    """
+
+    def __init__(self, gpus: float | None) -> None:
+        check_devices(gpus)
+        import torch
+
+        there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if gpus is None:
+            gpus = 1.0 if there else 0.0
+        if gpus and not there:
+            raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
+        self.resources = Resources(1, gpus, cores() if gpus else 1)
+
+    def prepare(self, space: SearchSpace) -> Mapping[str, Any]:
+        """Read the images; what is known of them."""
+        facts, worker = prepare_worker(space, self.resources)
+        self._worker: Worker = worker.settle()
+        return facts
+
+    def train(self, steering: Steering, scratch: Path) -> None:
+        """Train until the controller has no more jobs."""
+        while (job := steering.controller.next()) is not None:
+            steering.controller.began(job.number)
+            for message in self._worker.run(job):
+                if steering.take(job.number, message) is Decision.STOP:
+                    break
+
+    def score(self, networks: Sequence[Trained]) -> list[float]:
+        """Top-1 of networks in percent on the test split."""
+        return self._worker.score(networks)
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,258 @@
+"""Running one job on a device: what both back ends execute, in this process or in another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
+from vitnas.config.training import ProxyConfig
+from vitnas.engine.backends.gate import DeviceGate
+from vitnas.engine.backends.resources import Resources
+from vitnas.engine.decide.job import Job
+from vitnas.errors import ConfigError
+from vitnas.records import Outcome
+
+if TYPE_CHECKING:
+    from vitnas.training.data import Images
+    from vitnas.training.proxy import EpochResult, ProxyTraining
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a network costs on a device.
+
+    Attributes:
+        latency_ms, peak_memory_mb: see `cost.device.DeviceCost`.
+        device: its name.
+    """
+
+    latency_ms: float
+    peak_memory_mb: float
+    device: str
+
+
+@dataclass(frozen=True)
+class EpochMessage:
+    """What a training says before its first epoch where it has measured something, after every
+    epoch, or when it could not go on.
+
+    Attributes:
+        epoch: from 1; 0 before the first has ended.
+        top1: percent on the scoring split.
+        seconds: wall time since the training started.
+        device: name of the device it runs on.
+        weights: the network as safetensors bytes, with the last epoch only.
+        outcome: why it could not go on: `failed`, `diverged` or `oom`; None while all is well.
+        error: one line, with `outcome`.
+        measured: what was measured, in a message of its own; else None.
+    """
+
+    epoch: int
+    top1: float = 0.0
+    seconds: float = 0.0
+    device: str = ""
+    weights: bytes | None = field(default=None, repr=False)
+    outcome: Outcome | None = None
+    error: str = ""
+    measured: Measured | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network and its weights.
+
+    Attributes:
+        config: the network.
+        weights: safetensors.
+        file: where they are from, for errors.
+    """
+
+    config: ModelConfig
+    weights: bytes = field(repr=False)
+    file: str
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Everything but the job that a training needs.
+
+    Attributes:
+        proxy: the short training.
+        images: data by (H, W) in pixels, on any device; moved to `device` once.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        threads: CPU threads of torch; None leaves them as they are.
+        gpu_share: share of the device's memory that may be used, 0 to 1.
+        measures: whether latency and memory of a network are measured before its first epoch.
+            Workers that measure pause between epochs for each other's measurements.
+    """
+
+    proxy: ProxyConfig
+    images: Mapping[tuple[int, int], Images]
+    device: str = "auto"
+    threads: int | None = None
+    gpu_share: float = 1.0
+    measures: bool = False
+
+    def settle(self) -> Worker:
+        """The same worker with its data on its device; once per process."""
+        from dataclasses import replace
+
+        import torch
+
+        from vitnas.training.device import resolve_device
+
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        device = resolve_device(self.device)
+        images = {size: images.to(device) for size, images in self.images.items()}
+        return replace(self, images=images, device=str(device))
+
+    def run(self, job: Job) -> Iterator[EpochMessage]:
+        """Train `job` from the start. The caller stops it by asking for no more messages.
+
+        The result is a function of the job alone, whatever ran here before.
+        """
+        import torch
+
+        from vitnas.training.proxy import Diverged, ProxyTraining
+        from vitnas.training.weights import weights_bytes
+
+        started = time.monotonic()
+        device = device_name(self.device)
+        epoch = 0
+        try:
+            self._cap_memory(1.0 if job.alone else self.gpu_share)
+            images = self.images[job.config.image_hw]
+            training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
+            if self.measures and not job.again:
+                yield EpochMessage(0, device=device, measured=self._measure(training, job.config))
+                started = time.monotonic()  # waiting for others is not the network's fault
+            for result in self._paused(training):
+                epoch = result.epoch
+                last = epoch == self.proxy.epochs
+                weights = weights_bytes(training.model) if last else None
+                seconds = time.monotonic() - started
+                yield EpochMessage(epoch, result.top1, seconds, device, weights)
+        except Diverged as error:
+            yield self._ended(epoch, started, device, Outcome.DIVERGED, error)
+        except torch.OutOfMemoryError as error:
+            yield self._ended(epoch, started, device, Outcome.OOM, error)
+        except Exception as error:  # a bug in the code: this trial's outcome, not the search's end
+            yield self._ended(epoch, started, device, Outcome.FAILED, error)
+
+    def _measure(self, training: ProxyTraining, config: ModelConfig) -> Measured:
+        """What a forward pass of one image costs, in the precision that scores, with the device
+        for itself."""
+        from vitnas.cost.device import measure
+        from vitnas.training.proxy import autocast
+
+        shape = (config.in_chans, *config.image_hw)
+        with self._gate().alone(), autocast(training.device):
+            cost = measure(training.model, shape, training.device)
+        return Measured(cost.latency_ms, cost.peak_memory_mb, measured_name(self.device))
+
+    def _paused(self, training: ProxyTraining) -> Iterator[EpochResult]:
+        """The training, an epoch at a time, none during another worker's measurement."""
+        gate, epochs = self._gate() if self.measures else None, iter(training)
+        while True:
+            with nullcontext() if gate is None else gate.shared():
+                result = next(epochs, None)
+            if result is None:
+                return
+            yield result
+
+    def _gate(self) -> DeviceGate:
+        import torch
+
+        device = torch.device(self.device)
+        if device.type != "cuda":
+            return DeviceGate(device.type)
+        return DeviceGate(f"cuda-{torch.cuda.get_device_properties(device).uuid}")
+
+    def score(self, networks: Sequence[Trained]) -> list[float]:
+        """Top-1 of each network in percent on the test split.
+
+        Raises:
+            DataError: weights are damaged, with their file.
+        """
+        from vitnas.nn.model import build_model
+        from vitnas.training.proxy import evaluate
+        from vitnas.training.weights import load_weights
+
+        scores = []
+        for network in networks:
+            model = build_model(network.config)
+            load_weights(model, network.weights, network.file)
+            split = self.images[network.config.image_hw].test()
+            scores.append(evaluate(model.to(self.device), split, self.proxy.eval_batch_size))
+        return scores
+
+    def _cap_memory(self, share: float) -> None:
+        """Give this process a share of its CUDA device's memory; nothing elsewhere."""
+        import torch
+
+        device = torch.device(self.device)
+        if device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(share, device)
+
+    def _ended(
+        self, epoch: int, started: float, device: str, outcome: Outcome, error: BaseException
+    ) -> EpochMessage:
+        line = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        seconds = time.monotonic() - started
+        return EpochMessage(epoch, 0.0, seconds, device, outcome=outcome, error=line)
+
+
+def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, Any], Worker]:
+    """Read the images of a space: what is known of them and of this machine's device, and the
+    worker that trains on them.
+
+    Raises:
+        DataError: they are missing or unreadable.
+        ConfigError: too few are left to train on.
+        DeviceError: this machine lacks the device.
+    """
+    import torch
+
+    from vitnas.engine.watch.environment import data_facts
+    from vitnas.training.data import load_data
+
+    images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
+    some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
+    if len(some.train.subset(fraction, some.split_seed)) < 2:
+        rule = f"leaves less than two of {len(some.train)} training images"
+        raise ConfigError(rule, address="proxy.train_fraction", value=fraction, file=space.file)
+    worker = Worker(
+        proxy=space.config.proxy,
+        images=images,
+        device=resources.device,
+        threads=resources.threads,
+        gpu_share=resources.memory_share,
+        measures=bool(space.config.measured),
+    )
+    name = device_name(resources.device) if torch.cuda.is_available() else resources.device
+    facts = {"data": data_facts(images), "device": name}
+    if worker.measures:
+        facts["measured_on"] = measured_name(resources.device)
+    return facts, worker
+
+
+def measured_name(device: str) -> str:
+    """The card's name for a CUDA device, else the processor's: what is measured holds for it."""
+    from vitnas.engine.watch.environment import cpu_model
+
+    name = device_name(device)
+    return cpu_model() if name == "cpu" else name
+
+
+def device_name(device: str) -> str:
+    """The card's name for a CUDA device, else `cpu`."""
+    import torch
+
+    resolved = torch.device(device)
+    return torch.cuda.get_device_name(resolved) if resolved.type == "cuda" else resolved.type

@@ -1,0 +1,355 @@
+"""Decides what is trained next, what is stopped, and what is written down. No Ray, no torch.
+
+A back end asks `next()` for a job, tells `measured()` what it costs on the device where the space
+asks for that, tells `report()` the accuracy after every epoch, and ends it
+with `finish`, `fail` or `interrupt`. Limits, duplicates, pruning and retries are decided here and
+nowhere else, and everything decided is in the study before the call returns.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
+from vitnas.cost.limits import over_limits
+from vitnas.engine.decide.budget import Budget, Meter
+from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.decide.ledger import Ledger, Listener
+from vitnas.engine.decide.locate import Candidate
+from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.source import MAX_FRUITLESS, Source
+from vitnas.engine.pruning.pareto import ParetoPruner
+from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName, make_sampler
+from vitnas.engine.store.study import RunStore
+from vitnas.records import Outcome, TrialRecord
+from vitnas.seeds import derive_seed
+
+MAX_RETRIES = 3
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Trainings that have to be made again: lost ones at once, those that were out of memory when
+    nothing else is left to do, alone."""
+
+    lost: deque[int] = field(default_factory=deque)
+    alone: deque[int] = field(default_factory=deque)
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.alone)
+
+
+class Controller:
+    """The one place where a search is steered.
+
+    Args:
+        store: the run's study.
+        space: where networks are drawn from.
+        num_trials: trainings to start and end, those of earlier sessions included.
+        epochs: length of a full training.
+        seed: of the run; a trial's own seed comes from it and the network's key.
+        sampler: who proposes.
+        samplers: makes samplers by their names.
+        pruner: who stops trials early; None = nobody.
+        listener: told of every change; for displays.
+        budget: what may be spent beside; None = no bounds.
+        first: what is trained before the sampler is asked.
+        replication: who is trained again once the trials have ended; None = nobody.
+
+    Attributes:
+        costs: those among the objectives.
+        exhausted: every network of the space is known, or it has shown nothing new for
+            `MAX_FRUITLESS` draws in a row.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        space: SearchSpace,
+        *,
+        num_trials: int,
+        epochs: int,
+        seed: int,
+        sampler: SamplerName = DEFAULT_SAMPLER,
+        samplers: SamplerFactory = make_sampler,
+        pruner: ParetoPruner | None = None,
+        listener: Listener | None = None,
+        budget: Budget | None = None,
+        first: Iterable[Candidate] = (),
+        replication: Replication | None = None,
+    ) -> None:
+        self.store, self.space, self.pruner = store, space, pruner
+        self.num_trials, self.epochs, self.seed = num_trials, epochs, seed
+        self.costs = space.config.objectives.costs
+        self.exhausted = False
+        self._measured_in_vain = 0
+        self._replication = replication or Replication(0, 1)
+        self._in_flight: set[int] = set()
+        self._times_lost: dict[int, int] = {}
+        self._alone: set[int] = set()
+        self._trials_waiting, self._replicates_waiting = _Waiting(), _Waiting()
+        self._draining = False
+        self._ledger = Ledger(store, space, seed, listener)
+        spent = sum(trial.gpu_seconds for trial in self.trials)
+        self._meter = Meter(budget or Budget(), spent)
+        session = int(store.attrs.get("num_sessions", 0))
+        proposing = samplers(sampler, derive_seed(seed, "session", session), space)
+        random = samplers("random", derive_seed(seed, "random", session), space)
+        self._source = Source(self._ledger, space, proposing, random, first)
+        self._take_up()
+        store.set("num_sessions", session + 1)
+
+    @property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """Every candidate so far, by number."""
+        return self._ledger.trials
+
+    @property
+    def num_ended(self) -> int:
+        """Trainings started and ended, those of earlier sessions included."""
+        return self._ledger.num_ended
+
+    @property
+    def num_in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to start and nothing under way."""
+        return not self._in_flight and (self.stopped_by is not None or not self._is_work_left())
+
+    @property
+    def stopped_by(self) -> str | None:
+        """Why nothing more may be started, whatever is left; None while it may."""
+        return "interrupted" if self._draining else self._meter.spent
+
+    @property
+    def cut_short_by(self) -> str | None:
+        """Why the run has fewer trainings than it was to have; None when it has them all."""
+        if self.num_ended >= self.num_trials:
+            return self.stopped_by if self._is_replicate_left() else None
+        if self.exhausted and not self._is_work_left():
+            return "the space has nothing new to show"
+        return self.stopped_by
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether `drain` has left something to do."""
+        return self._draining and self.cut_short_by == "interrupted"
+
+    def drain(self) -> None:
+        """Start nothing more; what is under way goes on to its end."""
+        self._draining = True
+
+    def next(self) -> Job | None:
+        """The next training, or None when no more are to be started now."""
+        number = None if self.stopped_by else self._pick()
+        if number is None:
+            return None
+        self._in_flight.add(number)
+        trial = self._ledger.start(number)
+        return Job(
+            number,
+            validate(ModelConfig, dict(trial.config)),
+            trial.seed,
+            alone=number in self._alone,
+            again=trial.replicate_of is not None,
+        )
+
+    def began(self, number: int) -> None:
+        """The training of trial `number` occupies its device from now."""
+        self._meter.begin(number, alone=number in self._alone)
+
+    def elapsed(self, number: int) -> float:
+        """Seconds since `began`."""
+        return self._meter.elapsed(number)
+
+    def take(
+        self, candidate: Candidate, earlier: TrialRecord, replicates: Iterable[TrialRecord] = ()
+    ) -> int | None:
+        """Take over what another run found of a network, as a trial of this one.
+
+        Args:
+            candidate: the network.
+            earlier: the other run's trial.
+            replicates: that trial's; those that did not reach their end, too, so that none is made
+                twice.
+
+        Returns:
+            Its number here; None where the network is known already, or where it was not measured
+            what this space has to know or is over a limit.
+        """
+        config = self.space.config
+        known = all(getattr(earlier, name) is not None for name in config.measured)
+        if self._source.is_known(candidate) or not known or over_limits(earlier, config.limits):
+            return None
+        number = self._take_one(candidate, earlier)
+        if number is not None:
+            self._ledger.own(number)
+            for replicate in replicates:
+                self._take_one(candidate, replicate, number)
+        return number
+
+    def _take_one(
+        self, candidate: Candidate, earlier: TrialRecord, replicate_of: int | None = None
+    ) -> int | None:
+        trial = self._ledger.enter(candidate, earlier.seed, True, replicate_of)
+        if trial.outcome is not Outcome.RUNNING:
+            return None
+        self._ledger.curve(trial.number, earlier.curve)
+        self._ledger.copy_measured(trial.number, earlier)
+        result = {"seconds": earlier.seconds, "device": earlier.device, "error": earlier.error}
+        self._ledger.end(trial.number, earlier.outcome, event="known", **result)
+        return trial.number
+
+    def measured(
+        self, number: int, latency_ms: float, peak_memory_mb: float, measured_on: str
+    ) -> Decision:
+        """Take what a network costs on its device, before it is trained there; STOP: it is refused.
+
+        Args:
+            number: of the trial.
+            latency_ms, peak_memory_mb, measured_on: see `TrialRecord`.
+        """
+        trial = self._ledger.measured(number, latency_ms, peak_memory_mb, measured_on)
+        problem = over_limits(trial, self.space.config.limits)
+        if problem is None:
+            self._measured_in_vain = 0
+            return Decision.CONTINUE
+        self._end(number, Outcome.REFUSED, error=problem, device=measured_on)
+        self._measured_in_vain += 1
+        self.exhausted = self.exhausted or self._measured_in_vain >= MAX_FRUITLESS
+        return Decision.STOP
+
+    def report(self, number: int, epoch: int, top1: float) -> Decision:
+        """Take the accuracy after `epoch` (from 1) and say whether to go on."""
+        trial = self._ledger.epoch(number, epoch, top1)
+        if epoch >= self.epochs or self.pruner is None or trial.replicate_of is not None:
+            return Decision.CONTINUE
+        candidates = (t for t in self.trials if t.replicate_of is None)
+        others = [t for t in candidates if t.curve and t.number != number]
+        stop = self.pruner.should_stop(trial, others)
+        return Decision.STOP if stop else Decision.CONTINUE
+
+    def finish(self, number: int, *, seconds: float, device: str) -> TrialRecord:
+        """End a training that ran to its last epoch or was stopped by `report`."""
+        whole = self._ledger[number].epochs >= self.epochs
+        outcome = Outcome.COMPLETE if whole else Outcome.STOPPED
+        return self._end(number, outcome, seconds=round(seconds, 3), device=device)
+
+    def fail(self, number: int, outcome: Outcome, error: str, **result: Any) -> TrialRecord:
+        """End a training that did not reach its end: `failed`, `diverged`, `timeout` or `oom`.
+
+        It is not tried again, but for the first `oom`: that may be the fault of others on the
+        device, so it is trained again, alone, when nothing else is left to do.
+        """
+        if outcome is Outcome.OOM and number not in self._alone:
+            self._ledger.alone(number, error)
+            self._alone.add(number)
+            self._release(number)
+            self._wait(number)
+            return self._ledger[number]
+        return self._end(number, outcome, error=error, **result)
+
+    def interrupt(self, number: int, reason: str) -> None:
+        """A worker or node was lost: train again from the start, at most `MAX_RETRIES` times."""
+        self._release(number)
+        times = self._times_lost[number] = self._times_lost.get(number, 0) + 1
+        if times > MAX_RETRIES:
+            self._end(number, Outcome.FAILED, error=f"lost {times} times: {reason}")
+        else:
+            self._wait(number)
+
+    def _wait(self, number: int) -> None:
+        """Trial `number` has to be trained again."""
+        again = self._ledger[number].replicate_of is not None
+        waiting = self._replicates_waiting if again else self._trials_waiting
+        (waiting.alone if number in self._alone else waiting.lost).append(number)
+
+    def _release(self, number: int) -> None:
+        """Trial `number` is no longer in training."""
+        self._in_flight.discard(number)
+        self._ledger.spent(number, round(self._meter.end(number), 3))
+
+    def _end(self, number: int, outcome: Outcome, **result: Any) -> TrialRecord:
+        """Trial `number` has ended."""
+        gpu_seconds = round(self._meter.end(number), 3)
+        if gpu_seconds:
+            result["gpu_seconds"] = gpu_seconds
+        trial = self._ledger.end(number, outcome, **result)
+        self._in_flight.discard(number)
+        return trial
+
+    def _pick(self) -> int | None:
+        """What is trained next: a trial, or a replicate once all trials have ended; or None."""
+        if self.num_ended + self._num_trials_in_flight < self.num_trials:
+            number = self._pick_from(self._trials_waiting, self._pick_new)
+            if number is not None:
+                return number
+        if self._is_trial_left() or self._num_trials_in_flight:
+            return None
+        return self._pick_from(self._replicates_waiting, self._pick_replicate)
+
+    def _pick_from(self, waiting: _Waiting, new: Callable[[], int | None]) -> int | None:
+        """What was lost, what is new, what has to be alone; or None."""
+        if waiting.lost:
+            return waiting.lost.popleft()
+        number = new()
+        if number is None and waiting.alone and self._in_flight <= self._alone:
+            return waiting.alone.popleft()
+        return number
+
+    def _pick_new(self) -> int | None:
+        if not self._may_draw():
+            return None
+        number = self._source.draw()
+        self.exhausted = number is None
+        return number
+
+    def _pick_replicate(self) -> int | None:
+        """One more training of the network in need, with the next of its seeds."""
+        number = self._replication.next(self.trials)
+        if number is None:
+            return None
+        original = self._ledger[number]
+        earlier = sum(trial.replicate_of == number for trial in self.trials)
+        return self._source.repeat(original, derive_seed(self.seed, original.key, earlier + 1))
+
+    @property
+    def _num_trials_in_flight(self) -> int:
+        return sum(self._ledger[number].replicate_of is None for number in self._in_flight)
+
+    def _may_draw(self) -> bool:
+        waiting = self._num_trials_in_flight + len(self._trials_waiting.alone)
+        return not self.exhausted and self.num_ended + waiting < self.num_trials
+
+    def _is_trial_left(self) -> bool:
+        if self._trials_waiting:
+            return self.num_ended < self.num_trials
+        return self._may_draw()
+
+    def _is_replicate_left(self) -> bool:
+        return bool(self._replicates_waiting) or self._replication.next(self.trials) is not None
+
+    def _is_work_left(self) -> bool:
+        return self._is_trial_left() or self._is_replicate_left()
+
+    def _take_up(self) -> None:
+        """Go on where an earlier driver ended, at whatever moment that was."""
+        for trial in self.trials:
+            if trial.outcome is not Outcome.RUNNING:
+                continue
+            if not trial.key:
+                error = "the driver ended while this candidate was being drawn"
+                self._end(trial.number, Outcome.REFUSED, error=error)
+            elif (
+                trial.replicate_of is not None
+                or self._source.admit(trial).outcome is Outcome.RUNNING
+            ):
+                self._alone |= {trial.number} & self.store.alone
+                self._wait(trial.number)

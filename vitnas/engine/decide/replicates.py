@@ -1,0 +1,57 @@
+"""Which network is trained again: near-front ones, as far as their place is a matter of noise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from vitnas.config.costs import DEFAULT_COSTS
+from vitnas.noise import PLAUSIBLE, chances, measure
+from vitnas.records import Outcome, TrialRecord, completed
+
+
+class Replication:
+    """Chooses what a run trains again, from what the run has found and nothing else.
+
+    Every network with a chance of at least `PLAUSIBLE` to be on the front gets `wanted` replicates,
+    one at a time: the network with the fewest first, of these the one whose place is least certain,
+    of these the first. A replicate moves means and the noise, so who is near the front is asked
+    again after each. One that did not reach its end counts as made: its seed gives the same again.
+
+    Args:
+        wanted: replicates of a network.
+        num_images: of the scoring split.
+        costs: those among the objectives.
+    """
+
+    def __init__(self, wanted: int, num_images: int, costs: Sequence[str] = DEFAULT_COSTS) -> None:
+        self.wanted, self.num_images, self._costs = wanted, num_images, costs
+        self._known: tuple[int, dict[int, float]] = (-1, {})
+
+    def next(self, trials: Sequence[TrialRecord]) -> int | None:
+        """The trial whose network is to be trained again now; None when none is.
+
+        Args:
+            trials: candidates and replicates of the run; what is in training counts as made.
+        """
+        if not self.wanted:
+            return None
+        made = Counter(trial.replicate_of for trial in trials)
+        due = {
+            number: chance
+            for number, chance in self._chances(trials).items()
+            if chance >= PLAUSIBLE and made[number] < self.wanted
+        }
+        return min(due, key=lambda n: (made[n], round(abs(due[n] - 0.5), 6), n), default=None)
+
+    def _chances(self, trials: Sequence[TrialRecord]) -> dict[int, float]:
+        """By number; worked out anew when a training has reached its end."""
+        ended = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
+        if self._known[0] != ended:
+            known = completed(trials)
+            scores = [t.trainings for t in known]
+            costs = [t.costs(self._costs) for t in known]
+            noise = measure(scores, self.num_images)
+            found = chances(scores, costs, noise).tolist() if known else []
+            self._known = ended, dict(zip((t.number for t in known), found, strict=True))
+        return self._known[1]

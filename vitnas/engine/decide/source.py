@@ -1,0 +1,107 @@
+"""Where new networks come from, and which of them are worth a training."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from vitnas.config.space import SearchSpace
+from vitnas.cost.limits import over_limits
+from vitnas.cost.survey import all_within
+from vitnas.engine.decide.ledger import Ledger
+from vitnas.engine.decide.locate import Candidate
+from vitnas.records import Outcome, TrialRecord
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+REPEATS_BEFORE_RANDOM = 5
+MAX_FRUITLESS = 300
+
+
+class Source:
+    """Draws until a network is new and within the limits; the rest is answered on the spot.
+
+    First what was asked for, then what the sampler proposes, and after `REPEATS_BEFORE_RANDOM`
+    known networks in a row, which Optuna's samplers fall into, a random draw.
+
+    Args:
+        ledger: where every draw is written down.
+        space: where networks are drawn from.
+        sampler: who proposes.
+        random: who draws at random.
+        first: what comes before that.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        space: SearchSpace,
+        sampler: BaseSampler,
+        random: BaseSampler,
+        first: Iterable[Candidate],
+    ) -> None:
+        self._ledger, self._space = ledger, space
+        self._sampler, self._random = sampler, random
+        self._first = deque(first)
+        self._all_keys: frozenset[str] | None = None
+
+    def draw(self) -> int | None:
+        """A new network within the limits, as a trial number; None when none is found."""
+        while self._first:
+            candidate = self._first.popleft()
+            if not self.is_known(candidate):
+                trial = self._draw_once(candidate)
+                if trial.outcome is Outcome.RUNNING:
+                    return trial.number
+        repeats = 0
+        for _ in range(MAX_FRUITLESS):
+            if repeats == REPEATS_BEFORE_RANDOM and self._nothing_left():
+                return None
+            use_random = repeats >= REPEATS_BEFORE_RANDOM
+            self._ledger.store.study.sampler = self._random if use_random else self._sampler
+            trial = self._draw_once()
+            if trial.outcome is Outcome.RUNNING:
+                return trial.number
+            repeats = repeats + 1 if trial.outcome is Outcome.DUPLICATE else 0
+        return None
+
+    def repeat(self, original: TrialRecord, seed: int) -> int:
+        """One more training of a network, with another seed, as a trial number."""
+        store = self._ledger.store
+        store.study.sampler = self._random  # has nothing to say: all is given
+        same = Candidate("", original.params, original.key)
+        again = self._ledger.enter(same, seed=seed, replicate_of=original.number).number
+        self._ledger.copy_measured(again, original)
+        store.begin(again)
+        return again
+
+    def admit(self, trial: TrialRecord) -> TrialRecord:
+        """Refuse a described candidate, answer it from the study, or let it train."""
+        problem = over_limits(trial, self._space.config.limits)
+        if problem:
+            return self._ledger.end(trial.number, Outcome.REFUSED, error=problem)
+        original = self._ledger.number_of(trial.key)
+        if original is not None:
+            return self._ledger.answer(trial.number, original)
+        self._ledger.own(trial.number)
+        return trial
+
+    def is_known(self, candidate: Candidate) -> bool:
+        """Whether a network is in training or its result is there."""
+        return self._ledger.number_of(candidate.key) is not None
+
+    def _draw_once(self, candidate: Candidate | None = None) -> TrialRecord:
+        trial = self._ledger.enter(candidate)
+        if trial.outcome is Outcome.RUNNING:
+            trial = self.admit(trial)
+        if trial.outcome is Outcome.RUNNING:
+            self._ledger.store.begin(trial.number)
+        return trial
+
+    def _nothing_left(self) -> bool:
+        """Whether every network of a small space is known already."""
+        if self._all_keys is None:
+            self._all_keys = all_within(self._space) or frozenset({"too many to list"})
+        return self._all_keys <= self._ledger.keys

@@ -1,0 +1,128 @@
+"""What a search may start from: model files of the papers or one's own, and other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from vitnas.config.differences import differences
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig, load_config
+from vitnas.config.space import SearchSpace, SpaceConfig
+from vitnas.engine.decide.locate import Candidate, locate, locate_by
+from vitnas.errors import ConfigError, RunError, nearest_name
+from vitnas.records import Outcome, Run, TrialRecord
+
+
+def seed_candidates(
+    space: SearchSpace, names: Sequence[str]
+) -> tuple[tuple[Candidate, ...], dict[str, str]]:
+    """The networks to train first.
+
+    Args:
+        space: what is searched.
+        names: model files, names of the zoo, results folders (their fronts), or `zoo` for all of
+            the papers' models.
+
+    Returns:
+        Those that the space can draw, each network once; and of those that came with `zoo` or a
+        folder and do not fit, why.
+
+    Raises:
+        ConfigError: a file or model that was named itself is not in the space, or not there.
+        RunError: a folder is no run.
+    """
+    found: dict[str, Candidate] = {}
+    misfits: dict[str, str] = {}
+    for name in names:
+        for origin, config, is_one_of_many in _named(name):
+            try:
+                candidate = locate(space, config, origin)
+            except ConfigError as error:
+                if not is_one_of_many:
+                    raise
+                misfits[origin] = str(error).removeprefix(f"{origin}: ")
+            else:
+                found.setdefault(candidate.key, candidate)
+    return tuple(found.values()), misfits
+
+
+def known_trials(
+    space: SearchSpace, run: Run, *, stopped: bool = True
+) -> list[tuple[Candidate, TrialRecord, tuple[TrialRecord, ...]]]:
+    """Complete and stopped trials of another run whose networks are in this space, too, each with
+    its replicates.
+
+    Args:
+        space: what is searched.
+        run: trained on the same data by the same proxy.
+        stopped: whether early-stopped ones count; no where nothing shall be stopped.
+
+    Raises:
+        RunError: data or proxy are others, so that its accuracies cannot be compared.
+    """
+    _check_comparable(space, run)
+    wanted = {Outcome.COMPLETE, Outcome.STOPPED} if stopped else {Outcome.COMPLETE}
+    replicates: dict[int | None, list[TrialRecord]] = {}
+    for again in run.replicates:
+        if again.outcome.is_trial:
+            replicates.setdefault(again.replicate_of, []).append(again)
+    known = []
+    for trial in run.trials:
+        if trial.outcome in wanted:
+            origin = f"{run.path}, trial {trial.number}"
+            try:
+                candidate = _again(space, trial, origin)
+            except ConfigError:
+                continue
+            known.append((candidate, trial, tuple(replicates.get(trial.number, ()))))
+    return known
+
+
+def _again(space: SearchSpace, trial: TrialRecord, origin: str) -> Candidate:
+    """Where the network of a trial lies, by the trial's own answers if the questions are the same.
+
+    Raises:
+        ConfigError: the space has no such network.
+    """
+    config = validate(ModelConfig, dict(trial.config))
+    same = locate_by(space, trial.params, origin)
+    candidate = same if same and same.key == config.key else locate(space, config, origin)
+    if candidate.key != config.key:
+        raise ConfigError("is in the space only with other data or rates", file=origin)
+    return candidate
+
+
+def _check_comparable(space: SearchSpace, run: Run) -> None:
+    theirs = validate(SpaceConfig, dict(run.space), file=run.path)
+    for name in ("data", "proxy"):
+        old = getattr(theirs, name).model_dump(mode="json", exclude={"root"})
+        new = getattr(space.config, name).model_dump(mode="json", exclude={"root"})
+        changes = list(differences(old, new, name))
+        if changes:
+            raise RunError(
+                f"--start-from {run.path}: its accuracies cannot be compared: {changes[0]}; "
+                f"--seed-configs {run.path} trains its front again first"
+            )
+
+
+def _named(name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
+    """(origin, configuration, whether it is one of many) of what a user named."""
+    from vitnas.engine.store.study import FILE_NAME, read_run
+    from vitnas.nn.zoo.names import zoo_config, zoo_names
+
+    if name == "zoo":
+        return [(model, zoo_config(model), True) for model in zoo_names()]
+    if name in zoo_names():
+        return [(name, zoo_config(name), False)]
+    if (Path(name) / FILE_NAME).is_file():
+        run = read_run(name)
+        return [
+            (f"{name}, trial {t.number}", validate(ModelConfig, dict(t.config)), True)
+            for t in run.front
+        ]
+    if not Path(name).suffix and not Path(name).exists():
+        rule = "no such file, run or model of the zoo"
+        nearest = nearest_name(name, ["zoo", *zoo_names()])
+        raise ConfigError(rule, address="--seed-configs", value=name, nearest=nearest)
+    return [(name, load_config(name), False)]

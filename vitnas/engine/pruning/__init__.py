@@ -1,0 +1,1 @@
+"""Early stopping for several objectives, and the learning curves that it extrapolates."""

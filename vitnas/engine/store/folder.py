@@ -1,0 +1,87 @@
+"""A run's folder: what may become one, and that one driver at a time writes to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vitnas.config.files import exists
+from vitnas.engine.store.database import FILE_NAME
+from vitnas.errors import RunError
+
+_LOCK = ".lock"
+_A_GLANCE_S = 1.0  # whoever only looks at the lock has let go of it by then
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder that could not be written to or holds something else, before anything is.
+
+    Raises:
+        RunError: `path` is a file, cannot be made or written, or holds files of something else.
+    """
+    try:
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path}: is a file; --out names a folder")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
+    there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
+    if not path.is_dir() or (path / FILE_NAME).exists():
+        return
+    strange = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
+    if strange:
+        raise RunError(
+            f"{path}: holds '{strange[0]}' and no {FILE_NAME}, so it is not a run; give a new or "
+            "an empty folder"
+        )
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One driver a run.
+
+    Raises:
+        RunError: another driver has the lock.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path / _LOCK)
+    try:
+        lock.acquire(timeout=_A_GLANCE_S, poll_interval=0.1)
+    except Timeout:
+        raise in_use(path) from None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written to ({error.strerror})") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def in_use(path: Path) -> RunError:
+    return RunError(f"{path}: another search is writing to this run")
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a driver on this machine is writing to the run; no where the folder is read-only."""
+    from filelock import FileLock, Timeout
+
+    if not (path / _LOCK).exists():
+        return False
+    try:
+        with FileLock(path / _LOCK).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,242 @@
+"""What can be saved of a damaged study.db: every trial whose description can still be read.
+
+SQLite stops at the first damaged page of a table, so rows are asked for one by one, on a copy that
+is filled up with zeros where it was cut off. A trial that cannot be read becomes `refused`, so that
+all others keep their numbers, and with them their weights and files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitnas.engine.store.database import FILE_NAME
+from vitnas.engine.store.folder import locked
+from vitnas.engine.store.study import RunStore, read_run
+from vitnas.errors import RunError, VitnasError
+from vitnas.records import Outcome
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+_GAP = 2000  # rows in a row that may be missing before a table is taken to have ended
+_LOST = "could not be read from the damaged study.db"
+_ENDED = {Outcome.COMPLETE: "COMPLETE", Outcome.STOPPED: "PRUNED"}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What `salvage` did.
+
+    Attributes:
+        saved: trials and other candidates that are in the new study.db.
+        unfinished: of these, to be trained again.
+        lost: candidates that could not be read.
+        damaged: where the damaged file is now.
+    """
+
+    saved: int
+    unfinished: int
+    lost: int
+    damaged: Path
+
+
+def salvage(path: str | Path) -> Saved:
+    """Replace a damaged study.db by one with everything that can be read of it.
+
+    The damaged file is kept beside it. The search's own command goes on afterwards.
+
+    Raises:
+        RunError: there is no study, a driver is writing to it, nothing in it can be read, or all of
+            it can.
+    """
+    path = Path(path)
+    if not (path / FILE_NAME).is_file():
+        raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
+    with locked(path), tempfile.TemporaryDirectory(dir=path, prefix=".salvage") as folder:
+        if _is_sound(path):
+            raise RunError(f"{path / FILE_NAME}: is not damaged; nothing was changed")
+        attrs, trials = _read(path, Path(folder) / "copy.db")
+        fixed = _fixed(path, attrs)
+        if not any("network" in trial.attrs for trial in trials) or fixed is None:
+            raise RunError(
+                f"{path / FILE_NAME}: no trial in it can be read; trials.csv and configs/ beside "
+                "it still hold what was reported"
+            )
+        store = RunStore(Path(folder), fixed)
+        try:
+            for name in attrs.keys() - fixed.keys() - {"format"}:
+                store.set(name, attrs[name])
+            for trial in trials:
+                store.restore(trial.frozen())
+        finally:
+            store.close()
+        damaged = _put_aside(path)
+        (Path(folder) / FILE_NAME).replace(path / FILE_NAME)
+    known = [trial for trial in trials if "network" in trial.attrs]
+    unfinished = sum(trial.outcome is Outcome.RUNNING for trial in known)
+    return Saved(len(known), unfinished, len(trials) - len(known), damaged)
+
+
+@dataclass
+class _Rows:
+    """What could be read of one trial."""
+
+    attrs: dict[str, Any]
+    params: dict[str, tuple[float, str]]
+    started: datetime | None = None
+    ended: datetime | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Refused where nothing is known, running where the result is lost: it is made again."""
+        if "network" not in self.attrs:
+            return Outcome.REFUSED
+        return Outcome(self.attrs.get("result", {}).get("outcome", "running"))
+
+    def frozen(self) -> FrozenTrial:
+        """The trial as Optuna stores it."""
+        import optuna
+
+        outcome, states = self.outcome, optuna.trial.TrialState
+        if "network" not in self.attrs:
+            self.attrs = {"result": {"outcome": "refused", "values": None, "error": _LOST}}
+        running = outcome is Outcome.RUNNING
+        values = self.attrs.get("result", {}).get("values")
+        state = states.RUNNING if running else states[_ENDED.get(outcome, "FAIL")]
+        asked = {
+            name: (optuna.distributions.json_to_distribution(text), value)
+            for name, (value, text) in self.params.items()
+        }
+        return optuna.trial.FrozenTrial(
+            number=-1,
+            trial_id=-1,
+            state=states.COMPLETE if values else state,
+            value=None,
+            values=values,
+            datetime_start=self.started or datetime.now(),
+            datetime_complete=None if running else self.ended or datetime.now(),
+            params={name: kind.to_external_repr(value) for name, (kind, value) in asked.items()},
+            distributions={name: kind for name, (kind, _) in asked.items()},
+            user_attrs=self.attrs,
+            system_attrs={},
+            intermediate_values={},
+        )
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether the database is whole and a run can be read from it.
+
+    Read only: closing a database that is open for writing moves its log into it.
+    """
+    address = f"{(path / FILE_NAME).resolve().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+        try:
+            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                return False
+            read_run(path)
+        except (sqlite3.Error, VitnasError):
+            return False
+    return True
+
+
+def _read(path: Path, copy: Path) -> tuple[dict[str, Any], list[_Rows]]:
+    """The study's attributes and its trials by number, as far as they can be read."""
+    shutil.copyfile(path / FILE_NAME, copy)
+    wal = path / f"{FILE_NAME}-wal"
+    if wal.is_file():
+        shutil.copyfile(wal, copy.with_name(f"{copy.name}-wal"))
+    _fill_up(copy)
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        attrs = {
+            row["key"]: value
+            for row in _rows(connection, "study_user_attributes", "study_user_attribute_id")
+            if (value := _json(row["value_json"])) is not None
+        }
+        trials: dict[int, _Rows] = {}
+        for row in _rows(connection, "trials", "trial_id"):
+            trial = trials.setdefault(row["trial_id"], _Rows({}, {}))
+            trial.started = _moment(row["datetime_start"])
+            trial.ended = _moment(row["datetime_complete"])
+        for row in _rows(connection, "trial_user_attributes", "trial_user_attribute_id"):
+            value = _json(row["value_json"])
+            if value is not None:
+                trials.setdefault(row["trial_id"], _Rows({}, {})).attrs[row["key"]] = value
+        for row in _rows(connection, "trial_params", "param_id"):
+            if row["trial_id"] in trials and _json(row["distribution_json"]) is not None:
+                asked = trials[row["trial_id"]].params
+                asked[row["param_name"]] = row["param_value"], row["distribution_json"]
+    ids = range(1, max(trials, default=0) + 1)  # Optuna counts them from 1
+    return attrs, [trials.get(number, _Rows({}, {})) for number in ids]
+
+
+def _fill_up(file: Path) -> None:
+    """Make a file that was cut off as long as its head says, or SQLite reads none of it."""
+    with file.open("r+b") as stream:
+        head = stream.read(32)
+        size = int.from_bytes(head[16:18], "big") or 4096
+        pages = int.from_bytes(head[28:32], "big")
+        if head.startswith(b"SQLite format 3") and pages * size < 1 << 32:
+            stream.truncate(max(file.stat().st_size, pages * (65536 if size == 1 else size)))
+
+
+def _rows(connection: sqlite3.Connection, table: str, key: str) -> Iterator[Mapping[str, Any]]:
+    """The readable rows of a table, one by one."""
+    connection.row_factory = sqlite3.Row
+    number, missing = 0, 0
+    while missing < _GAP:
+        number += 1
+        missing += 1
+        with contextlib.suppress(sqlite3.Error):
+            row = connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
+            if row is not None:
+                missing = 0
+                yield dict(row)
+
+
+def _json(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _fixed(path: Path, attrs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Space and seed of the run, from the study or from the files beside it."""
+    from vitnas.config.space import load_space
+
+    found = {name: attrs[name] for name in ("space", "seed") if name in attrs}
+    with contextlib.suppress(VitnasError, OSError, ValueError, KeyError):
+        if "space" not in found:
+            found["space"] = load_space(path / "space.yaml").to_tree()
+        if "seed" not in found:
+            found["seed"] = json.loads((path / "environment.json").read_text())["seed"]
+    return found if len(found) == 2 else None
+
+
+def _put_aside(path: Path) -> Path:
+    """Rename the damaged file and what belongs to it; nothing is overwritten."""
+    number = 0
+    while (damaged := path / f"{FILE_NAME}.damaged{number or ''}").exists():
+        number += 1
+    (path / FILE_NAME).replace(damaged)
+    for end in ("-wal", "-shm"):
+        beside = path / f"{FILE_NAME}{end}"
+        if beside.exists():
+            beside.replace(path / f"{damaged.name}{end}")
+    return damaged

@@ -1,0 +1,323 @@
+"""study.db: the Optuna study that is the only truth of a run, and how it is written and read.
+
+One writer, the driver. Everything that a report or a resume needs is in it: the space, the
+environment, and for each trial its configuration, cost, curve and outcome. Objectives in Optuna's
+order: top-1 in percent (maximise), then the space's costs in the order of `COSTS` (minimise).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitnas.config.costs import costs_of, directions_of
+from vitnas.config.differences import differences, with_defaults
+from vitnas.engine.store.database import (
+    FILE_NAME,
+    close_database,
+    flush,
+    make_plain,
+    open_database,
+    readable,
+    writable,
+)
+from vitnas.errors import RunError
+from vitnas.records import Outcome, Run, TrialRecord, averaged
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import optuna
+
+__all__ = [
+    "FILE_NAME",
+    "STUDY_NAME",
+    "RunStore",
+    "differences",
+    "read_run",
+    "writable",
+]
+
+STUDY_NAME = "vitnas"
+FORMAT = 1
+_FLUSH_S = 2.0
+
+
+class RunStore:
+    """A run's study, open for writing.
+
+    Optuna's samplers work on a copy in memory, `study`, and never wait for the disk (they see no
+    replicates but as failed; see `_as_seen`). The file gets
+    a candidate in one transaction once it is known what becomes of it (`begin` or `tell`), and
+    every change of it from then on, before the call returns.
+
+    Args:
+        path: the results folder; it exists.
+        fixed: what may not change between sessions of a run: `space` (the canonical tree) and
+            `seed`. Written when the study is new, compared when it is not.
+
+    Raises:
+        RunError: the study is damaged, of another format, space or seed.
+    """
+
+    def __init__(self, path: Path, fixed: Mapping[str, Any]) -> None:
+        import optuna
+
+        self.path = path
+        costs = costs_of(fixed.get("space"))
+        with readable(path):
+            self._file = open_database(path, write=True)
+        try:
+            with readable(path):
+                self._study_id = _study_id(self._file, costs)
+                self._attrs = self._file.get_study_user_attrs(self._study_id)
+                stored = self._file.get_all_trials(self._study_id, deepcopy=False)
+            if "format" not in self._attrs:  # written last, so that no half of these is kept
+                for name, value in {**fixed, "format": FORMAT}.items():
+                    self.set(name, value)
+            refuse_other(path, self._attrs, fixed)
+            directions = directions_of(costs)
+            self.study = optuna.create_study(study_name=STUDY_NAME, directions=directions)
+            with readable(path):
+                self.study.add_trials(map(_as_seen, stored))
+        except BaseException:
+            self.close()
+            raise
+        self._ids = [trial._trial_id for trial in stored]  # in the file, by number
+        self._flushed = time.monotonic()
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What is stored about the whole run."""
+        return dict(self._attrs)
+
+    def set(self, name: str, value: Any) -> None:
+        self._file.set_study_user_attr(self._study_id, name, value)
+        self._attrs[name] = value
+
+    def records(self) -> tuple[TrialRecord, ...]:
+        """All candidates as stored."""
+        with readable(self.path):
+            return tuple(as_record(trial) for trial in self._stored())
+
+    @property
+    def alone(self) -> frozenset[int]:
+        """Candidates that ran out of memory once and are to be trained alone."""
+        return frozenset(trial.number for trial in self._stored() if "alone" in trial.user_attrs)
+
+    def ask(self, params: Mapping[str, Any] | None = None) -> optuna.Trial:
+        """A new candidate, in memory alone: end it with `tell` or keep it with `begin`, and do so
+        before the next one is asked for.
+
+        Args:
+            params: what it is to be, by Optuna's names; None = the sampler proposes.
+        """
+        assert len(self._ids) == len(self._stored()), "the last candidate was not written"
+        if params is not None:
+            self.study.enqueue_trial(dict(params))
+        return self.study.ask()
+
+    def begin(self, number: int) -> None:
+        """Write the candidate `number` with all that is known of it: it will be trained."""
+        assert number == len(self._ids)
+        trial = self._stored()[number]
+        self._ids.append(self._file.create_new_trial(self._study_id, trial))
+
+    def describe(self, number: int, name: str, value: Any) -> None:
+        """Store `value` under `name` with the running trial `number`."""
+        if number < len(self._ids):
+            self._file.set_trial_user_attr(self._ids[number], name, value)
+        trial_id = self._stored()[number]._trial_id
+        self.study._storage.set_trial_user_attr(trial_id, name, value)
+
+    def tell(
+        self,
+        number: int,
+        outcome: Outcome,
+        values: tuple[float, ...] | None = None,
+        **result: Any,
+    ) -> None:
+        """End trial `number`: `result` first, then the state, so that no ended trial lacks it."""
+        self.describe(number, "result", {"outcome": outcome.value, "values": values, **result})
+        self._close_trial(number, outcome, values)
+        if outcome.is_trial and time.monotonic() - self._flushed > _FLUSH_S:
+            flush(self._file)
+            self._flushed = time.monotonic()
+
+    def restore(self, trial: optuna.trial.FrozenTrial) -> None:
+        """Take in a stored trial as the next one."""
+        self.study.add_trial(trial)
+        self.begin(len(self._ids))
+
+    def settle(self) -> None:
+        """End what a killed driver had described as ended but not yet told to Optuna."""
+        for trial in self._stored():
+            result = trial.user_attrs.get("result")
+            if result is not None and not trial.state.is_finished():
+                self._close_trial(trial.number, Outcome(result["outcome"]), result["values"])
+
+    def _close_trial(self, number: int, outcome: Outcome, values: Sequence[float] | None) -> None:
+        from optuna.trial import TrialState
+
+        state = TrialState.PRUNED if outcome is Outcome.STOPPED else TrialState.FAIL
+        if values is not None:
+            state = TrialState.COMPLETE
+        if number < len(self._ids):
+            self._file.set_trial_state_values(self._ids[number], state, values)
+        if values is None or _is_replicate(self._stored()[number]):
+            self.study.tell(number, state=TrialState.FAIL if values is not None else state)
+        else:
+            self.study.tell(number, list(values))
+        if number == len(self._ids):
+            self.begin(number)
+
+    def describe_ended(self, number: int, name: str, value: Any) -> None:
+        """Add a fact about a trial that has ended: Optuna locks those, so it goes to the study."""
+        self.set(name, {**self._attrs.get(name, {}), str(number): value})
+
+    def close(self) -> None:
+        """Let go of the database file, with everything in it."""
+        close_database(self._file)
+        make_plain(self.path)
+
+    def _stored(self) -> list[optuna.trial.FrozenTrial]:
+        return self.study.get_trials(deepcopy=False)
+
+
+def refuse_other(path: Path, attrs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    """Make sure that a run's `attrs` are of this format and of what is `fixed`.
+
+    Raises:
+        RunError: they are not, naming the differences.
+    """
+    if attrs.get("format") != FORMAT:
+        raise RunError(
+            f"{path / FILE_NAME}: format {attrs.get('format')}, this vitnas reads {FORMAT}; use "
+            "another --out"
+        )
+    for name, value in fixed.items():
+        stored = with_defaults(attrs.get(name)) if name == "space" else attrs.get(name)
+        changes = list(differences(stored, value))
+        if changes:
+            raise RunError(
+                f"{path}: is a run of another {name}: {'; '.join(changes[:5])}"
+                f"{' ...' if len(changes) > 5 else ''}; use another --out"
+            )
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a results folder.
+
+    Raises:
+        RunError: there is no study in it, or it cannot be read.
+    """
+    path = Path(path)
+    attrs, stored = read_study(path)
+    space = attrs.get("space", {})
+    with readable(path):
+        tested = attrs.get("test_top1", {})
+        trials = tuple(as_record(trial, tested) for trial in stored)
+    return Run(
+        path=path,
+        name=space.get("name", path.name),
+        trials=averaged(trials),
+        replicates=tuple(trial for trial in trials if trial.replicate_of is not None),
+        space=space,
+        environment=attrs.get("environment", {}),
+        num_trials=attrs.get("num_trials", 0),
+    )
+
+
+def read_study(path: Path) -> tuple[dict[str, Any], list[optuna.trial.FrozenTrial]]:
+    """What is stored of a run as a whole, and Optuna's trials; also while a driver is writing.
+
+    Raises:
+        RunError: there is no study in it, or it cannot be read.
+    """
+    if not (path / FILE_NAME).is_file():
+        raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
+    with readable(path):
+        storage = open_database(path, write=False)
+        try:
+            study_id = storage.get_study_id_from_name(STUDY_NAME)
+            attrs = storage.get_study_user_attrs(study_id)
+            return attrs, storage.get_all_trials(study_id, deepcopy=False)
+        finally:
+            close_database(storage)
+
+
+def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {}) -> TrialRecord:
+    """A stored trial as plain values."""
+    network = trial.user_attrs.get("network", {})
+    result = trial.user_attrs.get("result", {})
+    measured = trial.user_attrs.get("measured", {})
+    running = not trial.state.is_finished()
+    outcome = Outcome.RUNNING if running else Outcome(result.get("outcome", "failed"))
+    return TrialRecord(
+        number=trial.number,
+        outcome=outcome,
+        config=network.get("config", {}),
+        key=network.get("key", ""),
+        flops=network.get("flops", 0),
+        num_params=network.get("num_params", 0),
+        curve=tuple(trial.user_attrs.get("curve", ())),
+        test_top1=tested.get(str(trial.number)),
+        seconds=result.get("seconds"),
+        seed=network.get("seed", 0),
+        params=trial.params,
+        error=result.get("error"),
+        duplicate_of=result.get("duplicate_of"),
+        device=result.get("device", ""),
+        origin=network.get("origin", ""),
+        taken=network.get("taken", False),
+        gpu_seconds=result.get("gpu_seconds", 0.0),
+        started=_seconds(trial.datetime_start),
+        ended=_seconds(trial.datetime_complete),
+        latency_ms=measured.get("latency_ms"),
+        peak_memory_mb=measured.get("peak_memory_mb"),
+        measured_on=measured.get("measured_on", ""),
+        replicate_of=network.get("replicate_of"),
+    )
+
+
+def _is_replicate(trial: optuna.trial.FrozenTrial) -> bool:
+    return trial.user_attrs.get("network", {}).get("replicate_of") is not None
+
+
+def _as_seen(trial: optuna.trial.FrozenTrial) -> optuna.trial.FrozenTrial:
+    """A stored trial as Optuna's samplers see it.
+
+    Replicates are complete in the file and failed in memory: TPE and NSGA-II would take the front's
+    networks, of which alone there are many, for the only good ones.
+    """
+    if not (_is_replicate(trial) and trial.state.is_finished()):
+        return trial
+    from optuna.trial import TrialState
+
+    seen = copy(trial)
+    seen.state, seen.values = TrialState.FAIL, None
+    return seen
+
+
+def _study_id(file: optuna.storages.RDBStorage, costs: Sequence[str]) -> int:
+    """The run's study in its file, made where there is none."""
+    import optuna
+
+    try:
+        return file.get_study_id_from_name(STUDY_NAME)
+    except KeyError:
+        directions = [optuna.study.StudyDirection[d.upper()] for d in directions_of(costs)]
+        study_id = file.create_new_study(directions, STUDY_NAME)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            optuna.Study(STUDY_NAME, file).set_metric_names(["top1", *costs])
+        return study_id
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    """Optuna's local time as seconds since 1970."""
+    return None if moment is None else moment.timestamp()

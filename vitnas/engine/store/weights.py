@@ -1,0 +1,70 @@
+"""The proxy's weights of the networks on the front: `weights/<trial>.safetensors` in the run.
+
+Other networks' weights are not kept: a training is a function of configuration and seed, so
+they can be made again. A network that was trained more than once has the weights of its own
+training; a replicate's are kept, under its own number, only where those are not there any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vitnas.config.files import write_bytes
+from vitnas.noise import contenders, measure
+from vitnas.records import TrialRecord, averaged, completed, front_of
+
+
+class FrontWeights:
+    """The folder `weights/` of a run.
+
+    Args:
+        run: the results folder.
+        num_images: of the scoring split, where replicates may bring other networks to the front:
+            their weights are kept, too. None = the front's alone.
+    """
+
+    def __init__(self, run: Path, num_images: int | None = None) -> None:
+        self.folder, self._num_images = run / "weights", num_images
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"{number}.safetensors"
+
+    def put(self, number: int, content: bytes) -> None:
+        """Store the weights of trial `number`, whole or not at all."""
+        write_bytes(self.path(number), content)
+
+    def has(self, number: int) -> bool:
+        """Whether the weights of trial `number` are kept."""
+        return self.path(number).is_file()
+
+    def get(self, number: int) -> bytes | None:
+        """The weights of trial `number`, or None when they are not kept."""
+        return self.path(number).read_bytes() if self.has(number) else None
+
+    def keep_front(self, trials: Iterable[TrialRecord], costs: Sequence[str]) -> None:
+        """Delete the weights of every network that is no longer on the front of top-1 and `costs`,
+        nor may be."""
+        trials = tuple(trials)
+        members = {trial.number for trial in front_of(averaged(trials), costs)}
+        if self._num_images is not None:
+            members |= {t.number for t in near_front(trials, self._num_images, costs)}
+        members |= {trial.number for trial in trials if trial.replicate_of in members}
+        kept = {self.path(number) for number in members}
+        for path in self.folder.glob("*.safetensors"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+
+def near_front(
+    trials: Iterable[TrialRecord], num_images: int, costs: Sequence[str]
+) -> list[TrialRecord]:
+    """The complete candidates that replicates may bring to the front, its members included."""
+    known = completed(trials)
+    if not known:
+        return []
+    scores = [t.trainings for t in known]
+    near = contenders(scores, [t.costs(costs) for t in known], measure(scores, num_images))
+    return [known[index] for index in np.flatnonzero(near)]

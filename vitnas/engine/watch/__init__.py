@@ -1,0 +1,1 @@
+"""What a person sees of a running search, and what a run notes about its machine."""

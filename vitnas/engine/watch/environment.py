@@ -1,0 +1,105 @@
+"""What a result depends on beside the code: versions, hardware, command, git revision."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitnas.training.data import Images
+
+_PACKAGES = ("vitnas", "torch", "timm", "fvcore", "optuna", "ray", "numpy")
+
+
+def session_facts(**more: Any) -> dict[str, Any]:
+    """The facts of this session, with `more` beside them; plain values only."""
+    return {
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": command_line(),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "hardware": hardware(),
+        "git_revision": git_revision(),
+        **more,
+    }
+
+
+def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
+    """What was trained and scored on; without mean and deviation where each size has its own."""
+    images = next(iter(by_size.values()))
+    facts = {
+        "name": images.name,
+        "num_classes": images.num_classes,
+        "mean": [round(value, 6) for value in images.mean],
+        "std": [round(value, 6) for value in images.std],
+        "num_train_images": len(images.train),
+        "num_val_images": len(images.val),
+        "num_test_images": len(images.test()) if images.has_test else 0,
+    }
+    if len(by_size) > 1:
+        del facts["mean"], facts["std"]
+    return facts
+
+
+def command_line() -> str:
+    """The command as a user would type it, without the folder of the program."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def hardware() -> Mapping[str, Any]:
+    """CPU model, cores, memory in GB."""
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(pages * size / 1e9, 1),
+    }
+
+
+def git_revision() -> str | None:
+    """The checkout's revision, with `+` when files differ from it; None outside a checkout."""
+    folder = Path(__file__).resolve().parents[3]
+    revision = _git(folder, "rev-parse", "--short=12", "HEAD")
+    if not revision:
+        return None
+    return revision + ("+" if _git(folder, "status", "--porcelain", "-uno") else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cpu_model() -> str:
+    """The processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,182 @@
+"""What a run is doing, read from its study while a driver writes it, or after; no torch, no Ray."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.notation import one_line
+from vitnas.engine.store.folder import is_locked
+from vitnas.engine.store.study import read_run
+from vitnas.engine.watch.display import clock, said
+from vitnas.records import Outcome, Run, TrialRecord
+
+
+@dataclass(frozen=True)
+class Underway:
+    """A trial that is being trained, or waits to be trained again.
+
+    Attributes:
+        trial: its number.
+        epoch: epochs trained so far.
+        replicate_of: the trial whose network it trains again; None for a trial of its own.
+        top1: percent on the scoring split after that; None before the first epoch has ended.
+        flops: multiply-adds of one image.
+        costs: those among the objectives, as people read them; what is not measured yet is not
+            among them.
+        network: in one line.
+    """
+
+    trial: int
+    epoch: int
+    replicate_of: int | None
+    top1: float | None
+    flops: int
+    costs: str
+    network: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """A run at a glance.
+
+    Attributes:
+        path: the folder.
+        name: of the space.
+        is_searching: whether a driver on this machine writes to it now.
+        counts: candidates by outcome; those that there are.
+        num_ended: trainings that have ended, earlier sessions included.
+        num_trials: how many the run shall have; None = no bound.
+        num_replicates: trainings of candidates with other seeds that have ended; no trials.
+        epochs: of a full training.
+        underway: in training, or interrupted and to be trained again when nobody is searching.
+        epochs_per_second: trained in the last session; None before anything was.
+        seconds: how long the last session has lasted.
+        seconds_left: until `num_trials` at the pace of the last session; None when not known.
+        best_top1, best_trial: the most accurate complete network, in percent.
+        front_size: networks on the front.
+        ended_by: why the last session ended before its trials did; None when it did not.
+    """
+
+    path: str
+    name: str
+    is_searching: bool
+    counts: Mapping[str, int]
+    num_ended: int
+    num_trials: int | None
+    num_replicates: int
+    epochs: int
+    underway: tuple[Underway, ...]
+    epochs_per_second: float | None
+    seconds: float
+    seconds_left: float | None
+    best_top1: float | None
+    best_trial: int | None
+    front_size: int
+    ended_by: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for `json.dumps`."""
+        return asdict(self)
+
+
+def read_status(path: str | Path) -> Status:
+    """Look at a run; changes nothing, and does not wait for the driver.
+
+    Raises:
+        RunError: there is no run in the folder, or it cannot be read.
+    """
+    run = read_run(path)
+    is_searching = is_locked(run.path)
+    session = _last_session(run)
+    began, until = _span(run, session, is_searching)
+    here = [t for t in run.trials if t.is_ended_here and (t.ended or 0.0) >= began]
+    underway = [t for t in (*run.trials, *run.replicates) if t.outcome is Outcome.RUNNING and t.key]
+    again = [t for t in run.replicates if t.outcome.is_trial and not t.taken]
+    num_ended = sum(trial.is_ended_here for trial in run.trials)
+    trained = sum(t.epochs for t in here) + sum(t.epochs for t in underway if is_searching)
+    trained += sum(t.epochs for t in again if (t.ended or 0.0) >= began)
+    seconds = max(0.0, until - began)
+    left = None
+    if run.num_trials and here and is_searching and num_ended < run.num_trials:
+        left = (run.num_trials - num_ended) * seconds / len(here)
+    best = max(run.complete, key=lambda trial: trial.top1 or 0.0, default=None)
+    return Status(
+        path=str(run.path),
+        name=run.name,
+        is_searching=is_searching,
+        counts=dict(Counter(trial.outcome.value for trial in run.trials)),
+        num_ended=num_ended,
+        num_trials=run.num_trials or None,
+        num_replicates=len(again),
+        epochs=run.space.get("proxy", {}).get("epochs", 0),
+        underway=tuple(_underway(trial, run.costs) for trial in underway),
+        epochs_per_second=round(trained / seconds, 3) if trained and seconds else None,
+        seconds=round(seconds, 1),
+        seconds_left=None if left is None else round(left, 1),
+        best_top1=None if best is None else best.top1,
+        best_trial=None if best is None else best.number,
+        front_size=len(run.front),
+        ended_by=session.get("ended_by"),
+    )
+
+
+def status_text(status: Status) -> str:
+    """A few lines for a terminal."""
+    total = "" if status.num_trials is None else f"/{status.num_trials}"
+    doing = "searching" if status.is_searching else "not searching"
+    parts = [f"{status.num_ended}{total} trials", f"{doing}, {clock(status.seconds)}"]
+    if status.num_replicates:
+        parts.insert(1, f"{status.num_replicates} replicate{'s' * (status.num_replicates > 1)}")
+    if status.epochs_per_second is not None:
+        parts.append(f"{status.epochs_per_second:.2g} epochs/s")
+    if status.seconds_left is not None:
+        parts.append(f"{clock(status.seconds_left)} left")
+    if status.ended_by and not status.is_searching:
+        parts.append(f"ended: {status.ended_by}")
+    lines = [f"{status.path} ({status.name}): {', '.join(parts)}"]
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in status.counts.items())
+    lines.append(f"  {counts or 'nothing drawn yet'}")
+    for one in status.underway:
+        top1 = "       " if one.top1 is None else f"{one.top1:5.2f} %"
+        what = "" if status.is_searching else "interrupted at "
+        epoch = f"{what}epoch {one.epoch}/{status.epochs}"
+        again = "" if one.replicate_of is None else f"replicate of {one.replicate_of}  "
+        lines.append(f"  trial {one.trial:<5} {epoch}  {top1}  {one.costs}  {again}{one.network}")
+    if status.best_trial is not None:
+        lines.append(
+            f"  best {status.best_top1:.2f} % (trial {status.best_trial}); "
+            f"{status.front_size} on the front"
+        )
+    return "\n".join(lines)
+
+
+def _last_session(run: Run) -> Mapping[str, Any]:
+    sessions = run.environment.get("sessions") or [{}]
+    return sessions[-1] if isinstance(sessions[-1], Mapping) else {}
+
+
+def _span(run: Run, session: Mapping[str, Any], is_searching: bool) -> tuple[float, float]:
+    """When the last session began, and now or when it last ended a trial; seconds since 1970."""
+    now = time.time()
+    try:
+        began = datetime.fromisoformat(str(session.get("started"))).timestamp()
+    except ValueError:
+        began = min((t.started for t in run.trials if t.started is not None), default=now)
+    if is_searching:
+        return began, now
+    return began, max((t.ended for t in run.trials if t.ended is not None), default=began)
+
+
+def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
+    network = one_line(validate(ModelConfig, dict(trial.config)))
+    spent = ", ".join(filter(None, (said(trial, cost) for cost in costs)))
+    again = trial.replicate_of
+    return Underway(trial.number, trial.epochs, again, trial.top1, trial.flops, spent, network)

@@ -1,0 +1,1 @@
+"""Samplers and pruners compared on recorded trainings, in simulated time."""

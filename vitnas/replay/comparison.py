@@ -1,0 +1,203 @@
+"""Samplers and pruners compared by replay: means over seeds, with intervals, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from vitnas.engine.pruning.pareto import CONFIDENCE, PrunerName
+from vitnas.engine.samplers import SamplerName
+from vitnas.replay.simulation import Trace, replay
+from vitnas.replay.tables import Table
+
+MEASURES = {"volume": "above chance", "strict": "above the table's worst network"}
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4)
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over seeds.
+
+    Attributes:
+        mean: with what was never reached counted as the whole table.
+        low, high: 95 % percentile interval of the mean, by bootstrap over the seeds.
+        never: seeds in which it was not reached.
+    """
+
+    mean: float
+    low: float
+    high: float
+    never: int = 0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sampler and a pruner, replayed with several seeds."""
+
+    sampler: SamplerName
+    pruner: PrunerName
+    traces: tuple[Trace, ...]
+
+    def reach(self, share: float, of: str, by: str, whole: float) -> Figure:
+        """What reaching `share` takes (see `Trace.reach`); `whole` where it never was."""
+        found = [trace.reach(share, of, by) for trace in self.traces]
+        never = sum(value is None for value in found)
+        return _figure([whole if value is None else value for value in found], never)
+
+    def at(self, epochs: float, of: str) -> Figure:
+        return _figure([trace.at(epochs, of) for trace in self.traces])
+
+    @property
+    def stopped(self) -> int:
+        """Trainings stopped early, all seeds together."""
+        return sum(len(trace.stopped) for trace in self.traces)
+
+    @property
+    def lost(self) -> int:
+        """How many of them were on the whole table's front."""
+        return sum(trace.lost for trace in self.traces)
+
+
+def compare(
+    table: Table,
+    samplers: Iterable[SamplerName],
+    pruners: Iterable[PrunerName],
+    *,
+    seeds: int = 20,
+    workers: int = 1,
+    trials: int | None = None,
+    confidence: float = CONFIDENCE,
+    bins: int = 1,
+    processes: int = 1,
+    listener: Callable[[str], None] = lambda line: None,
+) -> list[Pair]:
+    """Replay every pair of a sampler and a pruner with the seeds 0, 1 ...
+
+    Args:
+        table: what there is to find.
+        samplers, pruners: by name.
+        seeds: searches of each pair.
+        workers, trials, confidence, bins: of each search; see `replay`.
+        processes: searches at a time; they find the same however many there are.
+        listener: told of every pair that is done.
+    """
+    from joblib import Parallel, delayed
+
+    asked = list(product(samplers, pruners))
+    options = {"workers": workers, "trials": trials, "confidence": confidence, "bins": bins}
+    traces = Parallel(n_jobs=processes, return_as="generator")(
+        delayed(replay)(table, sampler, pruner, seed=seed, **options)
+        for sampler, pruner in asked
+        for seed in range(seeds)
+    )
+    pairs = []
+    for sampler, pruner in asked:
+        pairs.append(Pair(sampler, pruner, tuple(islice(traces, seeds))))
+        listener(f"{sampler}, pruner {pruner}")
+    return pairs
+
+
+def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
+    """Two tables for people: hypervolume above chance, and above the worst network."""
+    lines = [
+        f"{table.name}: {len(table.networks)} networks of {table.epochs} epochs, "
+        f"{len(table.front)} on the front; {len(pairs[0].traces)} seeds, means (95 % intervals)"
+    ]
+    if table.standard_error is not None:
+        lines.append(
+            f"top-1 of the networks: standard deviation {table.spread:.2f} points; the error of "
+            f"{table.num_images:,} images alone: {table.standard_error:.2f}"
+        )
+    for of, floor in MEASURES.items():
+        ats = (f"at {share:.0%}" for share in SHARES)
+        head = ("", "trials to 95 %", "epochs to 95 %", "epochs to 99 %", *ats)
+        rows = [head, *(_row(table, pair, of) for pair in pairs)]
+        lines += ["", f"hypervolume {floor}, % of the whole table's", *_columns(rows)]
+    stops = [_stops(pair) for pair in pairs if pair.stopped]
+    if stops:
+        heads = ("", "stopped", "of them on the front")
+        lines += ["", "stopped early, of all trainings started", *_columns([heads, *stops])]
+    return "\n".join(lines)
+
+
+def comparison_json(table: Table, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """The same figures for programs; shares of epochs and hypervolume from 0 to 1."""
+    return {
+        "table": table.name,
+        "networks": len(table.networks),
+        "epochs": table.epochs,
+        "front": len(table.front),
+        "top1_spread_points": table.spread,
+        "top1_standard_error_points": table.standard_error,
+        "made": dict(table.made),
+        "pairs": [_pair_json(table, pair) for pair in pairs],
+    }
+
+
+def _pair_json(table: Table, pair: Pair) -> dict[str, Any]:
+    whole = {"trials": float(len(table.networks)), "epochs": 1.0}
+    figures: dict[str, Any] = {}
+    for of in MEASURES:
+        figures[of] = {
+            f"{by}_to_{round(100 * share)}": vars(pair.reach(share, of, by, whole[by]))
+            for share in (0.95, 0.99)
+            for by in whole
+        }
+        figures[of]["at"] = {str(share): vars(pair.at(share, of)) for share in SHARES}
+    return {
+        "sampler": pair.sampler,
+        "pruner": pair.pruner,
+        "seeds": len(pair.traces),
+        **figures,
+        "stopped": pair.stopped,
+        "stopped_on_front": pair.lost,
+        "epochs": float(np.mean([trace.epochs for trace in pair.traces])),
+        "seconds": float(np.mean([trace.seconds for trace in pair.traces])),
+    }
+
+
+def _row(table: Table, pair: Pair, of: str) -> tuple[str, ...]:
+    trials = pair.reach(0.95, of, "trials", len(table.networks))
+    to = [pair.reach(share, of, "epochs", 1.0) for share in (0.95, 0.99)]
+    cells = [f"{trials.mean:.1f} ({trials.low:.1f}-{trials.high:.1f}){_never(trials)}"]
+    cells += [f"{_percent(f)} % ({100 * f.low:.1f}-{100 * f.high:.1f}){_never(f)}" for f in to]
+    cells += [_percent(pair.at(share, of)) for share in SHARES]
+    return (f"{pair.sampler} / {pair.pruner}", *cells)
+
+
+def _percent(figure: Figure) -> str:
+    return f"{100 * figure.mean:.1f}"
+
+
+def _never(figure: Figure) -> str:
+    return f" {figure.never}x never" if figure.never else ""
+
+
+def _stops(pair: Pair) -> tuple[str, ...]:
+    started = sum(trace.started for trace in pair.traces)
+    share = f"{100 * pair.stopped / started:.0f} %"
+    on_front = f"{pair.lost} of {pair.stopped} ({100 * pair.lost / pair.stopped:.2f} %)"
+    return (f"{pair.sampler} / {pair.pruner}", share, on_front)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if index else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _figure(values: Sequence[float], never: int = 0) -> Figure:
+    table = np.asarray(values, dtype=np.float64)
+    drawn = np.random.default_rng(0).integers(len(table), size=(_RESAMPLES, len(table)))
+    low, high = np.quantile(table[drawn].mean(axis=1), [0.025, 0.975])
+    return Figure(float(table.mean()), float(low), float(high), never)

@@ -1,0 +1,240 @@
+"""A search replayed from a recorded table: the real engine, recorded curves, simulated time.
+
+Controller, samplers and pruners are those of a search; only the trainings are looked up. A worker
+takes as long for an epoch as the recorded training did on average, and events happen in the order
+of that time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitnas.config.costs import DEFAULT_COSTS, directions_of
+from vitnas.config.space import SearchSpace
+from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.job import Decision
+from vitnas.engine.pruning.pareto import CONFIDENCE, PrunerName, make_pruner
+from vitnas.engine.samplers import SamplerName, make_sampler
+from vitnas.engine.samplers.pool import FixedPool
+from vitnas.engine.store.study import RunStore
+from vitnas.records import Outcome
+from vitnas.replay.tables import Recorded, Table
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+
+@dataclass(frozen=True)
+class Step:
+    """How things stand when a network has been trained to its end.
+
+    Attributes:
+        epochs: trained so far, by all workers, as a share of training the whole table.
+        trials: ended so far.
+        seconds: of simulated time.
+        volume: hypervolume of what is complete as a share of the whole table's, above chance.
+        strict: the same above the table's worst network.
+    """
+
+    epochs: float
+    trials: int
+    seconds: float
+    volume: float
+    strict: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One replayed search.
+
+    Attributes:
+        steps: in order of time.
+        stopped: keys of the networks that were stopped early.
+        lost: how many of those are on the whole table's front.
+        started: trainings.
+        epochs: trained in the end, as a share of training the whole table.
+        seconds: of simulated time until the last training ended.
+    """
+
+    steps: tuple[Step, ...]
+    stopped: tuple[str, ...]
+    lost: int
+    started: int
+    epochs: float
+    seconds: float
+
+    def reach(self, share: float, of: str, by: str) -> float | None:
+        """What it took (`epochs`, `trials` or `seconds`) until `of` (`volume` or `strict`) was at
+        `share`; None when it never was."""
+        reached = (step for step in self.steps if getattr(step, of) >= share - 1e-9)
+        first = next(reached, None)
+        return None if first is None else float(getattr(first, by))
+
+    def at(self, epochs: float, of: str) -> float:
+        """`volume` or `strict` when so many epochs (as a share) had been spent."""
+        until = [getattr(step, of) for step in self.steps if step.epochs <= epochs + 1e-9]
+        return float(until[-1]) if until else 0.0
+
+
+def replay(
+    table: Table,
+    sampler: SamplerName = "ehvi",
+    pruner: PrunerName = "none",
+    *,
+    seed: int = 0,
+    workers: int = 1,
+    trials: int | None = None,
+    confidence: float = CONFIDENCE,
+    bins: int = 1,
+) -> Trace:
+    """Search a table.
+
+    Args:
+        table: what there is to find.
+        sampler: who proposes, among the table's networks alone.
+        pruner: who stops trials early.
+        seed: of the run.
+        workers: trainings at a time.
+        trials: trainings to start; None = the whole table.
+        confidence: of the pruner's look at learning curves.
+        bins: of like FLOPs, for its ranks.
+    """
+    controller = Controller(
+        MemoryStore({"seed": seed}),
+        table.space,
+        num_trials=min(trials or len(table.networks), len(table.networks)),
+        epochs=table.epochs,
+        seed=seed,
+        sampler=sampler,
+        samplers=partial(held_sampler, table),
+        pruner=make_pruner(pruner, table.epochs, confidence, bins),
+    )
+    simulation = _Simulation(table, controller)
+    simulation.run(workers)
+    stopped = tuple(t.key for t in controller.trials if t.outcome is Outcome.STOPPED)
+    return Trace(
+        steps=tuple(simulation.steps),
+        stopped=stopped,
+        lost=len(table.front & set(stopped)),
+        started=controller.num_ended,
+        epochs=simulation.share,
+        seconds=simulation.now,
+    )
+
+
+def held_sampler(table: Table, name: SamplerName, seed: int, space: SearchSpace) -> BaseSampler:
+    """The sampler of that name, held to the networks of `table`."""
+    proposals = [network.proposal for network in table.networks]
+    if name == "ehvi":
+        from vitnas.engine.samplers.ehvi import EHVISampler
+
+        return EHVISampler(FixedPool(proposals), seed)
+    from vitnas.replay.held import HeldSampler
+
+    return HeldSampler(make_sampler(name, seed, space), space, proposals, seed)
+
+
+class _Simulation:
+    """Workers that look trainings up, and what has come of it so far."""
+
+    def __init__(self, table: Table, controller: Controller) -> None:
+        self._table, self._controller = table, controller
+        self._by_key = {network.proposal.key: network for network in table.networks}
+        self._queue: list[tuple[float, int, int]] = []  # time, trial, epoch that ends then
+        self._spent = 0
+        self._total = sum(_length(network) for network in table.networks)
+        self._found: list[Recorded] = []
+        self._floors = {"volume": table.chance, "strict": table.worst}
+        self._whole = {name: self._volume(table.complete, name) for name in self._floors}
+        self.steps: list[Step] = []
+        self.now = 0.0
+
+    @property
+    def share(self) -> float:
+        """Epochs trained, as a share of training the whole table."""
+        return self._spent / self._total
+
+    def run(self, workers: int) -> None:
+        for _ in range(workers):
+            self._start(0.0)
+        while self._queue:
+            now, number, epoch = heapq.heappop(self._queue)
+            self._spent, self.now = self._spent + 1, now
+            if self._ends(now, number, epoch):
+                self._start(now)
+
+    def _network(self, number: int) -> Recorded:
+        return self._by_key[self._controller.trials[number].key]
+
+    def _start(self, now: float) -> None:
+        job = self._controller.next()
+        if job is not None:
+            self._wait(now, job.number, 1)
+
+    def _wait(self, now: float, number: int, epoch: int) -> None:
+        network = self._network(number)
+        heapq.heappush(self._queue, (now + network.seconds / _length(network), number, epoch))
+
+    def _ends(self, now: float, number: int, epoch: int) -> bool:
+        """Report an epoch; whether the training ends with it."""
+        network = self._network(number)
+        if epoch > len(network.curve):
+            self._controller.fail(number, network.outcome, "as recorded")
+            return True
+        decision = self._controller.report(number, epoch, network.curve[epoch - 1])
+        if decision is Decision.CONTINUE and epoch < self._table.epochs:
+            self._wait(now, number, epoch + 1)
+            return False
+        self._controller.finish(number, seconds=network.seconds, device="recorded")
+        if epoch == self._table.epochs:
+            self._take(now, network)
+        return True
+
+    def _take(self, now: float, network: Recorded) -> None:
+        self._found.append(network)
+        shares = {
+            name: self._volume(self._found, name) / whole if whole else 1.0
+            for name, whole in self._whole.items()
+        }
+        self.steps.append(Step(self.share, self._controller.num_ended, now, **shares))
+
+    def _volume(self, networks: Sequence[Recorded], name: str) -> float:
+        return self._table.volume(
+            [network.proposal.flops for network in networks],
+            [network.curve[-1] for network in networks],
+            self._floors[name],
+        )
+
+
+def _length(network: Recorded) -> int:
+    """Epochs that were begun."""
+    return len(network.curve) + (network.outcome is not Outcome.COMPLETE)
+
+
+class _Nowhere:
+    """In place of a run's file: takes everything and keeps nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments, **named: 0
+
+
+class MemoryStore(RunStore):
+    """A run's study without a file."""
+
+    def __init__(self, fixed: Mapping[str, Any]) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.path = Path("memory")
+        self._file: Any = _Nowhere()
+        self._study_id = 0
+        self._attrs = dict(fixed)
+        self.study = optuna.create_study(directions=directions_of(DEFAULT_COSTS))
+        self._ids: list[int] = []
+        self._flushed = math.inf

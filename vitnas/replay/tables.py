@@ -1,0 +1,267 @@
+"""Recorded tables: networks of a space that were all trained to the end, with their curves.
+
+What a file holds of a network is its configuration, curve and FLOPs. Its key, the draw that leads
+to it and its costs are worked out when it is read, and a difference in FLOPs is an error.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vitnas.config.costs import DEFAULT_COSTS
+from vitnas.config.files import validate, write_bytes
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace, SpaceConfig
+from vitnas.engine.decide.locate import locate
+from vitnas.engine.samplers.pool import Proposal, propose_like
+from vitnas.engine.store.study import FILE_NAME, read_run
+from vitnas.errors import RunError, nearest_name
+from vitnas.noise import measure
+from vitnas.pareto import front, hypervolume
+from vitnas.records import Outcome, Run
+
+FORMAT = 1
+SUFFIX = ".json.gz"
+_ENDINGS = (Outcome.COMPLETE, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
+_SHIPPED = Path(__file__).parent / "recorded"
+_NOT_A_TABLE = (OSError, EOFError, ValueError, LookupError, TypeError)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A network of a table.
+
+    Attributes:
+        config: the network.
+        proposal: what it costs, and the draw that leads to it.
+        curve: top-1 in percent after each epoch.
+        outcome: complete, or what happened in the epoch after the curve's last.
+        seconds: wall time of its training.
+    """
+
+    config: ModelConfig
+    proposal: Proposal
+    curve: tuple[float, ...]
+    outcome: Outcome = Outcome.COMPLETE
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Networks of a space, every one trained to the end.
+
+    Attributes:
+        space: what they are drawn from.
+        networks: each different one once.
+        made: how: command, versions, hardware.
+    """
+
+    space: SearchSpace
+    networks: tuple[Recorded, ...]
+    made: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.space.name
+
+    @property
+    def epochs(self) -> int:
+        """Length of a training."""
+        return self.space.config.proxy.epochs
+
+    @cached_property
+    def complete(self) -> tuple[Recorded, ...]:
+        """The networks that have an accuracy after the last epoch."""
+        return tuple(n for n in self.networks if n.outcome is Outcome.COMPLETE)
+
+    @cached_property
+    def front(self) -> frozenset[str]:
+        """Keys of the networks on the whole table's front."""
+        ends = self.complete
+        chosen = front([(-n.curve[-1], float(n.proposal.flops)) for n in ends])
+        return frozenset(ends[index].proposal.key for index in chosen)
+
+    @property
+    def chance(self) -> float:
+        """Top-1 in percent of a network that guesses."""
+        return 100 / self.networks[0].config.num_classes
+
+    @property
+    def worst(self) -> float:
+        """Top-1 in percent of the worst network that was trained to the end."""
+        return min(network.curve[-1] for network in self.complete)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the networks' top-1, in points."""
+        return float(np.std([network.curve[-1] for network in self.complete]))
+
+    @property
+    def num_images(self) -> int | None:
+        """What a top-1 was scored on; None where it is not known."""
+        data = self.made.get("data")
+        number = data.get("num_val_images") if isinstance(data, Mapping) else None
+        return number if isinstance(number, int) and number > 0 else None
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of a top-1, in points: the images' binomial error, root mean square over networks."""
+        if self.num_images is None:
+            return None
+        noise = measure([network.curve[-1:] for network in self.complete], self.num_images)
+        errors = [noise.error(network.curve[-1]) for network in self.complete]
+        return float(np.sqrt(np.square(errors).mean()))
+
+    @cached_property
+    def most_flops(self) -> int:
+        return max(network.proposal.flops for network in self.networks)
+
+    def volume(self, flops: npt.ArrayLike, top1: npt.ArrayLike, floor: float) -> float:
+        """Hypervolume of top-1 against log FLOPs, above `floor` percent and below the FLOPs of
+        the most expensive network."""
+        points = np.stack([np.log(flops), -np.asarray(top1, dtype=np.float64)], axis=-1)
+        return hypervolume(points, (math.log(self.most_flops), -floor))
+
+
+def find_table(name: str | Path) -> Table:
+    """The table that `name` means: a results folder, a table's file, or a shipped one by name.
+
+    Raises:
+        RunError: there is none, or it cannot be used.
+    """
+    path = Path(name)
+    if (path / FILE_NAME).is_file():
+        return table_of(read_run(path))
+    shipped = shipped_tables()
+    if path.is_file():
+        return read_table(path)
+    if str(name) in shipped:
+        return read_table(shipped[str(name)])
+    near = nearest_name(str(name), shipped)
+    raise RunError(
+        f"{name}: neither a run, nor a table's file, nor one of {', '.join(shipped)}"
+        + (f" (nearest: {near})" if near else "")
+    )
+
+
+def shipped_tables() -> dict[str, Path]:
+    """The tables that come with vitnas, by name."""
+    return {path.name.removesuffix(SUFFIX): path for path in sorted(_SHIPPED.glob("*" + SUFFIX))}
+
+
+def table_of(run: Run) -> Table:
+    """The table in a run: what was trained to the end.
+
+    Raises:
+        RunError: fewer than two networks were.
+    """
+    networks = [
+        {
+            "config": trial.config,
+            "curve": trial.curve,
+            "outcome": trial.outcome.value,
+            "seconds": trial.seconds or 1.0,
+            "flops": trial.flops,
+        }
+        for trial in run.trials
+        if trial.outcome in _ENDINGS
+    ]
+    return _table(run.space, networks, _made(run), str(run.path))
+
+
+def read_table(file: Path) -> Table:
+    """Read what `write_table` wrote.
+
+    Raises:
+        RunError: it is not a table, of another format, or its FLOPs are not today's.
+    """
+    try:
+        tree = json.loads(gzip.decompress(file.read_bytes()))
+        if tree["format"] != FORMAT:
+            raise RunError(f"{file}: format {tree['format']}, this vitnas reads {FORMAT}")
+        space, networks, made = dict(tree["space"]), list(tree["networks"]), dict(tree["made"])
+    except _NOT_A_TABLE as error:
+        raise RunError(f"{file}: is not a recorded table ({error})") from None
+    return _table(space, networks, made, str(file))
+
+
+def write_table(table: Table, file: str | Path) -> None:
+    """Write a table as compressed JSON, the same bytes for the same table."""
+    networks = [
+        {
+            "config": network.config.to_tree(),
+            "curve": network.curve,
+            "outcome": network.outcome.value,
+            "seconds": round(network.seconds, 1),
+            "flops": network.proposal.flops,
+        }
+        for network in table.networks
+    ]
+    tree = {"format": FORMAT, "made": table.made, "space": table.space.to_tree()}
+    tree["networks"] = networks
+    text = json.dumps(tree, separators=(",", ":"))
+    write_bytes(file, gzip.compress(text.encode(), mtime=0))
+
+
+def _table(
+    space: Mapping[str, Any],
+    networks: Sequence[Mapping[str, Any]],
+    made: Mapping[str, Any],
+    source: str,
+) -> Table:
+    found = SearchSpace(validate(SpaceConfig, dict(space), file=source))
+    if found.config.objectives.costs != DEFAULT_COSTS or found.config.measured:
+        asked = ", ".join(dict.fromkeys((*found.config.objectives.costs, *found.config.measured)))
+        raise RunError(f"{source}: asks for {asked}; a table is replayed for top1 against flops")
+    recorded: dict[str, Recorded] = {}
+    for network in _recorded(found, networks, source):
+        recorded.setdefault(network.proposal.key, network)
+    table = Table(found, tuple(recorded.values()), made)
+    if len(table.complete) < 2:
+        raise RunError(f"{source}: {len(table.complete)} networks were trained to the end")
+    return table
+
+
+def _recorded(
+    space: SearchSpace, networks: Sequence[Mapping[str, Any]], source: str
+) -> Iterator[Recorded]:
+    for index, network in enumerate(networks):
+        where = f"{source}: networks[{index}]"
+        missing = {"config", "curve", "flops", "outcome", "seconds"} - set(network)
+        if missing:
+            raise RunError(f"{where}: has no {', '.join(sorted(missing))}")
+        config = validate(ModelConfig, dict(network["config"]), file=where)
+        proposal = propose_like(space, locate(space, config, where).params)
+        if proposal is None or proposal.flops != network["flops"]:
+            now = "no network of the space" if proposal is None else proposal.flops
+            raise RunError(f"{where}: {network['flops']} FLOPs when recorded, now {now}")
+        outcome, curve = Outcome(network["outcome"]), tuple(network["curve"])
+        if outcome is Outcome.COMPLETE and len(curve) != space.config.proxy.epochs:
+            raise RunError(f"{where}: {len(curve)} of {space.config.proxy.epochs} epochs")
+        yield Recorded(config, proposal, curve, outcome, float(network["seconds"]))
+
+
+def _made(run: Run) -> dict[str, Any]:
+    """How a run was made, without the paths of the machine."""
+    facts = run.environment
+    (session, *more) = facts.get("sessions") or [{}]
+    pruner = session.get("pruner") or {"name": "curve" if session.get("prune") else "none"}
+    options = f"--sampler {session.get('sampler')} --pruner {pruner['name']}"
+    command = f"vitnas search {run.name} {options} --trials {run.num_trials} --seed"
+    return {
+        "command": f"{command} {facts.get('seed')}",
+        "sessions": 1 + len(more),
+        "seed": facts.get("seed"),
+        "data": facts.get("data"),
+        **{key: session.get(key) for key in ("versions", "hardware", "device", "git_revision")},
+    }
