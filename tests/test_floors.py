@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
 
 FLOORS = [
-    ("errors", "hook", "noise", "pareto", "seeds"),
+    ("errors", "files", "hook", "noise", "pareto", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),
@@ -42,6 +42,7 @@ FLOORS = [
 ]
 LIGHT = {
     "vitnas.config.space": ("torch", "ray", "optuna", "numpy"),
+    "vitnas.files": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
     "vitnas.pareto": ("torch", "ray", "optuna"),
     "vitnas.noise": ("torch", "ray", "optuna"),
     "vitnas.records": ("torch", "ray", "optuna", "numpy"),

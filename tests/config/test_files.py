@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vitnas.config.files import MAX_BYTES, parse_yaml, read_yaml, write_text
+from vitnas.config.files import MAX_BYTES, parse_yaml, read_yaml
 from vitnas.errors import ConfigError
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -53,19 +53,3 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b" " * (MAX_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than 1 MiB"):
         read_yaml(tmp_path / "large")
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "a.txt"
-    write_text(target, "old")
-
-    def full(self: Path, target: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        write_text(target, "new")
-    assert target.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

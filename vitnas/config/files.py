@@ -6,7 +6,6 @@ built from it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from math import isfinite
@@ -17,6 +16,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from vitnas.errors import ConfigError, join_address, nearest_name
+from vitnas.files import exists as exists
+from vitnas.files import write_bytes as write_bytes
+from vitnas.files import write_text as write_text
 
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
@@ -121,24 +123,6 @@ def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:
     return tree
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """As `write_text`, for bytes."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-
-
 def dump_yaml(tree: Mapping[str, Any]) -> str:
     """YAML text: our key order, one stage a line, nothing Python-specific."""
     return yaml.dump(
@@ -224,14 +208,6 @@ def as_number(number: float) -> str:
     digits, _, exponent = f"{number:e}".partition("e")
     digits = digits.rstrip("0")
     return f"{digits}{'0' if digits.endswith('.') else ''}e{int(exponent):+d}"
-
-
-def exists(path: str | Path) -> bool:
-    """Whether there is a file or folder; no, where the system cannot even look (too long, NUL)."""
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _order(finding: Any) -> tuple[bool, bool]:

@@ -1,0 +1,111 @@
+"""The one place that writes and deletes files, and that opens files which somebody else made.
+
+Only files that vitnas wrote are replaced or deleted. A link is never followed to what it names:
+a file is written beside its place under a name that nobody can guess, and then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from vitnas.errors import RunError
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """As `write_text`, for bytes. Where `path` is a link, the link is replaced and not its target.
+
+    Raises:
+        OSError: `path` cannot be written; `filename` is `path`.
+    """
+    path = Path(path)
+    beside = path.with_name(f".vitnas.{os.urandom(8).hex()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(beside, _NEW, 0o666), "wb") as file:
+            file.write(content)
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def own_folder(path: Path) -> Path:
+    """A folder inside one of ours, such as `weights/` of a run; made where it is not there.
+
+    Raises:
+        RunError: a link stands there, which could lead anywhere, or a file.
+    """
+    if path.is_symlink():
+        raise RunError(f"{path}: is a link; vitnas writes to a folder of its own there")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise RunError(f"{path}: is a file; a folder belongs there") from None
+    return path
+
+
+def remove_files(folder: Path, names: Iterable[str]) -> None:
+    """Delete the files of these names in `folder`; a folder that is a link is left alone."""
+    if not folder.is_symlink():
+        for name in names:
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                (folder / name).unlink()
+
+
+def remove_folder(folder: Path, names: Iterable[str]) -> None:
+    """Delete the files of these names, then `folder` if nothing of somebody else is left in it."""
+    with contextlib.suppress(OSError):
+        remove_files(folder, names)
+        folder.rmdir()
+
+
+def open_file(path: str | Path) -> BinaryIO:
+    """Open a regular file to read it. A pipe, a socket or a device is refused and not waited for.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    descriptor = os.open(path, _READ)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "is not a regular file", str(path))
+
+
+def read_bytes(path: str | Path, most: int) -> bytes:
+    """The content of a regular file of at most `most` bytes.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is larger.
+    """
+    with open_file(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"is larger than {most >> 20} MiB", str(path))
+    return content
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is a file or folder; no, where the system cannot even look (too long, NUL)."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
