@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
 
 FLOORS = [
-    ("errors", "files", "hook", "noise", "pareto", "seeds"),
+    ("errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),
