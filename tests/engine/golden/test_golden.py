@@ -1,0 +1,53 @@
+"""A search and replays give what they gave before: the files here are an earlier vitnas's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.golden.write import PAIRS, replay, search
+
+HERE = Path(__file__).parent
+ONE_IMAGE = 100 / 287  # of the scoring split; another processor's kernels may round otherwise
+
+
+def _stored(name: str) -> Any:
+    return json.loads((HERE / f"{name}.json").read_text())
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def test_a_search_leaves_the_same_study(tmp_path: Path) -> None:
+    then, now = _stored("search"), _plain(search(tmp_path))
+    for old, new in zip(then["trials"], now["trials"], strict=True):
+        assert new.pop("curve") == pytest.approx(old.pop("curve"), abs=ONE_IMAGE)
+        assert new.pop("test_top1") == pytest.approx(old.pop("test_top1"), abs=ONE_IMAGE)
+        assert new == old
+    assert now == then
+
+
+@pytest.mark.parametrize(
+    "table", [pytest.param(name, marks=[pytest.mark.slow] * (name != "digits")) for name in PAIRS]
+)
+def test_a_replay_gives_the_same_figures(table: str) -> None:
+    """To the last digits, which depend on the order in which a processor adds."""
+    _assert_close(_plain(replay(table)), _stored(f"replay_{table}"))
+
+
+def _assert_close(new: Any, old: Any) -> None:
+    """Equal, numbers up to rounding."""
+    if isinstance(old, float):
+        assert new == pytest.approx(old, rel=1e-9)
+    elif isinstance(old, (dict, list)):
+        assert type(new) is type(old)
+        keys = old if isinstance(old, dict) else range(len(old))
+        assert len(new) == len(old)
+        for key in keys:
+            _assert_close(new[key], old[key])
+    else:
+        assert new == old
