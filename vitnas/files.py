@@ -48,15 +48,23 @@ def own_folder(path: Path) -> Path:
     """A folder inside one of ours, such as `weights/` of a run; made where it is not there.
 
     Raises:
+        RunError: see `check_own`.
+    """
+    check_own(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def check_own(path: Path) -> None:
+    """Make sure that `path`, inside a folder of ours, can be a folder of ours.
+
+    Raises:
         RunError: a link stands there, which could lead anywhere, or a file.
     """
     if path.is_symlink():
         raise RunError(f"{path}: is a link; vitnas writes to a folder of its own there")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise RunError(f"{path}: is a file; a folder belongs there") from None
-    return path
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path}: is a file; a folder belongs there")
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:

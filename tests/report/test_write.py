@@ -110,6 +110,34 @@ def test_hostile_text_stays_text() -> None:
     assert "<img src=x" not in page
 
 
+def test_model_files_are_not_written_through_a_link(tmp_path: Path) -> None:
+    theirs = tmp_path / "etc"
+    theirs.mkdir()
+    (theirs / "0.yaml").write_text("mine")
+    run = run_of(tmp_path / "run", trial(0))
+    run.path.mkdir()
+    (run.path / "configs").symlink_to(theirs)
+    with pytest.raises(RunError, match="configs: is a link"):
+        write_report(run)
+    assert (theirs / "0.yaml").read_text() == "mine"
+
+
+def test_a_pipe_in_the_place_of_a_model_file_is_replaced(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", trial(0))
+    (run.path / "configs").mkdir(parents=True)
+    os.mkfifo(run.path / "configs" / "0.yaml")
+    write_report(run)
+    assert (run.path / "configs" / "0.yaml").is_file()
+
+
+@pytest.mark.parametrize("name", ["report.html", "trials.csv", "front.png"])
+def test_the_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
+    run = run_of(tmp_path / "run", trial(0))
+    (run.path / name).mkdir(parents=True)
+    with pytest.raises(RunError, match=f"{name}: the report cannot be written"):
+        write_report(run)
+
+
 def odd_runs() -> dict[str, Run]:
     failed = trial(0, None, outcome=Outcome.FAILED, error="worker lost", flops=0, config={})
     path = Path("results/odd")
@@ -167,7 +195,9 @@ def test_any_run_has_pages(trials: list) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=r"file/run: the report cannot be written") as caught:
+    with pytest.raises(
+        RunError, match=r"file/run/front.png: the report cannot be written"
+    ) as caught:
         write_report(invented_run(tmp_path / "file" / "run", 5))
     assert "\n" not in str(caught.value)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from vitnas.config.files import validate, write_text
+from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.resources import Resources
@@ -28,6 +28,7 @@ from vitnas.engine.store.weights import FrontWeights
 from vitnas.engine.watch.environment import session_facts
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.errors import RunError
+from vitnas.files import write_text
 from vitnas.records import Run, TrialRecord
 
 Notice = Callable[[str], None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitnas.config.costs import MEASURED
-from vitnas.config.files import dump_yaml, write_bytes, write_text
+from vitnas.config.files import dump_yaml
 from vitnas.errors import RunError
+from vitnas.files import own_folder, read_bytes, write_bytes, write_text
 from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import section, sessions, space_name
 from vitnas.report.marks import NOUNS
@@ -40,26 +41,29 @@ def write_report(run: Run) -> None:
         _write_configs(run)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{run.path}: the report cannot be written: {reason}") from None
+        file = error.filename or run.path
+        raise RunError(f"{file}: the report cannot be written: {reason}") from None
 
 
 def _write_configs(run: Run) -> None:
     """`configs/<trial>.yaml` for every complete trial, the front's among them."""
     members = {trial.number for trial in run.front}
-    for trial in run.complete:
-        if trial.config:
-            text = config_text(run, trial, on_front=trial.number in members)
-            _write_changed(run.path / "configs" / f"{trial.number}.yaml", text)
+    known = [trial for trial in run.complete if trial.config]
+    folder = own_folder(run.path / "configs") if known else run.path
+    for trial in known:
+        text = config_text(run, trial, on_front=trial.number in members)
+        _write_changed(folder / f"{trial.number}.yaml", text)
 
 
 def _write_changed(path: Path, text: str) -> None:
     """Leaves a file alone that already says this: renaming over a thousand files takes seconds."""
+    content = text.encode()
     try:
-        same = path.read_text(encoding="utf-8") == text
-    except (OSError, UnicodeDecodeError):
+        same = read_bytes(path, len(content)) == content
+    except OSError:
         same = False
     if not same:
-        write_text(path, text)
+        write_bytes(path, content)
 
 
 def config_text(run: Run, trial: TrialRecord, *, on_front: bool) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vitnas.engine.store.folder import is_locked, locked
+from vitnas.engine.store.folder import check_folder, is_locked, locked, make_folder
 from vitnas.errors import RunError
 
 
@@ -29,3 +29,26 @@ def test_a_glance_at_the_lock_keeps_no_driver_out(tmp_path: Path) -> None:
     threading.Timer(0.3, glance.release).start()
     with locked(tmp_path):
         assert is_locked(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["configs", "weights", "tensorboard", ".tune"])
+def test_a_folder_of_the_run_that_leads_elsewhere_is_refused_at_once(
+    tmp_path: Path, name: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    check_folder(run)
+    (run / name).symlink_to(tmp_path)
+    with pytest.raises(RunError, match=f"{name}: is a link"):
+        check_folder(run)
+    (run / name).unlink()
+    (run / name).write_text("")
+    with pytest.raises(RunError, match=f"{name}: is a file"):
+        check_folder(run)
+
+
+def test_a_link_to_an_empty_folder_may_become_a_run(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run").symlink_to("disk")
+    check_folder(tmp_path / "run")
+    make_folder(tmp_path / "run")

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 FILE_NAME = "study.db"
 _NOT_OURS = (LookupError, AssertionError, RuntimeError, ValueError, TypeError, AttributeError)
-_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
+_OF_THE_DISK = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
+    errno.EISDIR, errno.ENOTDIR, errno.EEXIST,
+)  # fmt: skip
 _PATIENCE_S = 30.0
 _SHARED = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p")
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vitnas.config.files import exists
 from vitnas.engine.store.database import FILE_NAME
 from vitnas.errors import RunError
+from vitnas.files import check_own, exists
 
 _LOCK = ".lock"
+_INSIDE = ("configs", "weights", "tensorboard", ".tune")
 _A_GLANCE_S = 1.0  # whoever only looks at the lock has let go of it by then
 
 
@@ -19,7 +20,8 @@ def check_folder(path: Path) -> None:
     """Refuse a folder that could not be written to or holds something else, before anything is.
 
     Raises:
-        RunError: `path` is a file, cannot be made or written, or holds files of something else.
+        RunError: `path` is a file, cannot be made or written, or holds files of something else; or
+            a folder of the run is a link or a file.
     """
     try:
         if path.exists() and not path.is_dir():
@@ -29,6 +31,8 @@ def check_folder(path: Path) -> None:
     there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
+    for name in _INSIDE:
+        check_own(path / name)
     if not path.is_dir() or (path / FILE_NAME).exists():
         return
     strange = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))

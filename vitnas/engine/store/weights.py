@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitnas.config.files import write_bytes
+from vitnas.files import own_folder, remove_files, write_bytes
 from vitnas.noise import contenders, measure
 from vitnas.records import TrialRecord, averaged, completed, front_of
 
@@ -34,6 +34,7 @@ class FrontWeights:
 
     def put(self, number: int, content: bytes) -> None:
         """Store the weights of trial `number`, whole or not at all."""
+        own_folder(self.folder)
         write_bytes(self.path(number), content)
 
     def has(self, number: int) -> bool:
@@ -45,17 +46,15 @@ class FrontWeights:
         return self.path(number).read_bytes() if self.has(number) else None
 
     def keep_front(self, trials: Iterable[TrialRecord], costs: Sequence[str]) -> None:
-        """Delete the weights of every network that is no longer on the front of top-1 and `costs`,
-        nor may be."""
+        """Delete the weights of every trial that is no longer on the front of top-1 and `costs`,
+        nor may be. Files that are no trial's stay."""
         trials = tuple(trials)
         members = {trial.number for trial in front_of(averaged(trials), costs)}
         if self._num_images is not None:
             members |= {t.number for t in near_front(trials, self._num_images, costs)}
         members |= {trial.number for trial in trials if trial.replicate_of in members}
-        kept = {self.path(number) for number in members}
-        for path in self.folder.glob("*.safetensors"):
-            if path not in kept:
-                path.unlink(missing_ok=True)
+        others = {self.path(t.number).name for t in trials if t.number not in members}
+        remove_files(self.folder, others & {path.name for path in self.folder.glob("*")})
 
 
 def near_front(

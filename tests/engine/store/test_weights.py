@@ -1,0 +1,39 @@
+"""weights/ of a run: what is the run's own there, and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vitnas.engine.store.weights import FrontWeights
+from vitnas.errors import RunError
+from vitnas.records import Outcome, TrialRecord
+
+TRIALS = [
+    TrialRecord(0, Outcome.COMPLETE, flops=1, curve=(90.0,)),
+    TrialRecord(1, Outcome.COMPLETE, flops=1, curve=(50.0,)),
+]
+
+
+def test_files_that_are_no_trial_s_stay(tmp_path: Path) -> None:
+    weights = FrontWeights(tmp_path)
+    for name in ("0", "1", "2", "precious", "01"):
+        weights.put(0, b"x")
+        (weights.folder / f"{name}.safetensors").write_bytes(b"x")
+    weights.keep_front(TRIALS, ("flops",))
+    left = {path.stem for path in weights.folder.iterdir()}
+    assert left == {"0", "2", "precious", "01"}, "1 is off the front, and there is no trial 2"
+
+
+def test_nothing_behind_a_link_is_deleted_or_written(tmp_path: Path) -> None:
+    theirs = tmp_path / "models"
+    theirs.mkdir()
+    (theirs / "1.safetensors").write_text("mine")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "weights").symlink_to(theirs)
+    weights = FrontWeights(tmp_path / "run")
+    weights.keep_front(TRIALS, ("flops",))
+    with pytest.raises(RunError, match="weights: is a link"):
+        weights.put(0, b"x")
+    assert [path.name for path in theirs.iterdir()] == ["1.safetensors"]
