@@ -18,7 +18,7 @@ KNOWN_CIRCLES: set[frozenset[str]] = {
 }
 
 FLOORS = [
-    ("errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
+    ("cores", "errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),

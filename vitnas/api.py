@@ -247,6 +247,7 @@ def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, d
         return kept, {}
     from vitnas.config.space import SpaceConfig
     from vitnas.training.data import load_data
+    from vitnas.training.device import own_threads
     from vitnas.training.proxy import ProxyTraining, evaluate
     from vitnas.training.weights import weights_bytes
 
@@ -256,8 +257,9 @@ def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, d
     images = load_data(space.data, config.img_size)
     training = ProxyTraining(config, proxy, images, trial.seed, "auto")
     top1 = 0.0
-    for result in training:
-        top1 = result.top1
+    with own_threads(training.device):
+        for result in training:
+            top1 = result.top1
     facts: dict[str, Any] = {"epochs": proxy.epochs, "top1": top1}
     if images.has_test:
         facts["test_top1"] = evaluate(training.model, images.test(), proxy.eval_batch_size)

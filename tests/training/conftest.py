@@ -56,16 +56,20 @@ def cifar100_root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def folder_root(tmp_path: Path) -> Path:
+def fill_folder(root: Path) -> None:
     """Three classes of a colour each; 5 training and 2 validation images, of unequal sizes."""
     colours = {"blue": (0, 0, 255), "green": (0, 255, 0), "red": (255, 0, 0)}
     for part, number in (("train", 5), ("val", 2)):
         for name, colour in colours.items():
-            folder = tmp_path / part / name
+            folder = root / part / name
             folder.mkdir(parents=True)
             for index in range(number):
                 Image.new("RGB", (20 + index, 30), colour).save(folder / f"{index}.png")
+
+
+@pytest.fixture
+def folder_root(tmp_path: Path) -> Path:
+    fill_folder(tmp_path)
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vitnas.errors import DeviceError
-from vitnas.training.device import own_randomness, resolve_device
+from vitnas.training.device import own_randomness, own_threads, resolve_device
 
 
 def test_auto_is_a_device_that_is_there() -> None:
@@ -53,3 +53,15 @@ def test_own_randomness_is_repeatable_and_leaves_the_state() -> None:
     with pytest.raises(KeyError):
         fails()
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_training_has_the_threads_of_a_search_and_gives_them_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("vitnas.cores.cores", lambda: 2)
+    before = torch.get_num_threads()
+    with own_threads(torch.device("cpu")):
+        assert torch.get_num_threads() == 1
+    with own_threads(torch.device("cuda")):
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == before

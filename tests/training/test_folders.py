@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from tests.training.conftest import fill_folder
 from vitnas.config.model import ModelConfig
-from vitnas.config.recipe import Recipe
+from vitnas.config.recipe import Recipe, load_recipe, recipe_names
 from vitnas.config.training import DataConfig
 from vitnas.errors import DataError
 from vitnas.training.data import load_data
 from vitnas.training.final import FinalTraining
 from vitnas.training.folders import Files, open_folder
+from vitnas.training.plan import Plan
 from vitnas.training.proxy import fresh_model
+from vitnas.training.sources import read_image
+from vitnas.training.train import train_network
 
 RANDOM = Recipe(rand_augment="rand-m9-mstd0.5-inc1", batch_size=4, epochs=1, lr=1e-3)
 
@@ -86,3 +91,57 @@ def test_an_image_that_is_damaged_after_the_start_is_named(data: DataConfig) -> 
     files.paths[3][0].write_bytes(b"no image")
     with pytest.raises(DataError, match="not a readable image"):
         dealt(files)
+
+
+def test_an_error_of_the_augmentation_is_not_a_damaged_image(folder_root: Path) -> None:
+    def broken(image: object) -> None:
+        raise ValueError("no such bits")
+
+    config = DataConfig(name="imagefolder", root=str(folder_root))
+    path = folder_root / "train" / "red" / "0.png"
+    with pytest.raises(ValueError, match=r"^no such bits$"):
+        read_image(config, path, (8, 8), broken)
+
+
+@pytest.mark.parametrize("policy", ["rand-m10-inc1", "rand-m15-inc1-mmax20", "rand-m0"])
+def test_a_posterized_image_keeps_a_bit(data: DataConfig, policy: str) -> None:
+    files = open_folder(data, (8, 8))[1]
+    for seed in range(20):
+        dealt(files, Recipe(rand_augment=policy), seed)
+
+
+@pytest.fixture(scope="module")
+def shared_data(tmp_path_factory: pytest.TempPathFactory) -> DataConfig:
+    root = tmp_path_factory.mktemp("images")
+    fill_folder(root)
+    return DataConfig(name="imagefolder", root=str(root))
+
+
+@pytest.fixture(scope="module")
+def recurrent(tiny_config: ModelConfig) -> ModelConfig:
+    """Two passes with a map each, so that every recipe can train it."""
+    tree = tiny_config.model_dump() | {"num_classes": 3, "in_chans": 3}
+    tree["stages"][1]["groups"] = "[1,1]"
+    return ModelConfig.model_validate(tree)
+
+
+@pytest.fixture(scope="module")
+def teacher(
+    recurrent: ModelConfig, shared_data: DataConfig, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    plan = Plan(recurrent, shared_data, Recipe(epochs=1, batch_size=4))
+    return train_network(plan, tmp_path_factory.mktemp("teacher") / "net", device="cpu")
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_folder_trains_by_every_shipped_recipe(
+    name: str, recurrent: ModelConfig, shared_data: DataConfig, teacher: Path, tmp_path: Path
+) -> None:
+    shipped = load_recipe(name)
+    asked = {"teacher": str(teacher)} if shipped.distill.teacher else {}
+    distill = shipped.distill.model_copy(update=asked)
+    changes = {"epochs": 1, "batch_size": 4, "distill": distill}
+    log: list[dict[str, Any]] = []
+    plan = Plan(recurrent, shared_data, shipped.model_copy(update=changes), name)
+    train_network(plan, tmp_path / "out", device="cpu", listener=log.append)
+    assert [line["epoch"] for line in log] == [1]

@@ -173,3 +173,18 @@ def test_first_weights_of_another_network_are_refused(
         train_network(wanted, tmp_path / "b", device="cpu")
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "b.training").exists()
+
+
+def test_it_trains_with_the_threads_of_a_search(model_file: Path, tmp_path: Path) -> None:
+    before, seen = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    try:
+        train_network(
+            plan(model_file, epochs=1),
+            tmp_path / "out",
+            device="cpu",
+            listener=lambda _: seen.append(torch.get_num_threads()),
+        )
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)

@@ -187,7 +187,7 @@ def replay(
     ] = None,
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
-    from vitnas.engine.backends.resources import cores
+    from vitnas.cores import cores
     from vitnas.engine.pruning.pareto import PRUNERS
     from vitnas.engine.samplers import SAMPLERS
     from vitnas.replay import comparison, tables

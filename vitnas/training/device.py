@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from vitnas.cores import threads_beside
 from vitnas.errors import DeviceError
 
 
@@ -34,6 +35,17 @@ def resolve_device(name: str | torch.device = "auto") -> torch.device:
         if (device.index or 0) >= number:
             raise DeviceError(f"'{text}' was asked for and this machine has {number} CUDA devices")
     return device
+
+
+@contextmanager
+def own_threads(device: torch.device) -> Iterator[None]:
+    """Inside, torch has as many CPU threads as a training of a search on `device`."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads_beside(device.type == "cuda"))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,23 @@ def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | N
         interpolation="random",
         use_prefetcher=True,  # bytes out, to be normalised on the device
     )
+    _leave_bits(transform)
     return transform
+
+
+def _leave_bits(transform: Any) -> None:
+    """Keep one bit or more in timm's posterize: it asks for none at full strength, which Pillow
+    refuses."""
+    from timm.data.auto_augment import RandAugment
+
+    chosen = (step for step in transform.transforms if isinstance(step, RandAugment))
+    for op in (op for step in chosen for op in step.ops):
+        if op.name.startswith("Posterize"):
+            op.level_fn = partial(_one_bit_or_more, op.level_fn)
+
+
+def _one_bit_or_more(bits_at: Callable[..., tuple[int]], level: float, hparams: Any) -> tuple[int]:
+    return (max(1, *bits_at(level, hparams)),)
 
 
 def _augments_files(recipe: Recipe) -> bool:

@@ -238,13 +238,13 @@ def read_image(
 
     try:
         with Image.open(path) as image:
-            size = (image_hw[1], image_hw[0])
-            if augmentation is not None:
-                return torch.as_tensor(augmentation(image.convert("RGB")))
-            fitted = ImageOps.fit(image.convert("RGB"), size, Image.Resampling.BICUBIC)
-            return torch.from_numpy(np.array(fitted)).permute(2, 0, 1)
+            whole = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         _damaged(config, path, f"not a readable image ({error})")
+    if augmentation is not None:
+        return torch.as_tensor(augmentation(whole))
+    fitted = ImageOps.fit(whole, (image_hw[1], image_hw[0]), Image.Resampling.BICUBIC)
+    return torch.from_numpy(np.array(fitted)).permute(2, 0, 1)
 
 
 def _check_memory(root: Path, number: int, channels: int, image_hw: ImageHW) -> None:

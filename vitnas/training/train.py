@@ -21,7 +21,7 @@ from vitnas.nn.model import HybridTransformer
 from vitnas.training import checkpoint
 from vitnas.training.card import training_card
 from vitnas.training.data import Images, load_data
-from vitnas.training.device import resolve_device
+from vitnas.training.device import own_threads, resolve_device
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.folders import open_folder
@@ -80,8 +80,9 @@ def train_network(
     folder = Path(to)
     check_free(folder)
     work = folder.with_name(f"{folder.name}.training")
-    training, images = _prepare(plan, resolve_device(device), workers)
-    with _working(work), _plain_errors(plan.recipe, work):
+    place = resolve_device(device)
+    training, images = _prepare(plan, place, workers)
+    with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
         check_free(folder)  # now that nobody else is at it
         identity, log = plan.identity(), _resume(training, plan, work)
         if notice is not None:

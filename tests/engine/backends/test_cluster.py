@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.engine.conftest import make_space
+from vitnas.cores import cores
 from vitnas.engine.backends import cluster
 from vitnas.engine.backends.cluster import RayBackend, _room, connect
-from vitnas.engine.backends.resources import cores
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.errors import DeviceError, RunError

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.config.space import SearchSpace
-from vitnas.engine.backends.resources import Resources, check_devices, cores
+from vitnas.cores import cores, threads_beside
+from vitnas.engine.backends.resources import Resources, check_devices
 from vitnas.engine.backends.steering import Steering
 from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
 from vitnas.errors import DeviceError, RunError, VitnasError
@@ -142,7 +143,7 @@ def _room(nodes: Sequence[Mapping[str, float]], gpus: float) -> tuple[int, int]:
     On the CPU a training has one thread: its result must not depend on how many run beside it.
     """
     if not gpus:
-        return max(1, sum(int(node.get("CPU", 0)) for node in nodes)), 1
+        return max(1, sum(int(node.get("CPU", 0)) for node in nodes)), threads_beside(False)
     rooms = [(int(n.get("GPU", 0) / gpus + 1e-9), n.get("CPU", 0.0)) for n in nodes]
     cpus = min((int(there // count) for count, there in rooms if count), default=1)
     return max(1, sum(count for count, _ in rooms)), max(1, cpus)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,10 +48,3 @@ def check_devices(gpus: float | None) -> None:
         return
     if not any(next(Path("/dev").glob(name), None) for name in _DEVICE_FILES):
         raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.config.space import SearchSpace
-from vitnas.engine.backends.resources import Resources, check_devices, cores
+from vitnas.cores import threads_beside
+from vitnas.engine.backends.resources import Resources, check_devices
 from vitnas.engine.backends.steering import Steering
 from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
 from vitnas.engine.decide.job import Decision
@@ -36,7 +37,7 @@ class SerialBackend:
             gpus = 1.0 if there else 0.0
         if gpus and not there:
             raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
-        self.resources = Resources(1, gpus, cores() if gpus else 1)
+        self.resources = Resources(1, gpus, threads_beside(bool(gpus)))
 
     def prepare(self, space: SearchSpace) -> Mapping[str, Any]:
         """Read the images; what is known of them."""
