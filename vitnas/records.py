@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitnas.noise import Noise
 
-from vitnas.config.costs import costs_of, log_cost
+from vitnas.config.costs import COSTS, cost_of, costs_of, log_costs
 
 
 class Outcome(str, Enum):
@@ -47,9 +47,8 @@ class TrialRecord:
         key: twelve hex digits, equal for two spellings of one network.
         flops: multiply-adds of one image, fvcore's count.
         num_params: trainable parameters.
-        latency_ms: milliseconds of a forward pass of one image; None where it was not measured.
-        peak_memory_mb: 10^6 bytes that this pass needs; None where it was not measured.
-        measured_on: the device that both hold for, e.g. a card's or a processor's name.
+        measured: costs that were measured on a device, by name (see `vitnas.config.costs`).
+        measured_on: the device that they hold for, e.g. a card's or a processor's name.
         curve: top-1 in percent on the scoring split after each epoch.
         test_top1: top-1 in percent on the test split; front members only.
         seconds: wall time of the training.
@@ -87,8 +86,7 @@ class TrialRecord:
     gpu_seconds: float = 0.0
     started: float | None = None
     ended: float | None = None
-    latency_ms: float | None = None
-    peak_memory_mb: float | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
     measured_on: str = ""
     replicate_of: int | None = None
     replicates: tuple[float, ...] = ()
@@ -113,19 +111,19 @@ class TrialRecord:
         """Whether this run has spent one of its trials on it, and the training has ended."""
         return self.outcome.is_trial and not self.taken and self.replicate_of is None
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether it has been on a device before its first epoch."""
-        return self.latency_ms is not None or self.peak_memory_mb is not None
-
     def costs(self, names: Sequence[str]) -> tuple[float, ...]:
         """Its costs of these names; NaN where one was not measured."""
-        found = (getattr(self, name) for name in names)
-        return tuple(nan if cost is None else float(cost) for cost in found)
+        amounts = (cost_of(self, name) for name in names)
+        return tuple(nan if amount is None else float(amount) for amount in amounts)
+
+    def minimized(self, names: Sequence[str]) -> tuple[float, ...]:
+        """Its costs as numbers to keep low: negated where more is better."""
+        signs = (COSTS[name].sign for name in names)
+        return tuple(sign * cost for sign, cost in zip(signs, self.costs(names), strict=True))
 
     def point(self, costs: Sequence[str]) -> tuple[float, ...]:
         """Objectives to minimise: top-1 negated, then `costs`."""
-        return (-(self.top1 or 0.0), *self.costs(costs))
+        return (-(self.top1 or 0.0), *self.minimized(costs))
 
 
 def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
@@ -151,13 +149,14 @@ def completed(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 def front_of(trials: Iterable[TrialRecord], costs: Sequence[str]) -> tuple[TrialRecord, ...]:
-    """The non-dominated complete trials (top-1 up, `costs` down), sorted by the costs in turn."""
+    """The non-dominated complete trials (top-1 up, `costs` the better way), sorted by the
+    costs in turn, the best first."""
     from vitnas.pareto import front
 
     complete = [trial for trial in trials if trial.outcome is Outcome.COMPLETE]
     chosen = front([trial.point(costs) for trial in complete])
     members = (complete[index] for index in chosen)
-    return tuple(sorted(members, key=lambda trial: (*trial.costs(costs), trial.number)))
+    return tuple(sorted(members, key=lambda trial: (*trial.minimized(costs), trial.number)))
 
 
 @dataclass(frozen=True)
@@ -194,8 +193,8 @@ class Run:
 
     @property
     def front(self) -> tuple[TrialRecord, ...]:
-        """The non-dominated complete trials (top-1 up, costs down), cheapest by the first cost
-        first."""
+        """The non-dominated complete trials (top-1 up, costs the better way), cheapest by the
+        first cost first."""
         return front_of(self.complete, self.costs)
 
     @property
@@ -205,7 +204,7 @@ class Run:
         from vitnas.pareto import knee
 
         members = self.front
-        points = [(-(t.top1 or 0.0), *map(log_cost, t.costs(self.costs))) for t in members]
+        points = [(-(t.top1 or 0.0), *log_costs(self.costs, t.costs(self.costs))) for t in members]
         return members[knee(points)] if members else None
 
     def trainings_of(self, trial: TrialRecord) -> tuple[int, ...]:
@@ -233,7 +232,7 @@ class Run:
         trials = self._scored
         if self.noise is None or not trials:
             return {}
-        costs = [trial.costs(self.costs) for trial in trials]
+        costs = [trial.minimized(self.costs) for trial in trials]
         found = chances([trial.trainings for trial in trials], costs, self.noise)
         return dict(zip((trial.number for trial in trials), found.tolist(), strict=True))
 
@@ -258,7 +257,7 @@ class Run:
 
     def _standing_as(self, name: str) -> tuple[TrialRecord, ...]:
         found = (trial for trial in self.complete if self.standing(trial) == name)
-        return tuple(sorted(found, key=lambda trial: (*trial.costs(self.costs), trial.number)))
+        return tuple(sorted(found, key=lambda trial: (*trial.minimized(self.costs), trial.number)))
 
     @property
     def _scored(self) -> list[TrialRecord]:

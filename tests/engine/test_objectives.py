@@ -39,7 +39,8 @@ def latency(job: Job) -> float:
 
 def measure(controller: Controller, job: Job) -> Decision:
     memory = job.config.stages[0].embed_dim / 1000
-    return controller.measured(job.number, latency(job), memory, "a card")
+    costs = {"latency_ms": latency(job), "peak_memory_mb": memory}
+    return controller.measured(job.number, costs, "a card")
 
 
 def search_all(controller: Controller) -> None:
@@ -58,7 +59,7 @@ def test_the_study_has_the_objectives_and_their_names(controller_of: Make, tmp_p
     run = read_run(tmp_path)
     assert run.costs == ("num_params", "latency_ms")
     for trial in run.complete:
-        assert study.trials[trial.number].values == [trial.top1, trial.num_params, trial.latency_ms]
+        assert study.trials[trial.number].values == [trial.top1, *trial.costs(run.costs)]
         assert trial.measured_on == "a card"
     best = {trial.number for trial in study.best_trials}
     assert {trial.number for trial in run.front} == best
@@ -72,7 +73,7 @@ def test_over_a_measured_limit_costs_no_training(controller_of: Make, tmp_path: 
     refused = [t for t in run.trials if t.outcome is Outcome.REFUSED]
     assert refused
     assert all("latency_ms" in str(t.error) and "limit 0.250 ms" in str(t.error) for t in refused)
-    assert all(not t.curve and t.latency_ms for t in refused)
+    assert all(not t.curve and t.measured for t in refused)
     assert len(run.complete) == 6
     keys = [t.key for t in run.trials if t.outcome is not Outcome.DUPLICATE]
     again = controller_of(space, num_trials=8)
@@ -94,7 +95,7 @@ def test_a_resumed_training_is_measured_again(controller_of: Make) -> None:
     space = make_space(objectives=THREE)
     first = controller_of(space)
     job = start(first)
-    first.measured(job.number, 5.0, 1.0, "another card")
+    first.measured(job.number, {"latency_ms": 5.0}, "another card")
     first.store.close()
     second = controller_of(space)
     again = second.next()
@@ -144,19 +145,19 @@ def test_another_runs_figures_are_taken_whole_or_not_at_all(controller_of: Make)
     (controller.store.path / FILE_NAME).unlink()
     other = controller_of(make_space(objectives=THREE), num_trials=3)
     candidate = Candidate("a run", done.params, done.key)
-    assert other.take(candidate, replace(done, latency_ms=None, peak_memory_mb=None)) is None
+    assert other.take(candidate, replace(done, measured={})) is None
     number = other.take(candidate, done)
     assert number is not None
     taken = other.trials[number]
-    assert (taken.latency_ms, taken.measured_on, taken.taken) == (done.latency_ms, "a card", True)
+    assert (taken.measured, taken.measured_on, taken.taken) == (done.measured, "a card", True)
 
 
 def test_a_measured_cost_counts_when_trials_are_stopped() -> None:
     from tests.report.runs import trial
 
     pruner = ParetoPruner((FrontRank((1,), min_peers=1),), ("latency_ms",))
-    fast = trial(0, 60.0, 9, latency_ms=1.0)
-    slow = trial(1, 50.0, 1, latency_ms=2.0)
+    fast = trial(0, 60.0, 9, measured={"latency_ms": 1.0})
+    slow = trial(1, 50.0, 1, measured={"latency_ms": 2.0})
     assert pruner.should_stop(replace(slow, curve=slow.curve[:1]), [fast])
     assert not ParetoPruner(pruner.rules).should_stop(replace(slow, curve=slow.curve[:1]), [fast])
 
@@ -199,9 +200,11 @@ def test_both_back_ends_measure(tmp_path: Path) -> None:
     assert essence(serial) == essence(plain)
     for run in (serial, tune):
         assert len(run.complete) == 3
-        assert all(t.latency_ms and t.peak_memory_mb and t.measured_on for t in run.complete)
-    memory = {t.key: t.peak_memory_mb for t in serial.complete}
-    assert all(memory.get(t.key, t.peak_memory_mb) == t.peak_memory_mb for t in tune.complete)
+        both = {"latency_ms", "peak_memory_mb"}
+        assert all(t.measured.keys() == both and t.measured_on for t in run.complete)
+    memory = {t.key: t.measured["peak_memory_mb"] for t in serial.complete}
+    again = {t.key: t.measured["peak_memory_mb"] for t in tune.complete}
+    assert all(again[key] == memory[key] for key in memory.keys() & again.keys())
 
 
 @pytest.mark.slow

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
+from vitnas.engine.store.study import read_run
 from vitnas.pareto import hypervolume
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report import front_text, write_report
@@ -29,8 +32,7 @@ def member(
         number,
         top1,
         num_params=params,
-        latency_ms=latency,
-        peak_memory_mb=1.5,
+        measured={"latency_ms": latency, "peak_memory_mb": 1.5},
         measured_on=device,
     )
 
@@ -42,7 +44,12 @@ def run(path: Path, device: str = "a card") -> Run:
         member(2, 70.0, 9_000, 3.0, device),
         member(3, 55.0, 9_000, 2.5),  # beaten by 1
         trial(
-            4, None, outcome=Outcome.REFUSED, latency_ms=90.0, measured_on="a card", error="slow"
+            4,
+            None,
+            outcome=Outcome.REFUSED,
+            measured={"latency_ms": 90.0},
+            measured_on="a card",
+            error="slow",
         ),
         trial(5, 90.0),  # not measured
     ]
@@ -71,6 +78,17 @@ def test_tables(tmp_path: Path) -> None:
     everything = list(csv.DictReader(io.StringIO(trials_csv(run(tmp_path)))))
     assert everything[4]["latency_ms"] == "90.0"
     assert everything[0]["measured_on"] == "a card"
+
+
+def test_a_study_of_earlier_code_reads_the_same(tmp_path: Path) -> None:
+    """Its latency and memory were fields of their own; its tables were written by that code."""
+    held = Path(__file__).parent / "measured_study"
+    with closing(sqlite3.connect(tmp_path / "study.db")) as database:
+        database.executescript((held / "study.sql").read_text())
+    found = read_run(tmp_path)
+    assert found.costs == ("flops", "latency_ms")
+    assert trials_csv(found) == (held / "trials.csv").read_text()
+    assert front_csv(found) == (held / "front.csv").read_text()
 
 
 def test_one_other_cost_names_its_ratio(tmp_path: Path) -> None:
@@ -103,7 +121,8 @@ def test_the_volume_counts_all_costs(tmp_path: Path) -> None:
     worst, *dearest = reference_point(found)
     corner = (-worst, *(log(cost) + 1e-9 for cost in dearest))
     points = [
-        (-(t.top1 or 0), log(t.num_params), log(t.latency_ms or 0)) for t in found.complete[:4]
+        (-(t.top1 or 0), log(t.num_params), log(t.measured["latency_ms"]))
+        for t in found.complete[:4]
     ]
     whole = hypervolume(points, corner)
     expected = [hypervolume(points[: n + 1], corner) / whole for n in range(4)]

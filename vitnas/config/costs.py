@@ -1,28 +1,96 @@
-"""What a network may cost: names, order, and how an amount is written. Plain Python."""
+"""What a network may cost: one record a cost, and how amounts are compared and written.
+
+Plain Python. A new cost is a record here, a function where its `measured_by` says, and a field of
+`Objectives` and `Limits`; searches, limits, tables, plots and pages read the record.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite, log
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from vitnas.config.notation import human
 
-EXACT = ("flops", "num_params")
+Direction = Literal["minimize", "maximize"]
+
+
+@dataclass(frozen=True)
+class CostKind:
+    """Everything that is said of a cost.
+
+    Attributes:
+        name: in space files, studies and tables.
+        head: over a narrow column.
+        noun: within a sentence.
+        best: the word for its best value, with `noun` after it.
+        axis: of a plot.
+        unit: after an amount; empty for counts, which have `k`, `M` or `G`.
+        direction: which way is better.
+        measured_by: `module:function`, a function of a network and a batch of images that gives
+            the amount. None: the cost follows from the configuration.
+        batch: images of the pass that is measured.
+    """
+
+    name: str
+    head: str
+    noun: str
+    best: str
+    axis: str
+    unit: str = ""
+    direction: Direction = "minimize"
+    measured_by: str | None = None
+    batch: int = 1
+
+    @property
+    def sign(self) -> int:
+        """1, or -1 where more is better: amounts times it are to be kept low."""
+        return 1 if self.direction == "minimize" else -1
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is known only after a measurement on a device."""
+        return self.measured_by is not None
+
+
+_KINDS = (
+    CostKind("flops", "FLOPs", "FLOPs", "Fewest", "FLOPs of one image (multiply-adds)"),
+    CostKind("num_params", "params", "parameters", "Fewest", "parameters"),
+    CostKind(
+        "latency_ms", "latency", "latency", "Lowest", "latency of one image (ms)", "ms",
+        measured_by="vitnas.cost.device:latency_ms",
+    ),
+    CostKind(
+        "peak_memory_mb", "memory", "peak memory", "Lowest", "peak memory of one image (MB)", "MB",
+        measured_by="vitnas.cost.device:peak_memory_mb",
+    ),
+)  # fmt: skip
+COSTS: Mapping[str, CostKind] = {kind.name: kind for kind in _KINDS}
+"""All costs by name, in the one order in which values are stored."""
+EXACT = tuple(kind.name for kind in _KINDS if not kind.is_measured)
 """Costs that follow from the configuration."""
-MEASURED = ("latency_ms", "peak_memory_mb")
+MEASURED = tuple(kind.name for kind in _KINDS if kind.is_measured)
 """Costs that are measured on the device, before the first epoch."""
-COSTS = EXACT + MEASURED
-"""All of them, in the one order in which values are stored."""
 DEFAULT_COSTS = ("flops",)
-HEADS = {
-    "flops": "FLOPs",
-    "num_params": "params",
-    "latency_ms": "latency",
-    "peak_memory_mb": "memory",
-}
-"""Short heads of columns."""
-_UNITS = {"latency_ms": "ms", "peak_memory_mb": "MB"}
+
+
+class Priced(Protocol):
+    """Whatever knows what a network costs; `measured` holds amounts by name where it has one."""
+
+    @property
+    def flops(self) -> int: ...
+    @property
+    def num_params(self) -> int: ...
+
+
+def cost_of(network: Priced, name: str) -> float | None:
+    """A cost of a network; None where it has to be measured and has not been."""
+    if not COSTS[name].is_measured:
+        amount: float = getattr(network, name)
+        return amount
+    amounts: Mapping[str, float] = getattr(network, "measured", {})
+    return amounts.get(name)
 
 
 def costs_of(space: Any) -> tuple[str, ...]:
@@ -33,19 +101,34 @@ def costs_of(space: Any) -> tuple[str, ...]:
     return tuple(name for name in COSTS if named.get(name) is not None) or DEFAULT_COSTS
 
 
-def directions_of(costs: Sequence[str]) -> list[Literal["maximize", "minimize"]]:
+def measured_with(asked: Sequence[str]) -> tuple[str, ...]:
+    """What is measured where the costs `asked` have to be: with any, all that one image's pass
+    tells."""
+    if not asked:
+        return ()
+    return tuple(name for name in MEASURED if name in asked or COSTS[name].batch == 1)
+
+
+def directions_of(costs: Sequence[str]) -> list[Direction]:
     """Optuna's directions of top-1 and `costs`."""
-    return ["maximize", *(["minimize"] * len(costs))]  # type: ignore[list-item]
+    return ["maximize", *(COSTS[name].direction for name in costs)]
 
 
-def log_cost(value: float) -> float:
-    """ln of a cost, in which costs are compared; 0 for what costs nothing."""
-    return log(value) if value > 0 else 0.0
+def log_cost(name: str, value: float) -> float:
+    """ln of a cost, negated where more is better: in it costs are compared. 0 for what costs
+    nothing."""
+    return COSTS[name].sign * log(value) if value > 0 else 0.0
+
+
+def log_costs(names: Sequence[str], values: Sequence[float]) -> tuple[float, ...]:
+    """`log_cost` of the values of several costs."""
+    return tuple(map(log_cost, names, values))
 
 
 def amount(name: str, value: float) -> str:
     """A cost as people read it: `41.2 M` for counts, `0.530 ms`, `1.20 MB`."""
-    if name not in _UNITS:
+    unit = COSTS[name].unit
+    if not unit:
         return human(value)
     is_whole = not isfinite(value) or abs(value) >= 100 or value == 0
-    return f"{f'{value:,.0f}' if is_whole else f'{value:#.3g}'} {_UNITS[name]}"
+    return f"{f'{value:,.0f}' if is_whole else f'{value:#.3g}'} {unit}"

@@ -1,69 +1,83 @@
-"""What a network costs on a device: how long a forward pass takes, and how much memory it needs."""
+"""What a network costs on a device: how long a forward pass takes, and how much memory it needs.
+
+Each cost is a function of a network and a batch of images; `vitnas.config.costs` names them.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from pkgutil import resolve_name
 
 import torch
 from torch import Tensor, nn
+
+from vitnas.config.costs import CostKind
 
 _WARM_UPS = 3
 _LEAST_S, _LEAST_PASSES = 0.3, 7
 
 
-@dataclass(frozen=True)
-class DeviceCost:
-    """What was measured.
-
-    Attributes:
-        latency_ms: milliseconds of a forward pass, the median of many.
-        peak_memory_mb: 10^6 bytes that a pass needs at its height: parameters, buffers, the images
-            and everything that the pass allocates. What else lives on the device is left out.
-    """
-
-    latency_ms: float
-    peak_memory_mb: float
-
-
 def measure(
-    model: nn.Module, input_shape: Sequence[int], device: str | torch.device, batch: int = 1
-) -> DeviceCost:
-    """Time and weigh forward passes of `model` in eval, without gradients.
+    model: nn.Module,
+    input_shape: Sequence[int],
+    device: str | torch.device,
+    kinds: Iterable[CostKind],
+) -> dict[str, float]:
+    """What `model` costs in eval, without gradients, by the names of `kinds`.
 
     Numbers compare only on one device with nothing beside on it; the caller sees to that. Threads
-    and autocast are the caller's, too. Times are `torch.utils.benchmark`'s: CUDA is waited for,
-    and after three passes to warm up, passes are repeated for at least 0.3 s and seven times.
-
-    Memory on CUDA is the allocator's (`torch.cuda.max_memory_allocated`), in blocks of 512 bytes.
-    On the CPU it is the height of the allocations that torch's profiler sees in one pass; what a
-    library allocates past torch's allocator is not seen.
+    and autocast are the caller's, too.
 
     Args:
         model: on `device`; its training mode is left as it was.
         input_shape: `(channels, height, width)` of an image.
         device: where it runs.
-        batch: images of a pass.
+        kinds: what is measured, one after the other.
 
     Raises:
         torch.OutOfMemoryError: a pass does not fit.
     """
-    device = torch.device(device)
     was_training = {module: module.training for module in model.modules()}
     model.eval()
-    images = torch.zeros(batch, *input_shape, device=device)
     try:
         with torch.no_grad():
-            seconds = _median_seconds(model, images)
-            peak = _held(model, images) + _allocated(model, images)
+            return {kind.name: _amount(kind, model, input_shape, device) for kind in kinds}
     finally:
         for module, training in was_training.items():
             module.training = training
-    return DeviceCost(round(1e3 * seconds, 6), round(peak / 1e6, 6))
+
+
+def _amount(
+    kind: CostKind, model: nn.Module, input_shape: Sequence[int], device: str | torch.device
+) -> float:
+    """One cost, by the function that its record names."""
+    function = resolve_name(str(kind.measured_by))
+    images = torch.zeros(kind.batch, *input_shape, device=device)
+    return round(float(function(model, images)), 6)
+
+
+def latency_ms(model: nn.Module, images: Tensor) -> float:
+    """Milliseconds of a forward pass, the median of many.
+
+    Times are `torch.utils.benchmark`'s: CUDA is waited for, and after three passes to warm up,
+    passes are repeated for at least 0.3 s and seven times.
+    """
+    return 1e3 * _median_seconds(model, images)
+
+
+def peak_memory_mb(model: nn.Module, images: Tensor) -> float:
+    """10^6 bytes that a forward pass needs at its height: parameters, buffers, the images and
+    everything that the pass allocates. What else lives on the device is left out.
+
+    On CUDA it is the allocator's (`torch.cuda.max_memory_allocated`), in blocks of 512 bytes. On
+    the CPU it is the height of the allocations that torch's profiler sees in one pass; what a
+    library allocates past torch's allocator is not seen.
+    """
+    return (_held(model, images) + _allocated(model, images)) / 1e6
 
 
 def _median_seconds(model: nn.Module, images: Tensor) -> float:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from vitnas.config.costs import COSTS, amount
+from vitnas.config.costs import COSTS, Priced, amount, cost_of
 
 if TYPE_CHECKING:
     from vitnas.config.space import Limits
 
 
-class Priced(Protocol):
-    """Whatever knows what a network costs."""
-
-    @property
-    def flops(self) -> int: ...
-    @property
-    def num_params(self) -> int: ...
-
-
-def over_limits(cost: Priced, limits: Limits) -> str | None:
+def over_limits(network: Priced, limits: Limits) -> str | None:
     """Why a network of this cost is outside the limits, in one line, or None.
 
     Args:
-        cost: FLOPs (multiply-adds of one image) and trainable parameters, e.g. a `Cost`; also
-            `latency_ms` and `peak_memory_mb` once they are measured. What is not known yet is not
-            outside.
+        network: FLOPs (multiply-adds of one image) and trainable parameters, e.g. a `Cost`; also
+            what is measured, e.g. a `TrialRecord`. What is not known yet is not outside.
         limits: both ends included.
     """
     for name in COSTS:
-        value, bounds = getattr(cost, name, None), getattr(limits, name)
+        value, bounds = cost_of(network, name), getattr(limits, name)
         if value is None:
             continue
         if bounds.max is not None and value > bounds.max:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import isfinite, log10
 from typing import Any, TypeVar
 
-from vitnas.config.costs import MEASURED
+from vitnas.config.costs import COSTS, MEASURED, cost_of
 from vitnas.records import Outcome, Run, TrialRecord
-from vitnas.report.marks import AXES, KNEE_COLOUR, NOUNS, colour, cost_range, cost_ticks, shape
+from vitnas.report.marks import KNEE_COLOUR, colour, cost_range, cost_ticks, shape
 from vitnas.report.networks import dominant_mixer, network_line
 from vitnas.report.plots import (
     barred,
@@ -60,7 +60,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     low, high = cost_range(*_ends(cost, complete + stopped))
     front = [t for t in complete if t.number in members and t not in possible]
     data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
-    data += _front_line(run, cost, high)
+    data += _front_line(run, cost, high if COSTS[cost].sign > 0 else low)
     data += _bars(run, cost)
     groups = dict(_by_mixer(shown + front))
     for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
@@ -130,7 +130,7 @@ def _bars(run: Run, cost: str) -> list[Tree]:
     bar = {
         "type": "scatter", "mode": "markers", "name": "± one standard error", "hoverinfo": "skip",
         "showlegend": False,
-        "x": [getattr(trial, cost) for trial, _ in found],
+        "x": [cost_of(trial, cost) for trial, _ in found],
         "y": [_short(trial.top1) for trial, _ in found],
         "marker": {"size": 1, "opacity": 0},
         "error_y": {
@@ -161,7 +161,7 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
         "mode": "markers",
         "name": name,
         # an entry in the legend all the same
-        "x": [getattr(trial, cost) for trial in trials] or [None],
+        "x": [cost_of(trial, cost) for trial in trials] or [None],
         "y": [_short(trial.top1) for trial in trials] or [None],
         "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
@@ -174,8 +174,8 @@ def _hover(trial: TrialRecord) -> str:
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
     test = "" if trial.test_top1 is None else f" (test {percent_text(trial.test_top1)} %)"
     line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
-    known = [(name, getattr(trial, name)) for name in MEASURED]
-    measured = "".join(f", {cost_text(n, v)} {NOUNS[n]}" for n, v in known if v is not None)
+    known = ((name, trial.measured[name]) for name in MEASURED if name in trial.measured)
+    measured = "".join(f", {cost_text(name, value)} {COSTS[name].noun}" for name, value in known)
     return (
         f"<b>trial {trial.number}</b>{end}<br>"
         f"top-1 {percent_text(trial.top1)} %{test}<br>"
@@ -185,7 +185,7 @@ def _hover(trial: TrialRecord) -> str:
 
 
 def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
-    """The step line: best top-1 for at most so much of the cost, drawn on to `end`."""
+    """The step line: best top-1 for a cost no worse than so much, drawn on to `end`."""
     x, y = step_line(run, cost)
     if not x:
         return []
@@ -211,7 +211,7 @@ def _knee_ring(run: Run, cost: str) -> list[Tree]:
 def _front_layout(cost: str, low: float, high: float) -> Tree:
     positions, labels = cost_ticks(cost, low, high)
     x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
-    x |= {"ticktext": labels, "title": {"text": AXES[cost]}}
+    x |= {"ticktext": labels, "title": {"text": COSTS[cost].axis}}
     y: Tree = {"title": {"text": "top-1 on the scoring split (%)"}}
     return {"xaxis": x, "yaxis": y, "hovermode": "closest"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
-from vitnas.config.costs import EXACT, amount
+from vitnas.config.costs import COSTS, EXACT, amount
 from vitnas.report.networks import UNKNOWN
 
 COLOURS = {
@@ -43,26 +43,9 @@ def shape(mixer: str) -> tuple[str, str]:
     return SHAPES.get(mixer, SHAPES[UNKNOWN])
 
 
-AXES = {
-    "flops": "FLOPs of one image (multiply-adds)",
-    "num_params": "parameters",
-    "latency_ms": "latency of one image (ms)",
-    "peak_memory_mb": "peak memory of one image (MB)",
-}
-"""What the axis of a cost is called."""
-
-NOUNS = {
-    "flops": "FLOPs",
-    "num_params": "parameters",
-    "latency_ms": "latency",
-    "peak_memory_mb": "peak memory",
-}
-"""A cost within a sentence or over a column."""
-
-
 def and_text(costs: Sequence[str]) -> str:
     """`FLOPs`, `FLOPs and latency`, `FLOPs, parameters and latency`."""
-    *first, last = (NOUNS[cost] for cost in costs)
+    *first, last = (COSTS[cost].noun for cost in costs)
     return f"{', '.join(first)} and {last}" if first else last
 
 

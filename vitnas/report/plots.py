@@ -7,10 +7,10 @@ import io
 from math import isfinite
 from typing import Any
 
+from vitnas.config.costs import COSTS, cost_of
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.marks import (
-    AXES,
     KNEE_COLOUR,
     and_text,
     colour,
@@ -46,9 +46,9 @@ def drawn_front(run: Run) -> list[TrialRecord]:
 
 
 def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
-    """Corners of the line of the best top-1 for at most so much of one cost, whatever the others
-    are; with one cost, all of the front. Costs rise, and so do the top-1."""
-    members = sorted(drawn_front(run), key=lambda t: (*t.costs([cost]), -(t.top1 or 0.0)))
+    """Corners of the line of the best top-1 for one cost no worse than so much, whatever the others
+    are; with one cost, all of the front. Costs get worse, and top-1 rises."""
+    members = sorted(drawn_front(run), key=lambda t: (*t.minimized([cost]), -(t.top1 or 0.0)))
     corners: list[tuple[float, float]] = []
     for trial in members:
         if not corners or (trial.top1 or 0.0) > corners[-1][1]:
@@ -124,7 +124,7 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     title = f"{space_name(run)}: Pareto front"
     title += f" of top-1, {and_text(run.costs)}" if len(run.costs) > 1 else ""
     axes.set_title(title if cost == run.costs[0] else "", loc="left", fontsize=12, color=_INK)
-    name = AXES[cost]
+    name = COSTS[cost].axis
     name = f"{name[:-1]}, logarithmic)" if name.endswith(")") else f"{name} (logarithmic)"
     axes.set_xlabel(name, color=_INK)
     axes.set_ylabel("top-1 on the scoring split (%)", color=_INK)
@@ -161,7 +161,7 @@ def _scatter(
             ("stopped early (censored)" if index == 0 else None) if hollow else f"mostly {mixer}"
         )
         axes.scatter(
-            [getattr(trial, cost) for trial in group],
+            [cost_of(trial, cost) for trial in group],
             [trial.top1 for trial in group],
             s=[62 if trial.number in members else 26 for trial in group],
             marker=shape(mixer)[0],
@@ -178,7 +178,7 @@ def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
     for index, trial in enumerate(trials):
         mixer = dominant_mixer(trial)
         axes.scatter(
-            getattr(trial, cost),
+            cost_of(trial, cost),
             trial.top1,
             s=62,
             marker=shape(mixer)[0],
@@ -193,7 +193,7 @@ def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
 def _error_bars(axes: Any, run: Run, cost: str) -> None:
     found = barred(run)
     if found:
-        x, top1 = [getattr(t, cost) for t, _ in found], [t.top1 for t, _ in found]
+        x, top1 = [cost_of(t, cost) for t, _ in found], [t.top1 for t, _ in found]
         style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
         errors = [error for _, error in found]
         axes.errorbar(x, top1, yerr=errors, label="one standard error", **style)
@@ -203,12 +203,13 @@ def _front_line(axes: Any, run: Run, cost: str) -> None:
     x, top1 = step_line(run, cost)
     line = {"where": "post", "color": _INK, "linewidth": 1.6, "zorder": 3}
     name = "Pareto front" if len(run.costs) == 1 else "best of the front"
-    axes.step([*x, axes.get_xlim()[1]], [*top1, top1[-1]], label=name, **line)
+    end = axes.get_xlim()[COSTS[cost].sign > 0]
+    axes.step([*x, end], [*top1, top1[-1]], label=name, **line)
 
 
 def _mark_knee(axes: Any, cost: str, knee: TrialRecord) -> None:
     ring = {"s": 170, "facecolors": "none", "edgecolors": KNEE_COLOUR, "linewidths": 2.0}
-    value = getattr(knee, cost)
+    (value,) = knee.costs([cost])
     axes.scatter([value], [knee.top1], zorder=5, label="knee", **ring)
     spent = cost_text(cost, value)
     text = f"knee: trial {knee.number}\n{percent_text(knee.top1)} % at {spent}"

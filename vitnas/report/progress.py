@@ -7,30 +7,33 @@ from math import inf, isfinite
 
 import numpy as np
 
-from vitnas.config.costs import log_cost
+from vitnas.config.costs import COSTS, log_cost, log_costs
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import number_of
 
 
 def reference_point(run: Run) -> tuple[float, ...]:
-    """The worst corner: top-1 of guessing in percent, and of each cost the highest allowed or seen.
+    """The worst corner: top-1 of guessing in percent, and of each cost the worst allowed or seen.
 
     Guessing is 0 where the number of classes is not known.
     """
     classes = number_of(run, "data", "num_classes")
-    return (100.0 / classes if classes else 0.0, *(_highest(run, cost) for cost in run.costs))
+    return (100.0 / classes if classes else 0.0, *(_worst(run, cost) for cost in run.costs))
 
 
-def _highest(run: Run, cost: str) -> float:
-    seen = [value for trial in run.complete for value in trial.costs([cost]) if isfinite(value)]
-    return max([*seen, _limit(run, cost) or 0.0]) or 1.0
+def _worst(run: Run, cost: str) -> float:
+    """The highest amount, or the lowest where more is better; 1 where there is none above 0."""
+    amounts = [value for trial in run.complete for value in trial.costs([cost])]
+    known = [value for value in (*amounts, _limit(run, cost) or 0.0) if 0 < value < inf]
+    return max(known, key=lambda value: log_cost(cost, value), default=1.0)
 
 
 def _limit(run: Run, cost: str) -> float | None:
     limits = run.space.get("limits")
     bounds = limits.get(cost) if isinstance(limits, Mapping) else None
-    found = bounds.get("max") if isinstance(bounds, Mapping) else None
+    end = "max" if COSTS[cost].sign > 0 else "min"
+    found = bounds.get(end) if isinstance(bounds, Mapping) else None
     return float(found) if isinstance(found, (int, float)) else None
 
 
@@ -41,7 +44,7 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
     divided by its last value, so that the curve ends at 1. Empty when no trial beats the reference.
     """
     worst, *dearest = reference_point(run)
-    corner = (-worst, *(log_cost(cost) + 1e-9 for cost in dearest))
+    corner = (-worst, *(value + 1e-9 for value in log_costs(run.costs, dearest)))
     members = np.empty((0, len(corner)))
     volumes: list[tuple[int, float]] = []
     volume = 0.0
@@ -49,7 +52,7 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
         costs = trial.costs(run.costs)
         if not _usable(trial, costs):
             continue
-        point = np.array([-(trial.top1 or 0.0), *map(log_cost, costs)])
+        point = np.array([-(trial.top1 or 0.0), *log_costs(run.costs, costs)])
         alone = hypervolume(point[None], corner)
         volume += alone - hypervolume(np.maximum(members, point), corner)  # what it adds
         members = np.vstack([members, point])

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import hypot
 from typing import Any
 
-from vitnas.config.costs import EXACT
+from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
 from vitnas.report.facts import section, space_name
-from vitnas.report.marks import NOUNS, and_text
+from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
 from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.standing import (
@@ -39,12 +39,6 @@ from vitnas.report.text import (
 from vitnas.report.trust import assess
 
 MOST_ERRORS = 8
-_LEAST = {
-    "flops": "Fewest",
-    "num_params": "Fewest",
-    "latency_ms": "Lowest",
-    "peak_memory_mb": "Lowest",
-}
 View = dict[str, Any]
 
 
@@ -57,8 +51,8 @@ def summary_view(run: Run) -> View:
         "keys": key_numbers(run),
         "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],
         "axes": and_text(run.costs),
-        "only_cost": NOUNS[run.costs[0]] if len(run.costs) == 1 else "",
-        "measured_heads": [NOUNS[cost].capitalize() for cost in measured_columns(run)],
+        "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
+        "measured_heads": [COSTS[cost].noun.capitalize() for cost in measured_columns(run)],
         "is_repeated": is_repeated(run),
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
         "any_test": any(row.trial.test_top1 is not None for row in rows),
@@ -133,15 +127,17 @@ def _cheapest(
     if len(costs) == 1:
         return [("Cheapest on the front", members[0])]
     return [
-        (f"{_LEAST[cost]} {NOUNS[cost]}", min(members, key=lambda t: (*t.costs([cost]), t.number)))
+        (
+            f"{COSTS[cost].best} {COSTS[cost].noun}",
+            min(members, key=lambda t: (*t.minimized([cost]), t.number)),
+        )
         for cost in costs
     ]
 
 
 def _key(label: str, trial: TrialRecord, costs: Sequence[str]) -> dict[str, str]:
     spent = (
-        cost_text(cost, getattr(trial, cost)) + (f" {NOUNS[cost]}" if cost in EXACT else "")
-        for cost in costs
+        _named_text(cost, amount) for cost, amount in zip(costs, trial.costs(costs), strict=True)
     )
     detail = f"{', '.join(spent)}, trial {trial.number}"
     return {"label": label, "value": f"{percent_text(trial.top1)} %", "detail": detail}
@@ -180,7 +176,7 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
 
 
 def _measured(trial: TrialRecord, run: Run) -> list[str]:
-    return [cost_text(cost, getattr(trial, cost)) for cost in measured_columns(run)]
+    return [cost_text(cost, cost_of(trial, cost)) for cost in measured_columns(run)]
 
 
 def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
@@ -258,13 +254,19 @@ def progress_text(run: Run) -> str:
 
 def _reference_text(run: Run) -> str:
     top1, *dearest = reference_point(run)
-    parts = [
-        cost_text(cost, value) + (f" {NOUNS[cost]}" if cost in EXACT else "")
-        for cost, value in zip(run.costs, dearest, strict=True)
-    ]
-    corner = f"above {percent_text(top1, 1)} % top-1 and below {', '.join(parts)}"
-    logs = " × ".join(f"ln {NOUNS[cost]}" for cost in run.costs)
+    parts: dict[str, list[str]] = {}
+    for cost, value in zip(run.costs, dearest, strict=True):
+        side = "below" if COSTS[cost].sign > 0 else "above"
+        parts.setdefault(side, []).append(_named_text(cost, value))
+    sides = (f"{side} {', '.join(texts)}" for side, texts in parts.items())
+    corner = " and ".join((f"above {percent_text(top1, 1)} % top-1", *sides))
+    logs = " × ".join(f"ln {COSTS[cost].noun}" for cost in run.costs)
     return f"in top-1 points × {logs}, {corner}"
+
+
+def _named_text(cost: str, value: float) -> str:
+    """A cost with its name where the unit does not say it: `41.2 M FLOPs`, `0.53 ms`."""
+    return cost_text(cost, value) + (f" {COSTS[cost].noun}" if cost in EXACT else "")
 
 
 def _extent(run: Run) -> str:

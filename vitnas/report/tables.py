@@ -67,7 +67,7 @@ def _ratio(trial: TrialRecord, before: TrialRecord, cost: str) -> float | None:
 
 def measured_columns(run: Run) -> tuple[str, ...]:
     """The costs that were measured in the run, whether they are objectives or under limits."""
-    return tuple(n for n in MEASURED if any(getattr(t, n) is not None for t in run.trials))
+    return tuple(n for n in MEASURED if any(n in t.measured for t in run.trials))
 
 
 def outcome_counts(run: Run) -> list[tuple[Outcome, int]]:
@@ -161,8 +161,7 @@ def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
         "key": trial.key,
         "duplicate_of": trial.duplicate_of,
         "network": network_line(trial),
-        "latency_ms": trial.latency_ms,
-        "peak_memory_mb": trial.peak_memory_mb,
+        **trial.measured,
         "measured_on": trial.measured_on,
         "curve_top1_percent": ";".join(str(_rounded(value)) for value in trial.curve),
         "error": trial.error,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vitnas.config.costs import EXACT, HEADS
+from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
 from vitnas.report.standing import is_repeated, mean_text, off_front, standing_text
@@ -20,7 +20,7 @@ def front_text(run: Run) -> str:
     if not rows:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
     costs = (*EXACT, *measured_columns(run))
-    heads = ("trial", "top-1 %", "test %", *(HEADS[cost] for cost in costs), "network")
+    heads = ("trial", "top-1 %", "test %", *(COSTS[cost].head for cost in costs), "network")
     if is_repeated(run):
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)
@@ -72,7 +72,7 @@ def _cells(trial: TrialRecord, network: str, costs: Sequence[str]) -> tuple[str,
         str(trial.number),
         percent_text(trial.top1),
         percent_text(trial.test_top1),
-        *(cost_text(cost, getattr(trial, cost)) for cost in costs),
+        *(cost_text(cost, cost_of(trial, cost)) for cost in costs),
         network,
     )
 

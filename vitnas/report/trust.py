@@ -100,7 +100,7 @@ def assess(run: Run) -> Trust:
         num_tested=len(tested),
         test_gaps=_gaps(tested),
         num_beaten_on_test=_beaten(tested, run.costs),
-        num_devices=len({trial.measured_on for trial in members if trial.is_measured}),
+        num_devices=len({trial.measured_on for trial in members if trial.measured}),
         num_repeated=sum(bool(trial.replicates) for trial in run.complete),
         num_replicates=sum(trial.outcome.is_trial for trial in run.replicates),
         num_lost_replicates=sum(
@@ -175,5 +175,5 @@ def _gaps(tested: list[TrialRecord]) -> tuple[float, float, float] | None:
 
 
 def _beaten(tested: list[TrialRecord], costs: Sequence[str]) -> int:
-    points = [(-(trial.test_top1 or 0.0), *trial.costs(costs)) for trial in tested]
+    points = [(-(trial.test_top1 or 0.0), *trial.minimized(costs)) for trial in tested]
     return len(points) - len(front(points))

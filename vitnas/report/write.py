@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vitnas.config.costs import MEASURED
+from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.files import dump_yaml
 from vitnas.errors import RunError
 from vitnas.files import own_folder, read_bytes, write_bytes, write_text
 from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import section, sessions, space_name
-from vitnas.report.marks import NOUNS
 from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
@@ -96,8 +95,8 @@ def _seeds(trial: TrialRecord) -> str:
 
 
 def _measured_text(trial: TrialRecord) -> str:
-    known = {name: getattr(trial, name) for name in MEASURED}
-    parts = [f"{cost_text(n, v)} {NOUNS[n]}" for n, v in known.items() if v is not None]
+    known = [(COSTS[name], trial.measured[name]) for name in MEASURED if name in trial.measured]
+    parts = [f"{cost_text(kind.name, value)} {kind.noun}" for kind, value in known]
     return f", {' and '.join(parts)} on {trial.measured_on}" if parts else ""
 
 

@@ -31,10 +31,8 @@ class Steering:
             self.controller.fail(number, message.outcome, message.error, **result)
             return Decision.STOP
         if message.measured is not None:
-            cost = message.measured
-            return self.controller.measured(
-                number, cost.latency_ms, cost.peak_memory_mb, cost.device
-            )
+            costs, device = message.measured.costs, message.measured.device
+            return self.controller.measured(number, costs, device)
         decision = self.controller.report(number, message.epoch, message.top1)
         last = message.epoch >= self.controller.epochs
         if decision is Decision.CONTINUE and not last:

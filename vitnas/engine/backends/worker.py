@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.costs import COSTS, measured_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
@@ -27,12 +28,11 @@ class Measured:
     """What a network costs on a device.
 
     Attributes:
-        latency_ms, peak_memory_mb: see `cost.device.DeviceCost`.
+        costs: amounts by name (see `vitnas.config.costs`).
         device: its name.
     """
 
-    latency_ms: float
-    peak_memory_mb: float
+    costs: Mapping[str, float]
     device: str
 
 
@@ -87,8 +87,8 @@ class Worker:
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         threads: CPU threads of torch; None leaves them as they are.
         gpu_share: share of the device's memory that may be used, 0 to 1.
-        measures: whether latency and memory of a network are measured before its first epoch.
-            Workers that measure pause between epochs for each other's measurements.
+        measures: costs of a network that are measured before its first epoch. Workers that measure
+            pause between epochs for each other's measurements.
     """
 
     proxy: ProxyConfig
@@ -96,7 +96,7 @@ class Worker:
     device: str = "auto"
     threads: int | None = None
     gpu_share: float = 1.0
-    measures: bool = False
+    measures: tuple[str, ...] = ()
 
     def settle(self) -> Worker:
         """The same worker with its data on its device; once per process."""
@@ -146,15 +146,15 @@ class Worker:
             yield self._ended(epoch, started, device, Outcome.FAILED, error)
 
     def _measure(self, training: ProxyTraining, config: ModelConfig) -> Measured:
-        """What a forward pass of one image costs, in the precision that scores, with the device
-        for itself."""
+        """What forward passes cost, in the precision that scores, with the device for itself."""
         from vitnas.cost.device import measure
         from vitnas.training.proxy import autocast
 
         shape = (config.in_chans, *config.image_hw)
         with self._gate().alone(), autocast(training.device):
-            cost = measure(training.model, shape, training.device)
-        return Measured(cost.latency_ms, cost.peak_memory_mb, measured_name(self.device))
+            kinds = [COSTS[name] for name in self.measures]
+            costs = measure(training.model, shape, training.device, kinds)
+        return Measured(costs, measured_name(self.device))
 
     def _paused(self, training: ProxyTraining) -> Iterator[EpochResult]:
         """The training, an epoch at a time, none during another worker's measurement."""
@@ -233,7 +233,7 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
         device=resources.device,
         threads=resources.threads,
         gpu_share=resources.memory_share,
-        measures=bool(space.config.measured),
+        measures=measured_with(space.config.measured),
     )
     name = device_name(resources.device) if torch.cuda.is_available() else resources.device
     facts = {"data": data_facts(images), "device": name}

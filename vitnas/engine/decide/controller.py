@@ -9,7 +9,7 @@ nowhere else, and everything decided is in the study before the call returns.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,7 +185,7 @@ class Controller:
             what this space has to know or is over a limit.
         """
         config = self.space.config
-        known = all(getattr(earlier, name) is not None for name in config.measured)
+        known = earlier.measured.keys() >= set(config.measured)
         if self._source.is_known(candidate) or not known or over_limits(earlier, config.limits):
             return None
         number = self._take_one(candidate, earlier)
@@ -207,16 +207,14 @@ class Controller:
         self._ledger.end(trial.number, earlier.outcome, event="known", **result)
         return trial.number
 
-    def measured(
-        self, number: int, latency_ms: float, peak_memory_mb: float, measured_on: str
-    ) -> Decision:
+    def measured(self, number: int, measured: Mapping[str, float], measured_on: str) -> Decision:
         """Take what a network costs on its device, before it is trained there; STOP: it is refused.
 
         Args:
             number: of the trial.
-            latency_ms, peak_memory_mb, measured_on: see `TrialRecord`.
+            measured, measured_on: see `TrialRecord`.
         """
-        trial = self._ledger.measured(number, latency_ms, peak_memory_mb, measured_on)
+        trial = self._ledger.measured(number, measured, measured_on)
         problem = over_limits(trial, self.space.config.limits)
         if problem is None:
             self._measured_in_vain = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -124,26 +124,15 @@ class Ledger:
         self.store.describe(number, "curve", list(curve))
         self._update(number, curve=curve)
 
-    def measured(
-        self,
-        number: int,
-        latency_ms: float | None,
-        peak_memory_mb: float | None,
-        measured_on: str,
-    ) -> TrialRecord:
+    def measured(self, number: int, measured: Mapping[str, float], measured_on: str) -> TrialRecord:
         """Add what it costs on a device; see `TrialRecord`."""
-        facts = {
-            "latency_ms": latency_ms,
-            "peak_memory_mb": peak_memory_mb,
-            "measured_on": measured_on,
-        }
-        self.store.describe(number, "measured", facts)
-        return self._update(number, **facts)
+        self.store.describe(number, "measured", {**measured, "measured_on": measured_on})
+        return self._update(number, measured=dict(measured), measured_on=measured_on)
 
     def copy_measured(self, number: int, earlier: TrialRecord) -> None:
         """What was measured of a network holds for another training of it."""
-        if earlier.is_measured:
-            self.measured(number, earlier.latency_ms, earlier.peak_memory_mb, earlier.measured_on)
+        if earlier.measured:
+            self.measured(number, earlier.measured, earlier.measured_on)
 
     def alone(self, number: int, reason: str) -> None:
         """Trial `number` is to have its device for itself, in later sessions, too."""
@@ -201,5 +190,5 @@ class Ledger:
 
 def _owns_key(trial: TrialRecord) -> bool:
     """Whether later draws of the same network are duplicates of this ended trial."""
-    is_measured = trial.outcome is Outcome.REFUSED and trial.is_measured
+    is_measured = trial.outcome is Outcome.REFUSED and bool(trial.measured)
     return trial.replicate_of is None and (trial.outcome.is_trial or is_measured)

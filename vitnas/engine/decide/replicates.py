@@ -50,7 +50,7 @@ class Replication:
         if self._known[0] != ended:
             known = completed(trials)
             scores = [t.trainings for t in known]
-            costs = [t.costs(self._costs) for t in known]
+            costs = [t.minimized(self._costs) for t in known]
             noise = measure(scores, self.num_images)
             found = chances(scores, costs, noise).tolist() if known else []
             self._known = ended, dict(zip((t.number for t in known), found, strict=True))

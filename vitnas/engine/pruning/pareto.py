@@ -44,7 +44,7 @@ class ParetoPruner:
 
     Attributes:
         rules: asked in order.
-        costs: fields of `TrialRecord` to keep low, known before the first epoch; with top-1 they
+        costs: names of those among the objectives, known before the first epoch; with top-1 they
             make two objectives or more.
     """
 
@@ -116,11 +116,8 @@ class OptimisticEnd:
             return False
         complete = [t for t in others if t.outcome is Outcome.COMPLETE]
         end = self._model(complete).optimistic(trial, self.confidence)
-        mine = [getattr(trial, cost) for cost in costs]
-        return any(
-            t.curve[-1] >= end and all(getattr(t, c) <= m for c, m in zip(costs, mine, strict=True))
-            for t in complete
-        )
+        mine = trial.minimized(costs)
+        return any(t.curve[-1] >= end and all(map(le, t.minimized(costs), mine)) for t in complete)
 
     def _model(self, complete: list[TrialRecord]) -> CurveModel:
         """What these curves teach; kept until there are others."""
@@ -188,4 +185,4 @@ def _reached(trials: Trials, epoch: int) -> list[TrialRecord]:
 
 def _point(trial: TrialRecord, epoch: int, costs: Sequence[str]) -> list[float]:
     """Objectives to minimise after `epoch`; one bad epoch does not undo a better one."""
-    return [-max(trial.curve[:epoch]), *(float(getattr(trial, cost)) for cost in costs)]
+    return [-max(trial.curve[:epoch]), *trial.minimized(costs)]

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from optuna.samplers import BaseSampler, RandomSampler
 
-from vitnas.config.costs import DEFAULT_COSTS, EXACT, MEASURED, log_cost
+from vitnas.config.costs import COSTS, DEFAULT_COSTS, EXACT, MEASURED, cost_of, log_cost
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import Bounds, Limits
@@ -209,26 +210,26 @@ class _Model:
         gain = _gain(costs[len(here) :], scenarios, costs[: len(here)], top1)
         outside = np.zeros(len(offered))
         for name, bounds in self._bounds.items():
-            outside += _excess(logs[name][len(here) :], bounds)
+            outside += _excess(COSTS[name].sign * logs[name][len(here) :], bounds)
         return np.where(outside > 0, -outside, gain)
 
     def _log_costs(
         self, cost: str, records: Sequence[TrialRecord], networks: Sequence[Proposal | TrialRecord]
     ) -> _Array:
-        """ln of a cost of `networks`; what is expected of it by the newest of `records` where it
+        """`log_cost` of `networks`; what is expected of it by the newest of `records` where it
         has to be measured and has not been."""
-        seen = [t for t in records if getattr(t, cost) is not None][-_INDUCING:]
+        seen = [t for t in records if cost_of(t, cost) is not None][-_INDUCING:]
         if cost in EXACT or not seen:
-            return np.array([log_cost(getattr(network, cost, 0.0)) for network in networks])
-        x, y = self._encode(seen), np.array([log_cost(getattr(t, cost)) for t in seen])
+            return np.array([log_cost(cost, cost_of(one, cost) or 0.0) for one in networks])
+        x, y = self._encode(seen), np.array([log_cost(cost, *t.costs([cost])) for t in seen])
         centre, spread, certain = float(y.mean()), float(y.std()) or 1.0, np.zeros(len(y))
         targets, few = (y - centre) / spread, slice(-_SCALED_BY, None)
         scales = choose_scales(x[few], targets[few], certain[few])
         process = Process(x, targets, certain, np.arange(len(y)), scales)
         expected = centre + spread * process.predict(self._encode(networks))[0]
-        measured = [getattr(network, cost, None) for network in networks]
+        measured = [cost_of(network, cost) for network in networks]
         pairs = zip(expected.tolist(), measured, strict=True)
-        return np.array([mean if known is None else log_cost(known) for mean, known in pairs])
+        return np.array([mean if known is None else log_cost(cost, known) for mean, known in pairs])
 
     def _learn(self, seen: Sequence[TrialRecord], num_ended: int) -> _Fit:
         odds, variance = _ends(seen)
@@ -293,15 +294,15 @@ def _gain(costs: _Array, scenarios: _Array, theirs: _Array, top1: Sequence[float
 
 def _excess(logs: _Array, bounds: Bounds) -> _Array:
     """How far logarithms lie outside of limits; 0 inside."""
-    high = np.inf if bounds.max is None else log_cost(bounds.max)
-    low = log_cost(bounds.min) if bounds.min else -np.inf
+    high = np.inf if bounds.max is None else log(bounds.max)
+    low = log(bounds.min) if bounds.min else -np.inf
     return np.asarray(np.maximum(np.maximum(logs - high, low - logs), 0.0))
 
 
 def _is_known(trial: TrialRecord) -> bool:
     """Whether a network need not be proposed again; one that was refused for its FLOPs, never
     built, may come back with other limits."""
-    return trial.outcome is not Outcome.REFUSED or trial.is_measured
+    return trial.outcome is not Outcome.REFUSED or bool(trial.measured)
 
 
 def _parents(records: Sequence[TrialRecord], costs: Sequence[str]) -> list[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.costs import costs_of, directions_of
+from vitnas.config.costs import MEASURED, costs_of, directions_of
 from vitnas.config.differences import differences, with_defaults
 from vitnas.engine.store.database import (
     FILE_NAME,
@@ -277,8 +277,7 @@ def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {})
         gpu_seconds=result.get("gpu_seconds", 0.0),
         started=_seconds(trial.datetime_start),
         ended=_seconds(trial.datetime_complete),
-        latency_ms=measured.get("latency_ms"),
-        peak_memory_mb=measured.get("peak_memory_mb"),
+        measured={name: measured[name] for name in MEASURED if measured.get(name) is not None},
         measured_on=measured.get("measured_on", ""),
         replicate_of=network.get("replicate_of"),
     )

@@ -65,5 +65,5 @@ def near_front(
     if not known:
         return []
     scores = [t.trainings for t in known]
-    near = contenders(scores, [t.costs(costs) for t in known], measure(scores, num_images))
+    near = contenders(scores, [t.minimized(costs) for t in known], measure(scores, num_images))
     return [known[index] for index in np.flatnonzero(near)]

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from vitnas.config.costs import DEFAULT_COSTS, EXACT, HEADS, amount
+from vitnas.config.costs import COSTS, DEFAULT_COSTS, EXACT, amount, cost_of
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
@@ -123,8 +123,8 @@ class Display:
             f"{self._rates()}",
             title_justify="left",
         )
-        shown = tuple(dict.fromkeys(("flops", "num_params", *self.costs)))
-        for name in ("trial", "top-1 %", *(HEADS[cost] for cost in shown)):
+        shown = tuple(dict.fromkeys((*EXACT, *self.costs)))
+        for name in ("trial", "top-1 %", *(COSTS[cost].head for cost in shown)):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("network on the front", overflow="ellipsis", no_wrap=True)
         members = self._front()
@@ -132,7 +132,7 @@ class Display:
             table.add_row(
                 str(trial.number),
                 f"{trial.top1:.2f}",
-                *(amount(cost, getattr(trial, cost)) for cost in shown),
+                *(amount(cost, *trial.costs([cost])) for cost in shown),
                 _network(trial),
             )
         if len(members) > _ROWS:
@@ -142,10 +142,10 @@ class Display:
 
 def said(trial: TrialRecord, cost: str) -> str:
     """A trial's cost with its name where the unit does not say it: `41.2 M FLOPs`, `0.53 ms`."""
-    value = getattr(trial, cost)
+    value = cost_of(trial, cost)
     if value is None:
         return ""
-    return f"{amount(cost, value):>7}" + (f" {HEADS[cost]}" if cost in EXACT else "")
+    return f"{amount(cost, value):>7}" + (f" {COSTS[cost].head}" if cost in EXACT else "")
 
 
 def clock(seconds: float) -> str:

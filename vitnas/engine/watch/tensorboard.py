@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vitnas.config.costs import COSTS, DEFAULT_COSTS
+from vitnas.config.costs import COSTS, DEFAULT_COSTS, cost_of
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome, TrialRecord, front_of
 
@@ -76,7 +76,7 @@ class Curves:
             self._complete.append(trial)
         if event == "known":
             return
-        tags = {tag: getattr(trial, tag) for tag in (*COSTS, "seconds")}
+        tags = {**{name: cost_of(trial, name) for name in COSTS}, "seconds": trial.seconds}
         known = {tag: float(value) for tag, value in tags.items() if value is not None}
         name = str(trial.number)
         self._write(name, trial.epochs, **({"seconds": 0.0} | known))
