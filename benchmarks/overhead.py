@@ -35,7 +35,8 @@ from vitnas.engine.backends.steering import Steering
 from vitnas.engine.backends.worker import EpochMessage, Worker
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Job
-from vitnas.engine.pruning.pareto import DEFAULT_PRUNER, make_pruner
+from vitnas.engine.pruning import DEFAULT_PRUNER
+from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.store.study import RunStore
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.records import TrialRecord

@@ -17,7 +17,8 @@ from typing import Any
 
 from common import conclude, rounded, show
 
-from vitnas.engine.pruning.pareto import CONFIDENCE, PRUNERS, make_pruner
+from vitnas.engine.pruning import CONFIDENCE, PRUNERS
+from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, TrialRecord
 from vitnas.replay.tables import Table, find_table

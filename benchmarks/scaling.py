@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import overhead
 from common import conclude, is_quick, show
 
-from vitnas.engine.pruning.pareto import DEFAULT_PRUNER
+from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.samplers import DEFAULT_SAMPLER
 from vitnas.replay.simulation import replay
 from vitnas.replay.tables import Table, find_table

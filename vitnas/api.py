@@ -58,7 +58,9 @@ def search(
     Raises:
         VitnasError: the space, folder, data or device cannot be used; nothing was written.
     """
-    from vitnas.engine.options import SearchOptions
+    from vitnas.engine.options import SearchOptions, check
+
+    check(options)
     from vitnas.engine.search import run_search
     from vitnas.engine.store.study import FILE_NAME
     from vitnas.report import write_report

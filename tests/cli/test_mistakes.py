@@ -201,10 +201,14 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a name beyond names": (("space", "x" * 5000), "no such file"),
     "a NUL in a name": (("describe", "a\0b"), "embedded null byte"),
     "an endless file": (("describe", "/dev/zero"), "/dev/zero: larger than 1 MiB"),
-    "trials": (("search", "--trials", "0"), "--trials"),
+    "trials": (("search", "--trials", "0"), r"--trials = 0: .*\(nearest: 1\)"),
     "seed": (("search", "--seed", "-1"), "--seed"),
     "sampler": (("search", "--sampler", "tp"), r"--sampler = 'tp': .*\(nearest: tpe\)"),
-    "backend": (("search", "--backend", "rays"), "--backend = 'rays': must be tune or serial"),
+    "not a number": (("search", "--hours", "nan"), r"--hours = nan: should be a finite number"),
+    "backend": (
+        ("search", "--backend", "rays"),
+        "--backend = 'rays': should be 'tune' or 'serial'",
+    ),
     "pruner": (("search", "--pruner", "frnt"), r"--pruner = 'frnt': .*\(nearest: front\)"),
     "pruner of a replay": (("replay", "--pruner", "bth"), r"--pruner = 'bth': .*\(nearest: both\)"),
     "two pruners": (

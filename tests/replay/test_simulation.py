@@ -14,7 +14,7 @@ import pytest
 from tests.engine.conftest import make_space
 from vitnas.cli import main
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.pruning.pareto import DEFAULT_PRUNER
+from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.errors import RunError, VitnasError

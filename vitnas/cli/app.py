@@ -19,12 +19,6 @@ SpaceName = Annotated[str, typer.Argument(help="A space file, or a shipped one b
 NewFolder = Annotated[Path, typer.Option(help="Folder to write; new or empty.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Confidence = Annotated[
-    float, typer.Option(min=0.5, max=0.999, help="Of stopping by learning curves.")
-]
-PrunerBins = Annotated[
-    int, typer.Option(min=1, help="Front ranks among trials of like FLOPs, in so many bins.")
-]
 _RESUMABLE = ("search", "train")
 
 app = typer.Typer(

@@ -9,105 +9,30 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import (
-    Confidence,
-    Json,
-    PrunerBins,
-    RunFolder,
-    SpaceName,
-    app,
-    complain,
-    one_of,
-    print_front,
-)
+from vitnas.cli.app import Json, RunFolder, SpaceName, app, complain, one_of, print_front
+from vitnas.cli.declared import search_option, with_search_options
+from vitnas.engine.pruning import CONFIDENCE, PRUNERS
 
 
 @app.command()
+@with_search_options
 def search(
+    context: typer.Context,
     space: SpaceName = "digits",
     out: Annotated[
         Path | None, typer.Option(help="Results folder; default results/<name of the space>.")
     ] = None,
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Trainings the run shall have; default 24.")
-    ] = None,
-    hours: Annotated[
-        float | None, typer.Option(min=0.0, help="Start nothing more after so long.")
-    ] = None,
-    gpu_hours: Annotated[
-        float | None, typer.Option(min=0.0, help="Start nothing more once the run has used these.")
-    ] = None,
-    trial_minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="End a training that takes longer.")
-    ] = None,
-    start_from: Annotated[
-        list[Path] | None, typer.Option(help="Take over the results of this run; repeatable.")
-    ] = None,
-    seed_configs: Annotated[
-        list[str] | None,
-        typer.Option(help="Train first: a model file, zoo, a model of it, a run; repeatable."),
-    ] = None,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Log curves to tensorboard/ in the folder.")
-    ] = False,
-    replicates: Annotated[
-        int,
-        typer.Option(min=0, help="Train what may be on the front again, with so many other seeds."),
-    ] = 0,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Trainings at a time; default one a core or GPU.")
-    ] = None,
-    gpus_per_trial: Annotated[
-        float | None, typer.Option(min=0.0, help="GPUs for each training, e.g. 0.25.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
-    backend: Annotated[
-        str, typer.Option(help="tune (Ray Tune) or serial (this process).")
-    ] = "tune",
-    ray_address: Annotated[
-        str | None, typer.Option(help="A running Ray cluster, e.g. auto or 10.0.0.1:6379.")
-    ] = None,
-    sampler: Annotated[str, typer.Option(help="ehvi, tpe, nsga2 or random.")] = "ehvi",
-    pruner: Annotated[
-        str | None,
-        typer.Option(help="Who stops trials early: curve (default), front, both or none."),
-    ] = None,
     no_prune: Annotated[bool, typer.Option("--no-prune", help="Short for --pruner none.")] = False,
-    confidence: Confidence = 0.98,
-    pruner_bins: PrunerBins = 1,
+    **options: Any,
 ) -> None:
-    """Search SPACE until --trials trainings have ended; goes on with a stopped run."""
-    one_of("--backend", backend, ("tune", "serial"))
-    one_of("--sampler", sampler, ("ehvi", "tpe", "nsga2", "random"))
-    one_of("--pruner", pruner or "none", ("none", "front", "curve", "both"))
-    if no_prune and pruner not in (None, "none"):
-        from vitnas.errors import ConfigError
-
-        raise ConfigError(f"--no-prune means --pruner none, not {pruner}; drop one")
+    """Search SPACE until --trials trainings have ended; resumes a stopped run."""
+    if no_prune:
+        options["pruner"] = _no_pruner(context, options["pruner"])
     from vitnas import api
     from vitnas.engine.options import SearchOptions
     from vitnas.engine.watch.display import Display
 
     found = api.load_space(space)
-    options: dict[str, Any] = {
-        "trials": trials,
-        "hours": hours,
-        "gpu_hours": gpu_hours,
-        "trial_minutes": trial_minutes,
-        "start_from": start_from or (),
-        "seed_configs": seed_configs or (),
-        "tensorboard": tensorboard,
-        "replicates": replicates,
-        "workers": workers,
-        "gpus_per_trial": gpus_per_trial,
-        "seed": seed,
-        "backend": backend,
-        "ray_address": ray_address,
-        "sampler": sampler,
-        "pruner": "none" if no_prune else pruner or "curve",
-        "confidence": confidence,
-        "pruner_bins": pruner_bins,
-    }
     num_trials = SearchOptions(**options).num_trials
     epochs, costs = found.config.proxy.epochs, found.config.objectives.costs
     with Display(num_trials, epochs, costs=costs) as display:
@@ -119,6 +44,20 @@ def search(
     why = ended_text(run)
     if why:
         complain(why)
+
+
+def _no_pruner(context: typer.Context, pruner: str) -> str:
+    """What `--no-prune` means for `--pruner`.
+
+    Raises:
+        ConfigError: both are given and disagree.
+    """
+    source = context.get_parameter_source("pruner")
+    if source is not None and source.name != "DEFAULT" and pruner != "none":
+        from vitnas.errors import ConfigError
+
+        raise ConfigError(f"--no-prune means --pruner none, not {pruner}; drop one")
+    return "none"
 
 
 @app.command()
@@ -176,8 +115,8 @@ def replay(
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trainings of a search; default the whole table.")
     ] = None,
-    confidence: Confidence = 0.98,
-    pruner_bins: PrunerBins = 1,
+    confidence: Annotated[float, search_option("confidence")] = CONFIDENCE,
+    pruner_bins: Annotated[int, search_option("pruner_bins")] = 1,
     as_json: Json = False,
     record: Annotated[
         Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")
@@ -188,7 +127,6 @@ def replay(
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.cores import cores
-    from vitnas.engine.pruning.pareto import PRUNERS
     from vitnas.engine.samplers import SAMPLERS
     from vitnas.replay import comparison, tables
 

@@ -221,6 +221,7 @@ def _in_yaml_words(message: str) -> str:
     """pydantic's message without Python's names for things."""
     text = re.sub(r"^(Value error, |(Input|String|Tuple|Value) (?=should))", "", message)
     text = re.sub(r"a valid (tuple|list|array)", "a list", text)
+    text = re.sub(r"'\w+' instances are not allowed as a Sequence value", "should be a list", text)
     text = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping of names to values", text)
     text = text.replace("a valid integer", "a whole number").replace("a valid number", "a number")
     text = text.replace("a valid string", "text").replace("a valid boolean", "true or false")

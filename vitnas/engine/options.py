@@ -1,83 +1,147 @@
-"""How a space is searched, and what that means for the parts of a search."""
+"""The options of a search, declared once: type, default, range and help.
+
+The command line, `vitnas.search(**options)` and the docstring below are made from this
+declaration. The module stays light: `vitnas --help` reads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from vitnas.engine.decide.budget import DEFAULT_TRIALS, Budget
-from vitnas.engine.pruning.pareto import (
-    CONFIDENCE,
-    DEFAULT_PRUNER,
-    ParetoPruner,
-    PrunerName,
-    check_pruner,
-    make_pruner,
-)
+from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, PrunerName
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
-from vitnas.errors import RunError
+from vitnas.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from vitnas.engine.pruning.pareto import ParetoPruner
+
+
+_TOLD = 10_000
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said of an option beside its type and its default.
+
+    Attributes:
+        help: what it does; units; what None means.
+        least, most: the range of a number, ends included; None = no bound.
+    """
+
+    help: str
+    least: float | None = None
+    most: float | None = None
+
+    def text(self) -> str:
+        """The help with the range; an end that nobody reaches is not told."""
+        ends = f" [from {self.least:g}" if self.least is not None else ""
+        if self.most is not None and self.most <= _TOLD:
+            ends += f" to {self.most:g}"
+        return self.help + ends + "]" * bool(ends)
+
+
+class Declared(NamedTuple):
+    """An option with its type and its default."""
+
+    kind: Any
+    default: Any
+    option: Option
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """How a space is searched; not what is searched.
 
-    Attributes:
-        trials: trainings to start and end in the run, earlier sessions included; None = 24, or no
-            bound where another one is given.
-        hours: of wall time, after which this session starts nothing more; what is running then is
-            finished.
-        gpu_hours: of all trainings of the run, after which nothing more is started.
-        trial_minutes: how long a training may take; one that takes longer has the outcome
-            `timeout`.
-        workers: trainings at a time; None = what the machine or cluster has room for.
-        gpus_per_trial: GPUs, or a share of one, for each training; None = 1 where there is CUDA,
-            else 0.
-        start_from: folders of other runs with the same data and proxy, whose results are taken
-            over for the networks that this space holds, too.
-        seed_configs: what is trained first: model files, names of the zoo, folders of runs (their
-            fronts), or `zoo` for all of the papers' models that the space holds.
-        tensorboard: whether curves are logged to `tensorboard/` in the folder.
-        replicates: trainings with other seeds for each network that may be on the front, once the
-            trials have ended; see `vitnas.engine.decide.replicates`. They are no trials of the run.
-        seed: of the run. With one worker the whole study follows from it.
-        backend: `tune` (Ray Tune, any number of workers) or `serial` (in this process).
-        ray_address: of a running cluster; None starts Ray on this machine.
-        sampler: who proposes networks.
-        pruner: who stops trials early: `curve`, `front`, `both`, or `none`; see `make_pruner`.
-        confidence: that a trial stopped for its learning curve would not have reached the front,
-            0.5 to 0.999.
-        pruner_bins: into how many bins of like FLOPs the pruner `front` cuts what it ranks.
-
     Raises:
-        ConfigError: there is no such pruner, or an option of it is out of range.
-        RunError: the replicates would never begin.
+        ConfigError: a value has the wrong type or is out of range; names the nearest valid one.
+        RunError: the replicates would never start.
     """
 
-    trials: int | None = None
-    hours: float | None = None
-    gpu_hours: float | None = None
-    trial_minutes: float | None = None
-    start_from: Sequence[str | Path] = ()
-    seed_configs: Sequence[str] = ()
-    tensorboard: bool = False
-    workers: int | None = None
-    gpus_per_trial: float | None = None
-    replicates: int = 0
-    seed: int = 0
-    backend: Literal["tune", "serial"] = "tune"
-    ray_address: str | None = None
-    sampler: SamplerName = DEFAULT_SAMPLER
-    pruner: PrunerName = DEFAULT_PRUNER
-    confidence: float = CONFIDENCE
-    pruner_bins: int = 1
+    trials: Annotated[
+        int | None,
+        Option(
+            "Trainings that the run shall have, those of earlier sessions included; default "
+            f"{DEFAULT_TRIALS}, or no bound with --hours or --gpu-hours.",
+            1,
+            1_000_000,
+        ),
+    ] = None
+    hours: Annotated[
+        float | None,
+        Option("Start nothing more after so many hours; what runs then is finished.", 0, 1e6),
+    ] = None
+    gpu_hours: Annotated[
+        float | None,
+        Option("Start nothing more once the run's trainings have used so many GPU hours.", 0, 1e9),
+    ] = None
+    trial_minutes: Annotated[
+        float | None,
+        Option("End a training that takes longer; its outcome is `timeout`.", 0, 1e6),
+    ] = None
+    start_from: Annotated[
+        Sequence[str | Path],
+        Option("Take over the results of this run, which has the same data and proxy; repeatable."),
+    ] = ()
+    seed_configs: Annotated[
+        Sequence[str],
+        Option("Train first: a model file, zoo, a model of it, or a run's front; repeatable."),
+    ] = ()
+    tensorboard: Annotated[bool, Option("Log curves to tensorboard/ in the folder.")] = False
+    replicates: Annotated[
+        int,
+        Option(
+            "Once the trials have ended, train what may be on the front again, with so many other "
+            "seeds.",
+            0,
+            1000,
+        ),
+    ] = 0
+    workers: Annotated[
+        int | None, Option("Trainings at a time; default one a core or GPU.", 1, 10_000)
+    ] = None
+    gpus_per_trial: Annotated[
+        float | None,
+        Option("GPUs, or a share of one, for each training; default 1 with CUDA, else 0.", 0, 1024),
+    ] = None
+    seed: Annotated[
+        int, Option("Seed of the run. With one worker the study follows from it.", 0, 2**63 - 1)
+    ] = 0
+    backend: Annotated[
+        Literal["tune", "serial"], Option("tune (Ray Tune) or serial (this process).")
+    ] = "tune"
+    ray_address: Annotated[
+        str | None,
+        Option("A running Ray cluster: auto or host:port; default: Ray starts on this machine."),
+    ] = None
+    sampler: Annotated[
+        SamplerName, Option("What proposes networks: ehvi, tpe, nsga2 or random.")
+    ] = DEFAULT_SAMPLER
+    pruner: Annotated[
+        PrunerName, Option("What stops trials early: curve, front, both or none.")
+    ] = DEFAULT_PRUNER
+    confidence: Annotated[
+        float,
+        Option(
+            "Of the pruner curve: that a stopped trial would not have reached the front.",
+            0.5,
+            0.999,
+        ),
+    ] = CONFIDENCE
+    pruner_bins: Annotated[
+        int,
+        Option("Of the pruner front: rank among trials of like FLOPs, in so many bins.", 1, 1000),
+    ] = 1
 
     def __post_init__(self) -> None:
-        check_pruner(self.pruner, self.confidence, self.pruner_bins)
-        if self.replicates < 0:
-            raise RunError(f"--replicates {self.replicates}: is a number from 0")
+        check({field.name: getattr(self, field.name) for field in fields(self)})
         if self.replicates and self.num_trials is None:
             raise RunError(
                 f"--replicates {self.replicates}: start once the trials have ended, which --hours "
@@ -91,7 +155,9 @@ class SearchOptions:
         return self.trials or (None if is_bounded else DEFAULT_TRIALS)
 
     def make_pruner(self, epochs: int, costs: tuple[str, ...]) -> ParetoPruner | None:
-        """Who stops trainings of so many epochs early; None = nobody."""
+        """What stops trainings of so many epochs early; None = nothing."""
+        from vitnas.engine.pruning.pareto import make_pruner
+
         return make_pruner(self.pruner, epochs, self.confidence, self.pruner_bins, costs)
 
     def budget(self, gpus: float) -> Budget:
@@ -117,3 +183,55 @@ class SearchOptions:
             "gpu_hours": self.gpu_hours,
             "replicates": self.replicates or None,
         }
+
+
+@cache
+def declared() -> Mapping[str, Declared]:
+    """The options of a search by name."""
+    hints = get_type_hints(SearchOptions, include_extras=True)
+    return {
+        field.name: Declared(
+            hints[field.name].__origin__, field.default, hints[field.name].__metadata__[0]
+        )
+        for field in fields(SearchOptions)
+    }
+
+
+def check(values: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
+    """Make sure that options exist and that their values are valid.
+
+    Args:
+        values: by name.
+        spell: how an error spells the name of an option.
+
+    Raises:
+        ConfigError: the first that is not; names the nearest valid name or value.
+    """
+    from vitnas.config.files import validate
+
+    try:
+        validate(_schema(), dict(values))
+    except ConfigError as error:
+        rule = error.rule.replace("unknown key", "there is no such option")
+        raise ConfigError(
+            rule, address=spell(error.address), value=error.value, nearest=error.nearest
+        ) from None
+
+
+@cache
+def _schema() -> type[BaseModel]:
+    """The declaration as a pydantic model."""
+    from pydantic import Field, create_model
+
+    from vitnas.config.model import Frozen
+
+    found: dict[str, Any] = {
+        name: (kind, Field(default, ge=option.least, le=option.most))
+        for name, (kind, default, option) in declared().items()
+    }
+    return create_model("SearchOptions", __base__=Frozen, **found)
+
+
+SearchOptions.__doc__ = f"{cleandoc(SearchOptions.__doc__ or '')}\n\nAttributes:\n" + "\n".join(
+    f"    {name}: {option.text()}" for name, (_, _, option) in declared().items()
+)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vitnas.engine.pruning.pareto import CONFIDENCE, PrunerName
+from vitnas.engine.pruning import CONFIDENCE, PrunerName
 from vitnas.engine.samplers import SamplerName
 from vitnas.replay.simulation import Trace, replay
 from vitnas.replay.tables import Table

@@ -19,7 +19,8 @@ from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import SearchSpace
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision
-from vitnas.engine.pruning.pareto import CONFIDENCE, PrunerName, make_pruner
+from vitnas.engine.pruning import CONFIDENCE, PrunerName
+from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.samplers.pool import FixedPool
 from vitnas.engine.store.study import RunStore

@@ -76,9 +76,9 @@ def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "rule"),
     [
-        ({"pruner": "curv"}, r"pruner = 'curv': must be .*\(nearest: curve\)"),
-        ({"confidence": 98.0}, r"confidence = 98.0: must be from 0.5 to 0.999 \(nearest: 0.999\)"),
-        ({"pruner_bins": 0}, r"pruner_bins = 0: must be 1 or more \(nearest: 1\)"),
+        ({"pruner": "curv"}, r"pruner = 'curv': should be .*\(nearest: curve\)"),
+        ({"confidence": 98.0}, r"confidence = 98.0: should be .* \(nearest: 0.999\)"),
+        ({"pruner_bins": 0}, r"pruner_bins = 0: should be .* \(nearest: 1\)"),
     ],
 )
 def test_options_of_pruning_are_checked_at_once(option: dict[str, Any], rule: str) -> None:

@@ -21,7 +21,7 @@ from vitnas.engine.store.study import read_run
 from vitnas.engine.store.weights import FrontWeights, near_front
 from vitnas.engine.watch.display import Display
 from vitnas.engine.watch.status import read_status, status_text
-from vitnas.errors import RunError
+from vitnas.errors import VitnasError
 from vitnas.noise import PLAUSIBLE
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.seeds import derive_seed
@@ -366,11 +366,11 @@ def test_weights_of_what_may_come_to_the_front_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"replicates": -1}, "--replicates -1: is a number from 0"),
+        ({"replicates": -1}, "replicates = -1: should be greater than or equal to 0"),
         ({"replicates": 2, "hours": 1.0}, "add --trials, e.g. 24"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(VitnasError, match=message):
         run_search(make_space(), tmp_path / "run", SearchOptions(**options))
     assert not (tmp_path / "run").exists()

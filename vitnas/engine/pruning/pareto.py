@@ -13,22 +13,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import le
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from vitnas.config.costs import DEFAULT_COSTS
+from vitnas.engine.pruning import CONFIDENCE, PrunerName
 from vitnas.engine.pruning.curves import CurveModel
-from vitnas.errors import ConfigError, nearest_name
 from vitnas.pareto import front_ranks
 from vitnas.records import Outcome, TrialRecord
 
-PrunerName = Literal["none", "front", "curve", "both"]
-PRUNERS: tuple[PrunerName, ...] = ("none", "front", "curve", "both")
-DEFAULT_PRUNER: PrunerName = "curve"
-CONFIDENCE = 0.98
-CONFIDENCES = (0.5, 0.999)
 Trials = Sequence[TrialRecord]
 
 
@@ -160,23 +155,6 @@ def make_pruner(
     rank, end = FrontRank(default_rungs(epochs), bins=bins), OptimisticEnd(confidence)
     rules: dict[str, tuple[Rule, ...]] = {"front": (rank,), "curve": (end,), "both": (rank, end)}
     return ParetoPruner(rules[name], costs) if name in rules else None
-
-
-def check_pruner(name: str, confidence: float, bins: int = 1) -> None:
-    """Make sure that `make_pruner` can be asked for this.
-
-    Raises:
-        ConfigError: there is no such pruner, or an option of it is out of range.
-    """
-    if name not in PRUNERS:
-        rule, named = f"must be {' or '.join(PRUNERS)}", nearest_name(name, PRUNERS)
-        raise ConfigError(rule, address="pruner", value=name, nearest=named)
-    low, high = CONFIDENCES
-    if not low <= confidence <= high:
-        rule, near = f"must be from {low} to {high}", high if confidence > high else low
-        raise ConfigError(rule, address="confidence", value=confidence, nearest=near)
-    if bins < 1:
-        raise ConfigError("must be 1 or more", address="pruner_bins", value=bins, nearest=1)
 
 
 def _reached(trials: Trials, epoch: int) -> list[TrialRecord]:

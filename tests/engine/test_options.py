@@ -1,0 +1,50 @@
+"""The options of a search are declared once; the command line and Python read the declaration."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import typer.main
+
+import vitnas
+from vitnas.cli import app
+from vitnas.engine.options import SearchOptions, declared
+from vitnas.errors import ConfigError, RunError
+
+
+def test_the_command_line_has_every_option_with_its_default_and_range() -> None:
+    command = typer.main.get_command(app).commands["search"]  # type: ignore[attr-defined]
+    shown = {parameter.name: parameter for parameter in command.params}
+    for name, (_, default, option) in declared().items():
+        assert shown[name].help == option.text()
+        assert shown[name].default == (default if default != () else None), name
+        assert name in (SearchOptions.__doc__ or "")
+    assert set(shown) - set(declared()) == {"space", "out", "no_prune"}
+    assert list(declared()) == [field.name for field in fields(SearchOptions)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"trails": 3}, "trails = 3: there is no such option (nearest: trials)"),
+        ({"trials": 0}, "trials = 0: should be greater than or equal to 1 (nearest: 1)"),
+        ({"trials": "3"}, "trials = '3': should be a whole number"),
+        ({"seed": 2**70}, f"seed = {2**70}: should be less than or equal to"),
+        ({"hours": float("nan")}, "hours = nan: should be a finite number"),
+        ({"start_from": "run"}, "start_from = 'run': should be a list"),
+        ({"sampler": "tp"}, "sampler = 'tp': should be 'ehvi', 'tpe', 'nsga2' or 'random'"),
+    ],
+)
+def test_a_mistake_in_python_is_one_line(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        vitnas.search("digits", **given)
+    assert str(error.value).startswith(said)
+
+
+def test_replicates_that_never_start() -> None:
+    with pytest.raises(RunError, match="add --trials"):
+        SearchOptions(hours=1, replicates=2)
+    assert SearchOptions(hours=1).num_trials is None
+    assert SearchOptions().num_trials == 24
