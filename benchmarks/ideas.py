@@ -55,7 +55,7 @@ def run(name: str, seed: int, epochs: int, root: Path) -> tuple[float, float]:
     from vitnas.config.model import ModelConfig
     from vitnas.config.recipe import Recipe
     from vitnas.config.training import DataConfig
-    from vitnas.export import load
+    from vitnas.exported.read import load
     from vitnas.training.data import load_data
     from vitnas.training.penalty import recorded_maps, similarity_penalty
     from vitnas.training.plan import Plan

@@ -1,7 +1,35 @@
 """Settings for the whole suite."""
 
+import pytest
 from hypothesis import settings
+
+from vitnas.config.model import ModelConfig
 
 # No deadline: how long a test takes says something of the machine, not of the code.
 settings.register_profile("vitnas", deadline=None)
 settings.load_profile("vitnas")
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> ModelConfig:
+    """Two stages for digits: a convolution, then attention in two passes, with drop path."""
+    return ModelConfig.model_validate(
+        {
+            "img_size": 8,
+            "in_chans": 1,
+            "num_classes": 10,
+            "stem": {"kind": "patch", "stride": 2},
+            "drop_path_rate": 0.1,
+            "stages": [
+                {"token_mixer": "dwconv", "embed_dim": 16, "kernel_size": 3, "mlp_ratio": 2.0},
+                {
+                    "token_mixer": "mhsa",
+                    "embed_dim": 32,
+                    "head_dim": 16,
+                    "groups": "[2,1]",
+                    "nll_ratio": 1.0,
+                    "mlp_ratio": 2.0,
+                },
+            ],
+        }
+    )

@@ -11,7 +11,6 @@ from tests.arrows import circles, graph, imports, modules
 
 ARROWS = graph()
 KNOWN_CIRCLES: set[frozenset[str]] = {
-    frozenset({"export.card", "export.convert", "export.folder", "export.grafts"}),
     frozenset({"config.checks", "config.model", "config.notation"}),
     frozenset({"config.draws", "config.space"}),
     frozenset({"engine.backends.cluster", "engine.backends.tune"}),
@@ -31,7 +30,9 @@ FLOORS = [
     ("nn.model",),
     ("nn",),
     ("cost",),
-    ("training", "export", "diagnose"),
+    ("exported",),
+    ("training",),
+    ("diagnose",),
     ("engine",),
     ("engine.store",),
     ("engine.pruning",),
@@ -109,6 +110,13 @@ def test_light_modules_import_nothing_heavy(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not loaded & set(LIGHT[module])
+
+
+def test_no_public_name_is_a_module_s() -> None:
+    """Importing `vitnas.x` sets the attribute `x`, and would hide a function of that name."""
+    import vitnas
+
+    assert not set(vitnas.__all__) & {name.split(".")[0] for name in modules()}
 
 
 def test_the_public_names_are_where_they_say() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vitnas.api import export, load_run, load_space, search
     from vitnas.config.model import ModelConfig, load_config, save_config
     from vitnas.cost.counter import measure_cost
-    from vitnas.export import load
+    from vitnas.exported.read import load
     from vitnas.nn.model import build_model
 
 __version__ = "0.1.0"
@@ -24,7 +24,7 @@ _HOME = {
     "ModelConfig": "vitnas.config.model",
     "build_model": "vitnas.nn.model",
     "export": "vitnas.api",
-    "load": "vitnas.export",
+    "load": "vitnas.exported.read",
     "load_config": "vitnas.config.model",
     "load_run": "vitnas.api",
     "load_space": "vitnas.api",

@@ -111,7 +111,8 @@ def export(
     Raises:
         VitnasError: no such network, or the folder cannot be used.
     """
-    from vitnas.export import choose_trial, export_network
+    from vitnas.exported.choose import choose_trial
+    from vitnas.exported.network import export_network
 
     chosen = choose_trial(run, trial=trial, under=under, knee=knee)
     weights, how = _weights(run, chosen, epochs)
@@ -222,9 +223,9 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
     from vitnas.config.space import SpaceConfig
     from vitnas.diagnose.subject import subject_of
     from vitnas.engine.store.weights import FrontWeights
-    from vitnas.export import choose_trial
+    from vitnas.exported.choose import choose_trial
     from vitnas.nn.model import build_model
-    from vitnas.training.weights import load_weights
+    from vitnas.nn.weights import load_weights
 
     chosen = choose_trial(run, trial=number)
     weights = FrontWeights(run.path).get(chosen.number)
@@ -248,10 +249,10 @@ def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, d
     if epochs is None and kept is not None:
         return kept, {}
     from vitnas.config.space import SpaceConfig
+    from vitnas.nn.weights import weights_bytes
     from vitnas.training.data import load_data
     from vitnas.training.device import own_threads
     from vitnas.training.proxy import ProxyTraining, evaluate
-    from vitnas.training.weights import weights_bytes
 
     space = validate(SpaceConfig, dict(run.space))
     config = validate(ModelConfig, dict(trial.config))

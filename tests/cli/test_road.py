@@ -77,7 +77,7 @@ def test_report_rebuilds_and_imports_neither_torch_nor_ray(road: Path) -> None:
 def test_an_exported_network_is_the_one_that_was_searched(
     road: Path, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from vitnas.training.weights import load_weights
+    from vitnas.nn.weights import load_weights
 
     assert run.knee is not None
     out, _ = vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)

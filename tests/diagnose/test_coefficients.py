@@ -12,19 +12,19 @@ from vitnas.diagnose.coefficients import (
     KEY,
     Coefficient,
     coefficient,
-    coefficients_now,
     evolution,
     evolution_finding,
     read_log,
 )
 from vitnas.errors import DataError, VitnasError
+from vitnas.nn.layers.residual import residual_scales
 
 RECURSIVE = MHSA | {"depth": 2, "groups": [1, 1], "nll_ratio": 1.0}
 
 
 def test_every_coefficient_of_a_network_has_its_place() -> None:
     model = network(MHSA | {"embed_dim": 8}, RECURSIVE, residual="lrc", stem={"stride": 1})
-    found = {name: coefficient(name) for name in coefficients_now(model)}
+    found = {name: coefficient(name) for name in residual_scales(model)}
     assert None not in found.values()
     assert len(set(found.values())) == len(found)
 
@@ -53,7 +53,7 @@ def write_log(folder: Path, epochs: int, names: dict[str, float]) -> Path:
 
 def test_curves_are_read_from_the_log_and_drawn(tmp_path: Path) -> None:
     model = network(RECURSIVE, residual="lrc")
-    log = write_log(tmp_path, 3, coefficients_now(model))
+    log = write_log(tmp_path, 3, residual_scales(model))
     curves = evolution(read_log(log))
     assert curves[Coefficient("1.1", "nll 1", "branch")] == pytest.approx([1.1, 1.2, 1.3])
     found = evolution_finding(model, log)

@@ -20,9 +20,9 @@ from vitnas.diagnose.run import Diagnosis, diagnose
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
+from vitnas.nn.weights import weights_bytes
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.training.data import Split
-from vitnas.training.weights import weights_bytes
 
 PNG = b"\x89PNG\r\n"
 

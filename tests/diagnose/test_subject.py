@@ -12,7 +12,7 @@ from tests.diagnose.networks import MHSA, config, network
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.subject import load_subject
 from vitnas.errors import ConfigError, DataError, VitnasError
-from vitnas.training.weights import weights_bytes
+from vitnas.nn.weights import weights_bytes
 
 
 @pytest.fixture

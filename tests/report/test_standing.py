@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import run_of, trial
-from vitnas.export import choose_trial
+from vitnas.exported.choose import choose_trial
 from vitnas.records import Outcome, Run, TrialRecord, averaged
 from vitnas.report.caveats import sentences
 from vitnas.report.figures import front_figure

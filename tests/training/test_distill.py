@@ -15,9 +15,9 @@ from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import DistillConfig
 from vitnas.errors import ConfigError, DataError
 from vitnas.nn.model import build_model
+from vitnas.nn.weights import weights_bytes
 from vitnas.training.data import Images
 from vitnas.training.distill import Teacher, load_teacher, soft_cross_entropy
-from vitnas.training.weights import weights_bytes
 
 CPU = torch.device("cpu")
 

@@ -11,12 +11,13 @@ import torch
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.nn.layers.residual import residual_scales
 from vitnas.nn.model import build_model
+from vitnas.nn.weights import weights_bytes
 from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
-from vitnas.training.final import FinalTraining, residual_scales
+from vitnas.training.final import FinalTraining
 from vitnas.training.proxy import ProxyTraining, evaluate, fresh_model
-from vitnas.training.weights import weights_bytes
 
 CPU = torch.device("cpu")
 SHORT: dict[str, Any] = {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0}

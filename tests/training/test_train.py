@@ -15,7 +15,7 @@ from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
 from vitnas.errors import ConfigError, RunError
-from vitnas.export import load
+from vitnas.exported.read import load
 from vitnas.training.data import load_data
 from vitnas.training.final import Entry
 from vitnas.training.plan import Plan, make_plan

@@ -88,7 +88,7 @@ def convert(
     ] = None,
 ) -> None:
     """Write weights of a paper's own code, or of timm, as a folder that vitnas.load reads."""
-    from vitnas.export.convert import convert as to_folder
+    from vitnas.exported.convert import convert as to_folder
 
     done = to_folder(checkpoint, layout, to, model=model, img_size=img_size)
     print(done.text())
@@ -126,7 +126,7 @@ def graft_command(
 
         print(small_scale_table(), end="")
         return
-    from vitnas.export.grafts import graft_named
+    from vitnas.exported.grafts import graft_named
 
     fields = {"mixer": mixer, "blocks": blocks, "reattention_blocks": reattention}
     options = {"img_size": img_size, "patch_size": patch_size, "num_classes": num_classes}

@@ -21,6 +21,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.errors import VitnasError
 from vitnas.nn import build_model
 from vitnas.nn.layers.shuffle import TokenShuffle
+from vitnas.nn.modes import evaluating
 
 # Operators without multiply-adds that are counted. fvcore itself passes over reshaping, indexing,
 # copying and relu, which are not repeated here.
@@ -84,15 +85,9 @@ def count_operators(model: nn.Module, input_shape: Sequence[int]) -> Counter[str
     Raises:
         UncountedOperatorError: the network uses an operator that is neither counted nor harmless.
     """
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # the tracer's, and that torch.jit is deprecated
-            return _trace(model, input_shape)
-    finally:
-        for module, training in was_training.items():
-            module.training = training
+    with warnings.catch_warnings(), evaluating(model):
+        warnings.simplefilter("ignore")  # the tracer's, and that torch.jit is deprecated
+        return _trace(model, input_shape)
 
 
 def _trace(model: nn.Module, input_shape: Sequence[int]) -> Counter[str]:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from vitnas.config.costs import CostKind
+from vitnas.nn.modes import evaluating
 
 _WARM_UPS = 3
 _LEAST_S, _LEAST_PASSES = 0.3, 7
@@ -41,14 +42,8 @@ def measure(
     Raises:
         torch.OutOfMemoryError: a pass does not fit.
     """
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        with torch.no_grad():
-            return {kind.name: _amount(kind, model, input_shape, device) for kind in kinds}
-    finally:
-        for module, training in was_training.items():
-            module.training = training
+    with evaluating(model):
+        return {kind.name: _amount(kind, model, input_shape, device) for kind in kinds}
 
 
 def _amount(

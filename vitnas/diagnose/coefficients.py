@@ -14,10 +14,10 @@ from torch import nn
 from vitnas.diagnose import draw
 from vitnas.diagnose.observer import Finding
 from vitnas.errors import DataError, VitnasError
-from vitnas.nn.layers.residual import LearnableResidual
+from vitnas.nn.layers.residual import residual_scales
 
-LOG_FILE, KEY = "log.jsonl", "residual_scales"
-"""The log that a long training leaves in its folder, and the coefficients' place in a line."""
+KEY = "residual_scales"
+"""The coefficients' place in a line of a training's log."""
 _MOST_PANELS = 12
 _MOST_LAYERS = 3  # non-linear layers drawn in a panel: the first ones and the last
 
@@ -43,16 +43,6 @@ def coefficient(name: str) -> Coefficient | None:
     stage, block, residual, layer, on = found.groups()
     site = {"1": "mixer", "2": "mlp"}.get(residual, f"nll {int(layer or 0) + 1}")
     return Coefficient(f"{int(stage) + 1}.{int(block) + 1}", site, on)
-
-
-def coefficients_now(network: nn.Module) -> dict[str, float]:
-    """The learnable residual coefficients of a network by parameter name; empty without any."""
-    return {
-        f"{prefix}.{name}": float(parameter.detach())
-        for prefix, module in network.named_modules()
-        if isinstance(module, LearnableResidual)
-        for name, parameter in module.named_parameters()
-    }
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -93,7 +83,7 @@ def evolution_finding(network: nn.Module, log: Path | None) -> Finding:
         DataError: the log is damaged.
         VitnasError: there are no coefficients, or no log of them.
     """
-    if not coefficients_now(network):
+    if not residual_scales(network):
         raise VitnasError("no residual of this network is learnable (residual: lrc)")
     entries = [] if log is None else [entry for entry in read_log(log) if KEY in entry]
     if not entries:

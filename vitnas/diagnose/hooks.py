@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from vitnas.diagnose.layers import Place
 from vitnas.errors import VitnasError
 from vitnas.nn.mixers.mhsa import MultiHeadSelfAttention
+from vitnas.nn.modes import evaluating
 
 Seen = Callable[[int, Tensor], None]
 """Called with a place's index and what was seen there."""
@@ -29,19 +30,6 @@ def unfused(network: nn.Module) -> Iterator[None]:
     finally:
         for module, value in zip(switches, before, strict=True):
             module.fused_attn = value
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Inside, eval mode and no gradients; after, every module in the mode that it was in."""
-    before = [(module, module.training) for module in network.modules()]
-    try:
-        network.eval()
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in before:
-            module.training = mode
 
 
 @contextmanager

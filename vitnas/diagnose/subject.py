@@ -11,14 +11,14 @@ from torch import nn
 
 from vitnas.config.files import exists
 from vitnas.config.model import load_config
-from vitnas.diagnose.coefficients import LOG_FILE
 from vitnas.errors import ConfigError, VitnasError, nearest_name
-from vitnas.export.folder import CONFIG_FILE, GRAFT_FILE, load
+from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, LOG_FILE
+from vitnas.exported.read import load
 from vitnas.nn.model import build_model
+from vitnas.nn.weights import load_weights
 from vitnas.nn.zoo import zoo_config, zoo_names
 from vitnas.nn.zoo.entrypoints import MEAN, STD
 from vitnas.training.device import own_randomness, resolve_device
-from vitnas.training.weights import load_weights
 
 Numbers = tuple[float, ...]
 

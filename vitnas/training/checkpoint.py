@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vitnas.config.files import write_bytes
 from vitnas.errors import RunError, shorten
-from vitnas.training.weights import state_of
+from vitnas.nn.weights import state_of
 
 FILE_NAME = "checkpoint.safetensors"
 

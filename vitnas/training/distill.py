@@ -12,6 +12,8 @@ from torch.nn.functional import log_softmax
 from vitnas.config.files import exists
 from vitnas.config.recipe import DistillConfig
 from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
+from vitnas.exported.read import load
 from vitnas.training.data import Images
 from vitnas.training.proxy import autocast
 
@@ -76,9 +78,9 @@ def load_teacher(config: DistillConfig, images: Images, device: torch.device) ->
     """
     assert config.teacher is not None
     folder = Path(config.teacher)
-    ours = exists(folder / "model.safetensors")
+    ours = exists(folder / WEIGHTS_FILE)
     model = _exported(config) if ours else _timm_model(config, images)
-    same_pixels = ours and not exists(folder / "graft.yaml")  # a graft is a network of timm's
+    same_pixels = ours and not exists(folder / GRAFT_FILE)  # a graft is a network of timm's
     teacher = Teacher(
         model, device, *((None, None) if same_pixels else _renormalise(model, images))
     )
@@ -87,8 +89,6 @@ def load_teacher(config: DistillConfig, images: Images, device: torch.device) ->
 
 
 def _exported(config: DistillConfig) -> nn.Module:
-    from vitnas.export import load
-
     if config.weights is not None:
         rule = "an exported folder has its own weights"
         raise ConfigError(rule, address="distill.weights", value=config.weights)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitnas.config.recipe import Recipe
-from vitnas.nn.layers.residual import LearnableResidual
+from vitnas.nn.layers.residual import residual_scales
 from vitnas.training import checkpoint
 from vitnas.training.data import Images
 from vitnas.training.device import own_all_randomness
@@ -175,13 +175,3 @@ class FinalTraining(Training):
             smoothing = 0.0 if target.is_floating_point() else self.recipe.label_smoothing
             losses = [cross_entropy(each, target, label_smoothing=smoothing) for each in branches]
         return torch.stack(losses).mean()
-
-
-def residual_scales(model: nn.Module) -> dict[str, float]:
-    """The learnable residual coefficients (SReT, Eq. 9 and 10) of `model`, by parameter name."""
-    return {
-        f"{prefix}.{name}": float(parameter.detach())
-        for prefix, module in model.named_modules()
-        if isinstance(module, LearnableResidual)
-        for name, parameter in module.named_parameters()
-    }

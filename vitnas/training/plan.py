@@ -14,9 +14,8 @@ from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load
 from vitnas.config.training import DATA_FACTS, DataConfig, check_data_fits
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
 from vitnas.nn.zoo import zoo_config
-
-CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,18 @@ from vitnas.config.files import dump_yaml, write_bytes, write_text
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError, RunError
-from vitnas.export.folder import beside, check_free
+from vitnas.exported.folder import (
+    CARD_FILE,
+    CONFIG_FILE,
+    LOG_FILE,
+    RECIPE_FILE,
+    WEIGHTS_FILE,
+    beside,
+    check_free,
+)
+from vitnas.exported.read import load
 from vitnas.nn.model import HybridTransformer
+from vitnas.nn.weights import load_weights, weights_bytes
 from vitnas.training import checkpoint
 from vitnas.training.card import training_card
 from vitnas.training.data import Images, load_data
@@ -25,11 +35,8 @@ from vitnas.training.device import own_threads, resolve_device
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.folders import open_folder
-from vitnas.training.plan import CONFIG_FILE, WEIGHTS_FILE, Plan
+from vitnas.training.plan import Plan
 from vitnas.training.proxy import Diverged, evaluate, fresh_model
-from vitnas.training.weights import load_weights, weights_bytes
-
-LOG_FILE, RECIPE_FILE = "log.jsonl", "recipe.yaml"
 
 
 def start_from(model: nn.Module, config: ModelConfig, folder: Path) -> None:
@@ -41,8 +48,6 @@ def start_from(model: nn.Module, config: ModelConfig, folder: Path) -> None:
         ConfigError: the folder's network is another one.
         DataError: its weights are missing or damaged.
     """
-    from vitnas.export import load
-
     source = load(folder)
     if not isinstance(source, HybridTransformer):
         raise ConfigError("holds a graft; first weights are those of a config.yaml", file=folder)
@@ -133,7 +138,7 @@ def _export(plan: Plan, model: nn.Module, images: Images, log: list[Entry], fold
         write_bytes(draft / WEIGHTS_FILE, weights_bytes(model))
         write_text(draft / LOG_FILE, _lines(log))
         write_text(draft / RECIPE_FILE, dump_yaml(plan.recipe.model_dump(mode="json")))
-        write_text(draft / "README.md", training_card(plan, images, log, test, folder))
+        write_text(draft / CARD_FILE, training_card(plan, images, log, test, folder))
 
 
 def _lines(log: list[Entry]) -> str:

@@ -17,7 +17,7 @@ from vitnas.config.files import dump_yaml
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
-from vitnas.export import choose_trial
+from vitnas.exported.choose import choose_trial
 from vitnas.records import Outcome, Run
 from vitnas.report.write import write_report
 

@@ -119,8 +119,8 @@ class Worker:
         """
         import torch
 
+        from vitnas.nn.weights import weights_bytes
         from vitnas.training.proxy import Diverged, ProxyTraining
-        from vitnas.training.weights import weights_bytes
 
         started = time.monotonic()
         device = device_name(self.device)
@@ -181,8 +181,8 @@ class Worker:
             DataError: weights are damaged, with their file.
         """
         from vitnas.nn.model import build_model
+        from vitnas.nn.weights import load_weights
         from vitnas.training.proxy import evaluate
-        from vitnas.training.weights import load_weights
 
         scores = []
         for network in networks:

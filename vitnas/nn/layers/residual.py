@@ -60,3 +60,13 @@ _KINDS: dict[str, Callable[[int], nn.Module]] = {
 def build_residual(kind: Literal["plain", "lrc", "scale"], dim: int) -> nn.Module:
     """The residual connection named `kind` around a branch of `dim` channels."""
     return _KINDS[kind](dim)
+
+
+def residual_scales(model: nn.Module) -> dict[str, float]:
+    """The learnable residual coefficients (SReT, Eq. 9 and 10) of `model`, by name; may be none."""
+    return {
+        f"{prefix}.{name}": float(parameter.detach())
+        for prefix, module in model.named_modules()
+        if isinstance(module, LearnableResidual)
+        for name, parameter in module.named_parameters()
+    }

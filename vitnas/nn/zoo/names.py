@@ -123,12 +123,12 @@ def _tree(name: str) -> dict[str, Any]:
     tree = deepcopy(_read(_file(name)))
     tree["name"] = name
     for address, value in entries[name].changes.items():
-        _put(tree, address, value)
+        put_at(tree, address, value)
     return tree
 
 
-def _put(tree: Any, address: str, value: Any) -> None:
-    """`_put(tree, "stages.1.token_mixer", "ska")`."""
+def put_at(tree: Any, address: str, value: Any) -> None:
+    """`put_at(tree, "stages.1.token_mixer", "ska")` in a model file's plain tree."""
     *path, last = address.split(".")
     for part in path:
         tree = tree[int(part)] if isinstance(tree, list) else tree.setdefault(part, {})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
-from vitnas.nn.zoo.names import zoo_config
+from vitnas.nn.zoo.names import put_at, zoo_config
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,11 +109,7 @@ def revised(config: ModelConfig, changes: Mapping[str, Any]) -> ModelConfig:
         return config
     tree = config.to_tree()
     for address, value in changes.items():
-        *path, last = address.split(".")
-        at: Any = tree
-        for part in path:
-            at = at[int(part)] if isinstance(at, list) else at.setdefault(part, {})
-        at[last] = value
+        put_at(tree, address, value)
     return validate(ModelConfig, tree)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError, DataError
 from vitnas.nn.model import build_model
-from vitnas.training.weights import load_weights, weights_bytes
+from vitnas.nn.weights import load_weights, weights_bytes
 
 
 class _Shared(nn.Module):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.report.runs import run_of, trial
 from vitnas.errors import VitnasError
-from vitnas.export import choose_trial, parse_flops
+from vitnas.exported.choose import choose_trial, parse_flops
 from vitnas.records import Outcome, Run
 
 
@@ -93,6 +93,6 @@ def test_what_is_no_number_of_flops_is_refused(text: str) -> None:
 
 
 def test_choosing_needs_no_torch() -> None:
-    code = "import sys, vitnas.export; print('torch' in sys.modules)"
+    code = "import sys, vitnas.exported.choose; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

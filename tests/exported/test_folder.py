@@ -14,10 +14,12 @@ from tests.report.runs import run_of, tree, trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError
-from vitnas.export import CONFIG_FILE, WEIGHTS_FILE, export_network, load
+from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
+from vitnas.exported.network import export_network
+from vitnas.exported.read import load
 from vitnas.nn.model import build_model
+from vitnas.nn.weights import weights_bytes
 from vitnas.records import Run, TrialRecord
-from vitnas.training.weights import weights_bytes
 
 LOOPED = tree("dwconv", "mhsa")
 LOOPED["stages"][1] |= {"groups": [4, 1], "nll_ratio": 1.0}
@@ -95,7 +97,7 @@ def test_a_failure_while_writing_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     weights = weights_bytes(network(tree()))
-    monkeypatch.setattr("vitnas.export.folder.write_bytes", full_disk)
+    monkeypatch.setattr("vitnas.exported.network.write_bytes", full_disk)
     with pytest.raises(RunError, match="net: cannot be written: no space left on device"):
         export_network(*one_trial(), weights, tmp_path / "net")
     assert list(tmp_path.iterdir()) == []

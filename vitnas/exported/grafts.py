@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.files import dump_yaml, read_yaml, validate, write_bytes, write_text
+from vitnas.config.files import dump_yaml, validate, write_bytes, write_text
 from vitnas.config.graft import GraftConfig, GraftFile
 from vitnas.config.notation import human
 from vitnas.errors import ConfigError
-from vitnas.export.folder import GRAFT_FILE, WEIGHTS_FILE, beside, check_free
+from vitnas.exported.folder import CARD_FILE, GRAFT_FILE, WEIGHTS_FILE, beside, check_free
+from vitnas.exported.read import rebuilt
 
 if TYPE_CHECKING:
     from torch import nn
@@ -142,7 +143,7 @@ def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> P
         ConfigError: nothing was grafted, or the name and options do not give this network.
         RunError: the folder is not empty or cannot be written.
     """
-    from vitnas.training.weights import weights_bytes
+    from vitnas.nn.weights import weights_bytes
 
     grafts = [config.to_tree() for config in getattr(model, "grafts", ())]
     tree = {"model": name, "options": _plain(options), "grafts": grafts}
@@ -152,34 +153,8 @@ def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> P
     with beside(folder) as draft:
         write_text(draft / GRAFT_FILE, dump_yaml(tree))
         write_bytes(draft / WEIGHTS_FILE, weights)
-        write_text(draft / "README.md", _card(model, file, folder))
+        write_text(draft / CARD_FILE, _card(model, file, folder))
     return folder
-
-
-def load_graft(folder: str | Path) -> nn.Module:
-    """The network of such a folder with its weights, in eval mode on the CPU.
-
-    Raises:
-        ConfigError: graft.yaml is missing or wrong, or the weights are of another network.
-        DataError: model.safetensors is missing, unreadable or damaged.
-    """
-    path = Path(folder) / GRAFT_FILE
-    file = validate(GraftFile, read_yaml(path), file=path)
-    try:
-        return _rebuilt(file, Path(folder) / WEIGHTS_FILE)
-    except ConfigError as error:
-        raise (error if error.file else error.at(file=path)) from None
-
-
-def _rebuilt(file: GraftFile, weights: bytes | Path) -> nn.Module:
-    from vitnas.nn.graft import build_network, graft
-    from vitnas.training.weights import load_weights
-
-    model = build_network(file.model, **file.options)
-    for config in file.grafts:
-        graft(model, **config.model_dump())
-    load_weights(model, weights)
-    return model.eval()
 
 
 def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
@@ -191,20 +166,17 @@ def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
     import torch
 
     from vitnas.nn.graft.networks import image_size
+    from vitnas.nn.modes import evaluating
 
     rule = f"{file.model} with these options is another network; give all that it was built with"
     try:
-        again = _rebuilt(file, weights)
+        again = rebuilt(file, weights)
     except ConfigError as error:
         raise ConfigError(f"{rule} ({error})", address="options", value=file.options) from None
     some = next(model.parameters())
     image = torch.randn(1, file.options.get("in_chans", 3), *image_size(model)).to(some)
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
-    with torch.no_grad():
+    with evaluating(model):
         same = torch.equal(model(image), again.to(some)(image))
-    for module, training in was_training.items():
-        module.training = training
     if not same:
         raise ConfigError(rule, address="options", value=file.options)
 

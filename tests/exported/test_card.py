@@ -12,10 +12,10 @@ import torch
 from tests.report.runs import ENVIRONMENT, run_of, tree, trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.export import export_network
-from vitnas.export.card import Scores, model_card
+from vitnas.exported.card import Scores, model_card
+from vitnas.exported.network import export_network
 from vitnas.nn.model import build_model
-from vitnas.training.weights import weights_bytes
+from vitnas.nn.weights import weights_bytes
 
 PROXY = Scores(3, 61.25, 60.5, anew=False)
 

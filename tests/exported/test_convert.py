@@ -21,7 +21,7 @@ from tests.nn.zoo.codes.bvit import Bvit
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.deepvit import Deepvit
 from vitnas.cli import main
-from vitnas.export.convert import convert
+from vitnas.exported.convert import convert
 
 MODEL = {
     "name": "small",
@@ -317,5 +317,5 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     torch.save(state, "a.pth")
-    monkeypatch.setattr("vitnas.export.convert.write_bytes", full_disk)
+    monkeypatch.setattr("vitnas.exported.convert.write_bytes", full_disk)
     assert complaint(capsys, "a.pth", *SMALL) == "net: cannot be written: no space left on device"

@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.files import as_number, dump_yaml, exists, write_bytes, write_text
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, nearest_name
-from vitnas.export.card import conversion_card
-from vitnas.export.folder import CONFIG_FILE, WEIGHTS_FILE, beside, check_free
+from vitnas.exported.card import conversion_card
+from vitnas.exported.conversion import Conversion
+from vitnas.exported.folder import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE, beside, check_free
 from vitnas.nn.zoo import zoo_names
 from vitnas.nn.zoo.weights import LAYOUTS, Layout
 
 if TYPE_CHECKING:
     from vitnas.nn.zoo.weights.checkpoint import Checkpoint
     from vitnas.nn.zoo.weights.translate import Translation
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """What was read, as which network, and where it is.
-
-    Attributes:
-        folder: what was written.
-        config: the network.
-        layout: the code that the weights are of.
-        file, sha256, entry: where they were read, its hash, and the key of the state dict in it.
-        tensors: how many tensors of the file were read.
-        options: what was set because that code computes it: address -> value as in a model file.
-        dropped: tensors that were not read, and why.
-        remarks: what else has to be known.
-    """
-
-    folder: Path
-    config: ModelConfig
-    layout: Layout
-    file: Path
-    sha256: str
-    entry: str
-    tensors: int
-    options: dict[str, str]
-    dropped: dict[str, str]
-    remarks: tuple[str, ...]
-
-    def text(self) -> str:
-        """What `vitnas convert` prints of it."""
-        lines = [f"{self.file.name}: {self.tensors} tensors of {self.config.name}, none left over"]
-        if self.options:
-            options = ", ".join(f"{name} {value}" for name, value in self.options.items())
-            lines.append(f"  as {self.layout.title} has it: {options}")
-        lines += (f"  left out: {name} ({why})" for name, why in self.dropped.items())
-        lines += (f"  {remark}" for remark in self.remarks)
-        return "\n".join(lines)
 
 
 def convert(
@@ -100,7 +63,7 @@ def convert(
     with beside(folder) as draft:
         write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
         write_bytes(draft / WEIGHTS_FILE, weights)
-        write_text(draft / "README.md", conversion_card(conversion, command))
+        write_text(draft / CARD_FILE, conversion_card(conversion, command))
     return conversion
 
 
@@ -140,8 +103,8 @@ def _converted(
 ) -> tuple[Conversion, bytes]:
     """What is to be written; the weights are loaded once as proof."""
     from vitnas.nn.model import build_model
+    from vitnas.nn.weights import load_weights, weights_bytes
     from vitnas.nn.zoo.weights.translate import translate
-    from vitnas.training.weights import load_weights, weights_bytes
 
     shapes = {name: tuple(value.shape) for name, value in read.state.items()}
     translation = translate(code, config, read.state)

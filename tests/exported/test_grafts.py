@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import vitnas
 from vitnas.cli import app, main
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError
-from vitnas.export.grafts import graft_named, load_graft, save_graft
+from vitnas.exported.grafts import graft_named, save_graft
+from vitnas.exported.read import load_graft
 from vitnas.nn.graft import graft
 
 NAME = "vit_tiny_patch16_224"

@@ -18,7 +18,7 @@ from vitnas.config.notation import one_line
 from vitnas.cost.closed_form import closed_form
 
 if TYPE_CHECKING:
-    from vitnas.export.convert import Conversion
+    from vitnas.exported.conversion import Conversion
     from vitnas.records import Run, TrialRecord
 
 
@@ -109,7 +109,7 @@ def conversion_card(conversion: Conversion, command: str | None = None) -> str:
 
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("vitnas.export"),
+        loader=PackageLoader("vitnas.exported"),
         autoescape=False,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,63 @@
+"""The files of an exported folder, and a folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vitnas.errors import RunError
+
+CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
+GRAFT_FILE = "graft.yaml"
+"""In the place of a config.yaml: a network of timm's with grafts."""
+RECIPE_FILE, LOG_FILE = "recipe.yaml", "log.jsonl"
+"""Of a network that a recipe trained."""
+CARD_FILE = "README.md"
+
+
+@contextmanager
+def beside(folder: Path) -> Iterator[Path]:
+    """A new folder next to `folder` that takes its place when the block ends well.
+
+    Raises:
+        RunError: `folder` is a file or not empty, or its place cannot be written to.
+    """
+    check_free(folder)
+    draft: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+        yield draft
+        draft.chmod(0o777 & ~_umask())  # mkdtemp's is for its owner only
+        if folder.is_dir():
+            folder.rmdir()  # empty, as checked; not every system renames over a folder
+        draft.rename(folder)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(f"{folder}: cannot be written: {reason}") from None
+    finally:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_free(folder: Path) -> None:
+    """Raise `RunError` unless `folder` does not exist or is empty."""
+    try:
+        if folder.is_dir():
+            if any(folder.iterdir()):
+                raise RunError(f"{folder}: is not empty; give a new or an empty folder")
+        elif folder.exists() or folder.is_symlink():
+            raise RunError(f"{folder}: is a file; give a new or an empty folder")
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be used: {(error.strerror or '').lower()}") from None

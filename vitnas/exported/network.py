@@ -1,0 +1,62 @@
+"""A network of a run as a folder: config.yaml, model.safetensors, README.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitnas.config.files import dump_yaml, validate, write_bytes, write_text
+from vitnas.config.model import ModelConfig
+from vitnas.exported.card import Scores, model_card
+from vitnas.exported.folder import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE, beside, check_free
+
+if TYPE_CHECKING:
+    from vitnas.records import Run, TrialRecord
+
+
+def export_network(
+    run: Run,
+    trial: TrialRecord,
+    weights: bytes,
+    to: str | Path,
+    *,
+    epochs: int | None = None,
+    top1: float | None = None,
+    test_top1: float | None = None,
+    command: str | None = None,
+) -> Path:
+    """Write `trial`'s network with `weights` as a folder that `load` reads.
+
+    All or nothing: the weights are loaded once as proof, the folder is written beside and renamed.
+
+    Args:
+        run: where the trial is from.
+        trial: the network.
+        weights: its weights in safetensors' format.
+        to: the folder; must not exist, or be empty.
+        epochs, top1, test_top1: of the training that gave the weights; top-1 in percent. Left
+            out, the weights are those of the search's own proxy training.
+        command: what made the folder, for the model card; by default this process's.
+
+    Returns:
+        The folder.
+
+    Raises:
+        RunError: the folder is not empty or cannot be written.
+        ConfigError, DataError: the weights are not those of the trial's network.
+    """
+    from vitnas.nn.model import build_model
+    from vitnas.nn.weights import load_weights
+
+    folder = Path(to)
+    check_free(folder)
+    config = validate(ModelConfig, dict(trial.config))
+    scores = Scores(trial.epochs, trial.curve[-1], trial.test_top1, anew=False)
+    if epochs is not None:
+        scores = Scores(epochs, top1, test_top1, anew=True)
+    load_weights(build_model(config), weights)
+    with beside(folder) as draft:
+        write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
+        write_bytes(draft / WEIGHTS_FILE, weights)
+        write_text(draft / CARD_FILE, model_card(run, trial, config, scores, folder, command))
+    return folder

@@ -1,0 +1,68 @@
+"""The network of an exported folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitnas.config.files import read_yaml, validate
+from vitnas.config.graft import GraftFile
+from vitnas.config.model import load_config
+from vitnas.errors import ConfigError
+from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def load(folder: str | Path) -> nn.Module:
+    """The network of an exported folder with its weights, in eval mode on the CPU.
+
+    A folder with a graft.yaml is a grafted network of timm's (`load_graft`).
+
+    Raises:
+        ConfigError: config.yaml is missing or not a model file, or the weights are of another
+            network: names the first tensor that does not fit.
+        DataError: model.safetensors is missing, unreadable or damaged.
+    """
+    from vitnas.nn.model import build_model
+    from vitnas.nn.weights import load_weights
+
+    folder = Path(folder)
+    if (folder / GRAFT_FILE).is_file():
+        return load_graft(folder)
+    model = build_model(load_config(folder / CONFIG_FILE))
+    load_weights(model, folder / WEIGHTS_FILE)
+    return model.eval()
+
+
+def load_graft(folder: str | Path) -> nn.Module:
+    """The network of such a folder with its weights, in eval mode on the CPU.
+
+    Raises:
+        ConfigError: graft.yaml is missing or wrong, or the weights are of another network.
+        DataError: model.safetensors is missing, unreadable or damaged.
+    """
+    path = Path(folder) / GRAFT_FILE
+    file = validate(GraftFile, read_yaml(path), file=path)
+    try:
+        return rebuilt(file, Path(folder) / WEIGHTS_FILE)
+    except ConfigError as error:
+        raise (error if error.file else error.at(file=path)) from None
+
+
+def rebuilt(file: GraftFile, weights: bytes | Path) -> nn.Module:
+    """The network that a graft.yaml describes, with weights, in eval mode on the CPU.
+
+    Raises:
+        ConfigError: it cannot be built, or the weights are of another network.
+        DataError: the weights are missing, unreadable or damaged.
+    """
+    from vitnas.nn.graft import build_network, graft
+    from vitnas.nn.weights import load_weights
+
+    model = build_network(file.model, **file.options)
+    for config in file.grafts:
+        graft(model, **config.model_dump())
+    load_weights(model, weights)
+    return model.eval()
