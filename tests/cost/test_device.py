@@ -66,6 +66,11 @@ def test_a_pass_that_takes_ten_milliseconds() -> None:
     assert 10 <= found["latency_ms"] < 40
 
 
+def test_throughput_is_of_batches() -> None:
+    found = measure(Sleeper(0.01), (1, 2, 2), "cpu", [COSTS["throughput"]])
+    assert 1600 < found["throughput"] <= 6400
+
+
 def test_the_network_is_left_as_it_was() -> None:
     stages = [{"token_mixer": "mhsa", "embed_dim": 32}, {"token_mixer": "dwconv", "embed_dim": 32}]
     config = {"img_size": 8, "num_classes": 10, "stem": {"kind": "conv", "stride": 2}}

@@ -40,6 +40,7 @@ def latency(job: Job) -> float:
 def measure(controller: Controller, job: Job) -> Decision:
     memory = job.config.stages[0].embed_dim / 1000
     costs = {"latency_ms": latency(job), "peak_memory_mb": memory}
+    costs["throughput"] = 64e3 / latency(job)
     return controller.measured(job.number, costs, "a card")
 
 
@@ -64,6 +65,22 @@ def test_the_study_has_the_objectives_and_their_names(controller_of: Make, tmp_p
     best = {trial.number for trial in study.best_trials}
     assert {trial.number for trial in run.front} == best
     assert run.knee in run.front
+
+
+def test_a_maximised_cost_is_stored_as_one(controller_of: Make, tmp_path: Path) -> None:
+    """Optuna's own front is ours; what is too slow is refused for its limit."""
+    fast = {"top1": "maximize", "flops": "minimize", "throughput": "maximize"}
+    space = make_space(objectives=fast, limits={"throughput": {"min": 250e3}})
+    search_all(controller_of(space, num_trials=10))
+    study = optuna.load_study(study_name=STUDY_NAME, storage=f"sqlite:///{tmp_path / FILE_NAME}")
+    assert [way.name for way in study.directions] == ["MAXIMIZE", "MINIMIZE", "MAXIMIZE"]
+    run = read_run(tmp_path)
+    best = {tuple(trial.values) for trial in study.best_trials}
+    assert {(t.top1, *t.costs(run.costs)) for t in run.front} == best
+    assert all(trial.measured["throughput"] >= 250e3 for trial in run.complete)
+    refused = [str(t.error) for t in run.trials if t.outcome is Outcome.REFUSED]
+    assert refused
+    assert all("below the limit 250,000 images/s" in error for error in refused)
 
 
 def test_over_a_measured_limit_costs_no_training(controller_of: Make, tmp_path: Path) -> None:
@@ -162,7 +179,21 @@ def test_a_measured_cost_counts_when_trials_are_stopped() -> None:
     assert not ParetoPruner(pruner.rules).should_stop(replace(slow, curve=slow.curve[:1]), [fast])
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(latency_ms=Bounds(max=0.25))])
+def test_a_maximised_cost_counts_the_other_way_when_trials_are_stopped() -> None:
+    from tests.report.runs import trial
+
+    pruner = ParetoPruner((FrontRank((1,), min_peers=1),), ("throughput",))
+    fast = trial(0, 60.0, 9, measured={"throughput": 200.0})
+    slow = trial(1, 50.0, 1, measured={"throughput": 100.0})
+    worst = replace(fast, curve=(10.0,), number=2)
+    assert pruner.should_stop(replace(slow, curve=slow.curve[:1]), [fast])
+    assert not pruner.should_stop(worst, [slow])  # none is as fast
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(), Limits(latency_ms=Bounds(max=0.25)), Limits(throughput=Bounds(min=250e3))],
+)
 def test_ehvi_learns_what_is_measured(controller_of: Make, limits: Limits) -> None:
     """Half of the space's networks are over the limit; it soon proposes few of them."""
 
@@ -170,7 +201,8 @@ def test_ehvi_learns_what_is_measured(controller_of: Make, limits: Limits) -> No
         costs = space.config.objectives.costs
         return EHVISampler(SpacePool(space, 0), 0, startup=6, costs=costs, limits=limits)
 
-    space = make_space(objectives=THREE, limits=limits.model_dump(exclude_defaults=True))
+    objectives = THREE if limits.throughput == Bounds() else THREE | {"throughput": "maximize"}
+    space = make_space(objectives=objectives, limits=limits.model_dump(exclude_defaults=True))
     controller = controller_of(space, num_trials=20, samplers=sampler)
     search_all(controller)
     assert sum(t.outcome is Outcome.COMPLETE for t in controller.trials) == 20

@@ -6,6 +6,8 @@ import csv
 import io
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
+from math import log
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from vitnas.report import front_text, write_report
 from vitnas.report.figures import front_figure
 from vitnas.report.plots import step_line
 from vitnas.report.progress import reference_point, volume_curve
-from vitnas.report.summary import key_numbers, lead
+from vitnas.report.summary import key_numbers, lead, summary_view
 from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.trust import assess
 
@@ -115,8 +117,6 @@ def test_one_panel_a_cost(tmp_path: Path) -> None:
 
 def test_the_volume_counts_all_costs(tmp_path: Path) -> None:
     """What is added one by one is the hypervolume of the whole, in every prefix."""
-    from math import log
-
     found = run(tmp_path)
     worst, *dearest = reference_point(found)
     corner = (-worst, *(log(cost) + 1e-9 for cost in dearest))
@@ -129,3 +129,51 @@ def test_the_volume_counts_all_costs(tmp_path: Path) -> None:
     curve = volume_curve(found)
     assert [number for number, _ in curve] == [0, 1, 2, 3]
     assert [share for _, share in curve] == pytest.approx(expected)
+
+
+def fast_and_slow(path: Path) -> Run:
+    """Three on the front, the fastest the worst; one that another beats in both."""
+    pairs = [(60.0, 4_000.0), (75.0, 900.0), (70.0, 2_000.0), (59.0, 3_000.0)]
+    trials = [
+        trial(number, top1, measured={"throughput": speed}, measured_on="a card")
+        for number, (top1, speed) in enumerate(pairs)
+    ]
+    space = {**SPACE, "objectives": {"top1": "maximize", "throughput": "maximize"}}
+    return run_of(path, *trials, space={**space, "limits": {"throughput": {"min": 500}}})
+
+
+def test_of_a_maximised_cost_more_is_better(tmp_path: Path) -> None:
+    found = fast_and_slow(tmp_path)
+    assert [t.number for t in found.front] == [0, 2, 1]
+    assert found.knee is found.front[1]
+    assert found.chances[3] < found.chances[0]
+    assert step_line(found, "throughput") == ([4_000, 2_000, 900], [60.0, 70.0, 75.0])
+    assert reference_point(found) == (10.0, 500.0)
+    corner, points = (
+        (-10.0, -log(500) + 1e-9),
+        [(-t.curve[-1], -log(t.measured["throughput"])) for t in found.trials],
+    )
+    whole = hypervolume(points, corner)
+    expected = [hypervolume(points[: n + 1], corner) / whole for n in range(4)]
+    assert [share for _, share in volume_curve(found)] == pytest.approx(expected)
+
+
+def test_the_line_of_a_maximised_cost_goes_on_to_the_slow_end(tmp_path: Path) -> None:
+    figure = front_figure(fast_and_slow(tmp_path), "throughput")
+    assert figure is not None
+    (line,) = (trace for trace in figure.data if trace["mode"] == "lines")
+    assert line["x"][:3] == [4_000, 2_000, 900]
+    assert line["x"][3] == pytest.approx(10 ** figure.layout["xaxis"]["range"][0])
+    assert line["y"] == [60.0, 70.0, 75.0, 75.0]
+
+
+def test_words_about_a_maximised_cost(tmp_path: Path) -> None:
+    found = fast_and_slow(tmp_path)
+    write_report(found)
+    page, text = (tmp_path / "report.html").read_text(), (tmp_path / "report.md").read_text()
+    assert "best top-1 for at least so much on the axis" in page
+    assert "in top-1 points × ln throughput, above 10.0 % top-1 and above 500 images/s" in text
+    assert "Throughput is of 64 images, measured once for each network" in text
+    assert "4,000 images/s" in front_text(found)
+    both = replace(found, space={"objectives": THREE | {"throughput": "maximize"}})
+    assert summary_view(both)["bound"] == "at most (at least for throughput)"

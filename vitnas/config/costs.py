@@ -65,6 +65,11 @@ _KINDS = (
         "peak_memory_mb", "memory", "peak memory", "Lowest", "peak memory of one image (MB)", "MB",
         measured_by="vitnas.cost.device:peak_memory_mb",
     ),
+    CostKind(
+        "throughput", "throughput", "throughput", "Highest",
+        "throughput in batches of 64 (images/s)", "images/s", "maximize",
+        measured_by="vitnas.cost.device:throughput", batch=64,
+    ),
 )  # fmt: skip
 COSTS: Mapping[str, CostKind] = {kind.name: kind for kind in _KINDS}
 """All costs by name, in the one order in which values are stored."""

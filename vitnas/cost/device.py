@@ -64,6 +64,11 @@ def latency_ms(model: nn.Module, images: Tensor) -> float:
     return 1e3 * _median_seconds(model, images)
 
 
+def throughput(model: nn.Module, images: Tensor) -> float:
+    """Images a second in forward passes of so many, timed as `latency_ms` is."""
+    return len(images) / _median_seconds(model, images)
+
+
 def peak_memory_mb(model: nn.Module, images: Tensor) -> float:
     """10^6 bytes that a forward pass needs at its height: parameters, buffers, the images and
     everything that the pass allocates. What else lives on the device is left out.

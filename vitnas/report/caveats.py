@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from vitnas.config.costs import COSTS
+from vitnas.report.marks import and_text
 from vitnas.report.text import count_text, plural, signed_text
 from vitnas.report.trust import Trust
 
@@ -107,12 +111,25 @@ def _measured(trust: Trust) -> str:
     if not trust.num_devices:
         return ""
     text = (
-        "Latency and peak memory are of one image, measured once for each network before its "
-        "first epoch: repeat them where a few percent matter."
+        f"{_passes(trust.measured)}, measured once for each network before its first epoch: repeat "
+        "them where a few percent matter."
     )
     if trust.num_devices > 1:
         text += f" They come from {trust.num_devices} different devices and do not compare."
     return text
+
+
+def _passes(costs: Sequence[str]) -> str:
+    """`Latency and peak memory are of one image, throughput of 64 images`."""
+    sizes = sorted({COSTS[cost].batch for cost in costs})
+    groups = {size: [cost for cost in costs if COSTS[cost].batch == size] for size in sizes}
+    texts = [
+        f"{and_text(group)} {'of' if index else 'are of' if group[1:] else 'is of'} "
+        f"{'one image' if size == 1 else f'{size} images'}"
+        for index, (size, group) in enumerate(groups.items())
+    ]
+    text = ", ".join(texts)
+    return text[:1].upper() + text[1:]
 
 
 def _seeds(trust: Trust) -> str:

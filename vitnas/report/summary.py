@@ -51,6 +51,7 @@ def summary_view(run: Run) -> View:
         "keys": key_numbers(run),
         "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],
         "axes": and_text(run.costs),
+        "bound": _bound(run.costs),
         "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
         "measured_heads": [COSTS[cost].noun.capitalize() for cost in measured_columns(run)],
         "is_repeated": is_repeated(run),
@@ -65,6 +66,14 @@ def summary_view(run: Run) -> View:
         "reference": _reference_text(run),
         "extent": _extent(run),
     }
+
+
+def _bound(costs: Sequence[str]) -> str:
+    """Which side of a value on the axis of a cost its line speaks of."""
+    more = [cost for cost in costs if COSTS[cost].sign < 0]
+    if len(more) == len(costs):
+        return "at least"
+    return f"at most (at least for {and_text(more)})" if more else "at most"
 
 
 def title(run: Run) -> str:

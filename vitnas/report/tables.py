@@ -67,7 +67,13 @@ def _ratio(trial: TrialRecord, before: TrialRecord, cost: str) -> float | None:
 
 def measured_columns(run: Run) -> tuple[str, ...]:
     """The costs that were measured in the run, whether they are objectives or under limits."""
-    return tuple(n for n in MEASURED if any(n in t.measured for t in run.trials))
+    return measured_costs(run.trials)
+
+
+def measured_costs(trials: Iterable[TrialRecord]) -> tuple[str, ...]:
+    """The costs that were measured of any of these."""
+    known = {name for trial in trials for name in trial.measured}
+    return tuple(name for name in MEASURED if name in known)
 
 
 def outcome_counts(run: Run) -> list[tuple[Outcome, int]]:

@@ -15,7 +15,7 @@ from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import number_of
 from vitnas.report.standing import error_of, off_front
-from vitnas.report.tables import BinRow, flops_bins
+from vitnas.report.tables import BinRow, flops_bins, measured_costs
 
 MOST_FOR_TAU = 1500
 _EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
@@ -41,6 +41,7 @@ class Trust:
         num_tested: front members with a test top-1.
         test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
         num_beaten_on_test: front members that another member dominates by test top-1.
+        measured: costs that were measured of the front's members.
         num_devices: different ones that the front's latencies and memory were measured on.
         num_repeated: networks that were trained to the end more than once.
         num_replicates: their further trainings, with those that did not reach their end.
@@ -66,6 +67,7 @@ class Trust:
     num_tested: int
     test_gaps: tuple[float, float, float] | None
     num_beaten_on_test: int
+    measured: tuple[str, ...]
     num_devices: int
     num_repeated: int
     num_replicates: int
@@ -100,6 +102,7 @@ def assess(run: Run) -> Trust:
         num_tested=len(tested),
         test_gaps=_gaps(tested),
         num_beaten_on_test=_beaten(tested, run.costs),
+        measured=measured_costs(members),
         num_devices=len({trial.measured_on for trial in members if trial.measured}),
         num_repeated=sum(bool(trial.replicates) for trial in run.complete),
         num_replicates=sum(trial.outcome.is_trial for trial in run.replicates),
