@@ -1,17 +1,25 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
+JOBS ?= 2
+# One thread a process: the processes share the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: demo test slow check format setup clean
+.PHONY: demo test slow nightly check format setup clean
 
 demo: setup
 	$(BIN)/python search.py
 
 test: setup
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
+
+# All exports, networks at full size, every benchmark, third parties' tests: hours.
+nightly: setup
+	$(PYTEST) -m nightly
+	$(BIN)/python -m tests.timm_suite
 
 check: setup
 	$(BIN)/ruff check .

@@ -94,7 +94,11 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("build", "fields", "said"), CASES, ids=lambda part: str(part)[:60])
+@pytest.mark.parametrize(
+    ("build", "fields", "said"),
+    CASES,
+    ids=lambda part: getattr(part, "__qualname__", str(part))[:60],
+)
 def test_refuses_in_one_line_and_touches_nothing(
     build: Callable[..., nn.Module], fields: dict[str, Any], said: str
 ) -> None:
