@@ -15,7 +15,7 @@ from tests.timm_suite.fetch import NotFetchedError, fetch_tests
 MODELS = ["sret_t", "bvit_5m", "skaformer_s18"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_timms_tests_pass_on_our_models(tmp_path: Path) -> None:
     try:
         root = fetch_tests(tmp_path)

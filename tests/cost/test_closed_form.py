@@ -38,14 +38,14 @@ def check(config: ModelConfig) -> None:
     assert torch_flops(config) == 2 * (formula.flops - formula.norm_flops)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_formula_equals_fvcore_equals_torch(seed: int) -> None:
     check(random_config(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1400))
-def test_formula_equals_fvcore_equals_torch_over_hundreds(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(1000, 1060))
+def test_formula_equals_fvcore_equals_torch_over_more(seed: int) -> None:
     check(random_config(seed))
 
 

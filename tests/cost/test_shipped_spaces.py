@@ -1,4 +1,4 @@
-"""The two counters agree on networks of every shipped space, hundreds of each in the slow run."""
+"""The two counters agree on networks of every shipped space; nightly on hundreds of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_formula_equals_fvcore_and_torch(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*PAPERS, "hybrid_cifar", "hybrid_imagenet"])
 def test_formula_equals_torch_on_large_networks(name: str) -> None:
-    """On the meta device, where nothing is computed; fvcore has its turn in the slow run."""
+    """On the meta device, where nothing is computed; fvcore has its turn in the nightly run."""
     space = load_space(name)
     configs = list(every_draw(space)) if name in PAPERS else within_limits(space, 5)
     for config in configs[::3]:
@@ -41,14 +41,14 @@ def test_formula_equals_torch_on_large_networks(name: str) -> None:
         assert torch_flops(config) == 2 * (cost.flops - cost.norm_flops)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HYBRIDS)
 def test_formula_equals_fvcore_over_hundreds_of_hybrids(name: str) -> None:
     for config in within_limits(load_space(name), 200, first_seed=10_000):
         check(config)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PAPERS)
 def test_formula_equals_fvcore_on_every_network_of_a_paper(name: str) -> None:
     for config in every_draw(load_space(name)):

@@ -50,7 +50,7 @@ def test_rows_are_the_papers() -> None:
     assert {name: (row.params, row.flops) for name, row in rows.items()} == PRINTED
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_row_agrees_or_says_why_not(name: str) -> None:
     row = small_scale_rows()[name]
@@ -58,7 +58,7 @@ def test_a_row_agrees_or_says_why_not(name: str) -> None:
     assert bool(row.why) == (REPRODUCED[name] != (True, True))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["vit_small_32", "ska_vit_small_32", "cska_vit_small_32"])
 def test_vit_is_the_zoos(name: str) -> None:
     """By graft on timm's and in our language: the same numbers, to the last."""
@@ -66,7 +66,7 @@ def test_vit_is_the_zoos(name: str) -> None:
     assert small_scale_size(name) == (cost.num_params, cost.flops)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_has_the_table() -> None:
     result = CliRunner().invoke(app, ["graft", "--table"])
     assert len(result.stdout.splitlines()) == 2 + len(PRINTED)
@@ -97,7 +97,7 @@ def test_cska_costs_what_attention_costs_where_n_is_an_eighth_of_c() -> None:
     assert 3 * dim**2 + 10 * tokens * dim == 4 * dim**2 + 2 * tokens * dim
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_swin_t_without_norms() -> None:
     model = build_network("swin_tiny_32")
     counted = count_operators(model, (3, 32, 32))
@@ -126,7 +126,7 @@ def test_the_printed_swin_t_is_not_table_9s() -> None:
     assert params[1] < 6e6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cvts_two_figures_are_of_two_networks() -> None:
     with_token = build_network("cvt_13_32", class_token=True)
     assert round(2 * size_of(with_token).flops / 1e9, 2) == 0.20

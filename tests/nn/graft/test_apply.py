@@ -212,7 +212,7 @@ def test_the_state_goes_round(grafted: nn.Module, request: pytest.FixtureRequest
     assert torch.equal(other(images()), grafted(images()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_exports(grafted: nn.Module) -> None:
     program = torch.export.export(grafted, (images(),))
     torch.testing.assert_close(program.module()(images()), grafted(images()), atol=1e-5, rtol=1e-4)

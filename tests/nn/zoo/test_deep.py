@@ -49,7 +49,7 @@ def test_table_14_lies_on_a_line_but_for_24_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["sret_108", "deit_108", pytest.param("sret_1000", marks=pytest.mark.slow)]
+    "name", ["sret_108", "deit_108", pytest.param("sret_1000", marks=pytest.mark.nightly)]
 )
 def test_trains_a_step(name: str) -> None:
     torch.manual_seed(0)
@@ -70,7 +70,7 @@ def test_trains_a_step(name: str) -> None:
     assert losses[1] < losses[0]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["sret_108", "sret_1000", "deit_108"])
 def test_closed_form_is_what_is_counted(name: str) -> None:
     config = deep(name, img_size=32)

@@ -2,6 +2,7 @@
 
 Each is built at the smallest image size that it can have, and with two blocks a stage: more blocks
 are the same blocks again. What travels is the network as it is built, so the sizes are no others.
+One network of each paper is in the slow run, the others are in the nightly one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from vitnas.errors import ConfigError
 from vitnas.nn import HybridTransformer, build_model
 from vitnas.nn.zoo import zoo_config, zoo_names
 
-pytestmark = pytest.mark.slow
+SLOW = ("sret_t", "bvit_5m", "deepvit_s", "cskaformer_s18")
+NETWORKS = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW else pytest.mark.nightly)
+    for name in zoo_names()
+]
 
 
 def small(name: str) -> ModelConfig:
@@ -40,7 +45,7 @@ def small(name: str) -> ModelConfig:
     raise AssertionError(name)
 
 
-@pytest.fixture(scope="module", params=zoo_names())
+@pytest.fixture(scope="module", params=NETWORKS)
 def model(request: pytest.FixtureRequest) -> HybridTransformer:
     torch.manual_seed(0)
     return build_model(small(request.param)).eval()

@@ -164,7 +164,7 @@ def test_groups_of_sret_are_asked_for_or_read_from_the_arguments(
     assert vitnas.load_config("net/config.yaml").name == "sret_star_t"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sret_t_at_full_size() -> None:
     code = full_sret([(1, 1)] * 3, classes=1000)
     check_scores(code, converted(code, "sret", "sret_star_t"), 224)
@@ -195,7 +195,7 @@ def test_deepvit_with_doubled_branches_and_scaled_maps() -> None:
     check_scores(code, converted(code, "deepvit", small_deepvit(**fields)), 64)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_deepvit_s_at_full_size() -> None:
     code = filled(Deepvit(396, 16, 5, cnn=True, adjust=0.5, scale_maps=True, img_size=224))
     ours = converted(code, "deepvit")
@@ -226,7 +226,7 @@ def test_bvit_without_its_convolution_is_the_papers() -> None:
     check_scores(code, converted(code, "bvit", small_bvit()), 64, channels=1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("more", "side"), [((), 224), (("--img-size", "448"), 448)])
 def test_bvit_5m_at_full_size(more: tuple[str, ...], side: int) -> None:
     code = filled(Bvit(192, 12, 3, 768, img_size=224, classes=2))
@@ -268,7 +268,7 @@ def official_s18(mixers: list[type[nn.Module]]) -> Metaformer:
     return filled(Metaformer([64, 128, 320, 512], [3, 3, 9, 3], mixers, 224, classes=1000))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_caformers_own_weights_are_those_that_timm_reads() -> None:
     code = official_s18(MIXERS["caformer"])
     theirs = timm.create_model("caformer_s18").eval()
@@ -280,7 +280,7 @@ def test_caformers_own_weights_are_those_that_timm_reads() -> None:
         assert torch.equal(value, through_timm[name]), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["caformer", "skaformer", "cskaformer"])
 def test_metaformers_at_full_size(name: str) -> None:
     code = official_s18(MIXERS[name])
@@ -313,7 +313,7 @@ def test_timms_deit() -> None:
     check_scores(code, ours, 96)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["caformer_s18", "convformer_s18", "caformer_s36"])
 def test_timms_metaformers_at_full_size(name: str) -> None:
     code = filled(timm.create_model(name))
