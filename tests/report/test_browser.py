@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from tests.engine.conftest import make_space
+from tests.report.runs import invented_run
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.report import write_report
@@ -118,6 +121,33 @@ def test_there_is_something_to_see(visited: Visit) -> None:
     assert colours is not None
     assert len(colours) > 100
     assert max(count for count, _ in colours) < 0.95 * 1200 * 2400
+
+
+MEASURE = """
+<body style="margin: 0"><iframe style="border: 0; width: 390px; height: 9000px" src="PAGE"></iframe>
+<script>addEventListener("load", () => {
+  const page = document.querySelector("iframe").contentDocument;
+  const right = (part) => part.getBoundingClientRect().right;
+  const share = (bar) => bar.getBoundingClientRect().width / bar.parentElement.clientWidth;
+  document.title = JSON.stringify({
+    cells: Math.max(...[...page.querySelectorAll("td, dd, pre")].map(right)),
+    bars: [...page.querySelectorAll(".bar")].map((it) => [parseFloat(it.style.width), share(it)]),
+  });
+})</script>
+"""
+
+
+def test_nothing_is_cut_off_on_a_phone_and_bars_are_as_long_as_they_say(tmp_path: Path) -> None:
+    write_report(invented_run(tmp_path, 200))
+    page = tmp_path / "phone.html"
+    page.write_text(MEASURE.replace("PAGE", (tmp_path / "report.html").as_uri()))
+    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom", "--allow-file-access-from-files")
+    found = json.loads(unescape(shown.partition("<title>")[2].partition("</title>")[0]))
+    assert 0 < found["cells"] <= 390
+    assert len(found["bars"]) == 6
+    assert min(width for width, _ in found["bars"]) < 30
+    for width, share in found["bars"]:
+        assert 100 * share == pytest.approx(width, abs=0.5)
 
 
 def test_a_faulty_page_is_found_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.report.runs import invented_run, run_of, trial
+from tests.report.runs import invented_run, run_of, tree, trial
 from vitnas.records import Outcome
 from vitnas.report.figures import (
     MOST_CURVES,
@@ -20,6 +20,7 @@ from vitnas.report.figures import (
     volume_figure,
 )
 from vitnas.report.marks import cost_range, cost_ticks, top1_range
+from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png, shown_top1
 
 PATH = Path("results/small")
@@ -99,3 +100,14 @@ def test_the_picture_is_a_picture(number: int) -> None:
     image = Image.open(io.BytesIO(front_png(invented_run(PATH, number))))
     assert image.size == (1360, 880)
     assert len(image.convert("RGB").resize((80, 60)).getcolors(4800)) > 2
+
+
+def test_the_legend_says_no_more_than_it_knows(tmp_path: Path) -> None:
+    """One ska and one dwconv are not "mostly ska": the mixer stands there by its name alone."""
+    run = run_of(tmp_path, trial(0, config=tree("ska", "dwconv")))
+    figure = front_figure(run)
+    assert figure is not None
+    assert [trace["name"] for trace in figure.data] == ["Pareto front", "ska"]
+    page = render_pages(run, b"").html
+    assert "mostly" not in page
+    assert "most often, the first of those that run equally often" in page

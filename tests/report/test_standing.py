@@ -13,6 +13,7 @@ from vitnas.exported.choose import choose_trial
 from vitnas.records import Outcome, Run, TrialRecord, averaged
 from vitnas.report.caveats import sentences
 from vitnas.report.figures import front_figure
+from vitnas.report.marks import COLOURS
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
 from vitnas.report.standing import error_of, off_front, open_trials
@@ -101,6 +102,19 @@ def test_the_words_say_what_it_means(run: Run) -> None:
     assert "one seed" not in text
 
 
+def test_without_replicates_the_error_is_the_tables_binomial_one() -> None:
+    run = run_of(PATH, trial(0, 50.0), trial(1, 70.0, 2_000_000))
+    (row, *_) = csv.DictReader(io.StringIO(front_csv(run)))
+    shown = f"50.00 ± {float(row['standard_error_points']):.2f}"
+    assert shown == "50.00 ± 0.71"
+    pages = render_pages(run, b"")
+    for page in (pages.html, pages.markdown):
+        assert shown in page
+        assert "binomial standard error of top-1, from the number of images alone" in page
+    unknown = render_pages(run_of(PATH, trial(0), environment={}), b"")
+    assert "±" not in unknown.markdown
+
+
 def test_without_replicates_the_words_say_what_is_missing() -> None:
     run = run_of(PATH, trial(0, 50.0, 10**6), trial(1, 70.0, 2 * 10**6), trial(2, 69.8, 2 * 10**6))
     text = " ".join(sentences(assess(run)))
@@ -147,7 +161,7 @@ def test_the_plot_has_bars_and_open_marks(run: Run) -> None:
     (possible,) = [trace for trace in figure.data if trace["name"] == "may be on the front"]
     assert possible["x"] == [2_100_000]
     assert "mean of 2 trainings" in possible["text"][0]
-    drawn = [x for trace in figure.data if trace["name"].startswith("mostly") for x in trace["x"]]
+    drawn = [x for trace in figure.data if trace["name"] in COLOURS for x in trace["x"]]
     assert sorted(drawn) == [1_000_000, 2_000_000, 3_000_000]
     assert front_png(run).startswith(b"\x89PNG")
     plain = front_figure(run_of(PATH, trial(0)))

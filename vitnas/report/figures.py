@@ -109,7 +109,7 @@ def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int])
         "size": sizes,
         "opacity": opacity,
     }
-    return _scatter(cost, trials, f"mostly {mixer}", marker)
+    return _scatter(cost, trials, mixer, marker)
 
 
 def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) -> Tree:

@@ -1,4 +1,4 @@
-"""A trial's network in one line, and the token mixer that it mostly consists of."""
+"""A trial's network in one line, and the token mixer that it is drawn as."""
 
 from __future__ import annotations
 

@@ -117,7 +117,9 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
     if len(members) > 2 and run.knee in members:
         _mark_knee(axes, cost, run.knee)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower right", fontsize=8, frameon=True, framealpha=0.85, edgecolor="none")
+        looks = {"fontsize": 8, "frameon": True, "framealpha": 0.85, "edgecolor": "none"}
+        legend = axes.legend(loc="lower right", title="mixer that runs most, or first", **looks)
+        legend.get_title().set_fontsize(8)
 
 
 def _dress(axes: Any, run: Run, cost: str) -> None:
@@ -157,9 +159,7 @@ def _scatter(
     for trial in sorted(trials, key=lambda trial: trial.number in members):  # members on top
         mixers.setdefault(dominant_mixer(trial), []).append(trial)
     for index, (mixer, group) in enumerate(sorted(mixers.items())):
-        label = (
-            ("stopped early (censored)" if index == 0 else None) if hollow else f"mostly {mixer}"
-        )
+        label = ("stopped early (censored)" if index == 0 else None) if hollow else mixer
         axes.scatter(
             [cost_of(trial, cost) for trial in group],
             [trial.top1 for trial in group],

@@ -1,7 +1,7 @@
 """What noise leaves open, as the report says it: errors, and who is confident or only plausible.
 
-Without replicates the report shows none of it but in words: the binomial error alone does not know
-how far trainings with other seeds would scatter.
+Without replicates errors are the binomial ones, and the report gives chances in words only: the
+binomial error does not know how far trainings with other seeds would scatter.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ def summary_view(run: Run) -> View:
         "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
         "measured_heads": [COSTS[cost].noun.capitalize() for cost in measured_columns(run)],
         "is_repeated": is_repeated(run),
+        "has_errors": run.noise is not None,
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
         "any_test": any(row.trial.test_top1 is not None for row in rows),
         "export_command": _export_command(run, rows),
@@ -157,7 +158,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
     return {
         "number": trial.number,
         "is_knee": row.is_knee and len(run.front) > 2,
-        "top1": mean_text(run, trial) if is_repeated(run) else percent_text(trial.top1),
+        "top1": mean_text(run, trial),
         "trainings": len(trial.trainings),
         "standing": standing_text(run, trial),
         "test": percent_text(trial.test_top1),
