@@ -39,17 +39,19 @@ def search(
     space: SearchSpace | str | Path = DEFAULT_SPACE,
     out: str | Path | None = None,
     *,
+    progress: bool = True,
     listener: Listener | None = None,
-    notice: Callable[[str], None] = lambda line: None,
+    notice: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Run:
-    """Search a space and write its results folder; the same call goes on with a stopped run.
+    """Search a space and write its results folder; the same call resumes a stopped run.
 
     Args:
         space: a space, its file, or the name of a shipped one.
         out: the results folder; default `results/<name>`.
+        progress: whether to print what is done, a line a trial, and on a terminal a live panel.
         listener: told of every change; see `vitnas.engine.decide.ledger.Listener`.
-        notice: called with lines for whoever watches.
+        notice: called with lines for whoever watches; by default they are printed with `progress`.
         **options: fields of `vitnas.engine.options.SearchOptions`.
 
     Returns:
@@ -63,17 +65,28 @@ def search(
     check(options)
     from vitnas.engine.search import run_search
     from vitnas.engine.store.study import FILE_NAME
+    from vitnas.engine.watch.display import Display
     from vitnas.report import write_report
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = Path(out) if out is not None else Path("results") / found.name
-    try:
-        run = run_search(found, folder, SearchOptions(**options), listener, notice)
-    except KeyboardInterrupt:
-        if (folder / FILE_NAME).is_file():
-            write_report(load_run(folder))
-        raise
-    write_report(run)
+    chosen, config = SearchOptions(**options), found.config
+    trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
+    with Display(trials, epochs, costs=costs, shown=progress) as display:
+
+        def listen(event: str, trial: TrialRecord) -> None:
+            display.listen(event, trial)
+            if listener is not None:
+                listener(event, trial)
+
+        try:
+            run = run_search(found, folder, chosen, listen, notice or display.note, display.say)
+        except KeyboardInterrupt:
+            if (folder / FILE_NAME).is_file():
+                write_report(load_run(folder))
+            raise
+        display.say("writing the report")
+        write_report(run)
     return run
 
 

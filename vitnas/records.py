@@ -91,6 +91,10 @@ class TrialRecord:
     replicate_of: int | None = None
     replicates: tuple[float, ...] = ()
 
+    def __repr__(self) -> str:
+        top1 = "" if self.top1 is None else f", top1={self.top1:.2f}"
+        return f"TrialRecord({self.number}, {self.outcome.value}{top1}, flops={self.flops})"
+
     @property
     def top1(self) -> float | None:
         """Top-1 in percent after the last epoch that was trained: the mean over its trainings."""
@@ -180,6 +184,11 @@ class Run:
     environment: Mapping[str, Any]
     num_trials: int
     replicates: tuple[TrialRecord, ...] = ()
+
+    def __repr__(self) -> str:
+        trials = sum(trial.outcome.is_trial for trial in self.trials)
+        what = f"{len(self.complete)} complete, {len(self.front)} on the front"
+        return f"Run('{self.path}', {trials} trials, {what})"
 
     @property
     def complete(self) -> tuple[TrialRecord, ...]:

@@ -29,15 +29,8 @@ def search(
     if no_prune:
         options["pruner"] = _no_pruner(context, options["pruner"])
     from vitnas import api
-    from vitnas.engine.options import SearchOptions
-    from vitnas.engine.watch.display import Display
 
-    found = api.load_space(space)
-    num_trials = SearchOptions(**options).num_trials
-    epochs, costs = found.config.proxy.epochs, found.config.objectives.costs
-    with Display(num_trials, epochs, costs=costs) as display:
-        listen = display.listen
-        run = api.search(found, out, listener=listen, notice=complain, **options)
+    run = api.search(space, out, notice=complain, **options)
     print_front(run)
     from vitnas.report import ended_text
 

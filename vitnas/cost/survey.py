@@ -122,6 +122,15 @@ def check_limits(space: SearchSpace, attempts: int = 500) -> None:
     raise nothing_within(space, configs)
 
 
+def median_network(space: SearchSpace, draws: int = 25) -> ModelConfig | None:
+    """The network of median FLOPs among random ones within the limits; None where none is."""
+    limits = space.config.limits
+    priced = [(closed_form(c), c) for c in _random_networks(space, draws, Counter())]
+    within = [(cost.flops, config) for cost, config in priced if over_limits(cost, limits) is None]
+    within.sort(key=lambda pair: pair[0])
+    return within[len(within) // 2][1] if within else None
+
+
 def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigError:
     """The error for limits that no network meets, with the nearest cost there is."""
     costs = [closed_form(config) for config in configs]

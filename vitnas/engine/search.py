@@ -27,6 +27,7 @@ from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, 
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.engine.watch.environment import session_facts
 from vitnas.engine.watch.interrupts import two_step_interrupt
+from vitnas.engine.watch.text import span
 from vitnas.errors import RunError
 from vitnas.files import write_text
 from vitnas.records import Run, TrialRecord
@@ -65,8 +66,9 @@ def run_search(
     options: SearchOptions,
     listener: Listener | None = None,
     notice: Notice = lambda line: None,
+    doing: Notice = lambda line: None,
 ) -> Run:
-    """Search `space` until `options.trials` trainings have ended; goes on where a run stopped.
+    """Search `space` until `options.trials` trainings have ended; resumes a run that was stopped.
 
     Args:
         space: what is searched.
@@ -74,6 +76,7 @@ def run_search(
         options: how.
         listener: called with `start`, `epoch` or `end` and the trial; for displays.
         notice: called with lines for whoever watches.
+        doing: called with what is done before and after the trainings, when it begins.
 
     Returns:
         The run as stored, its front scored on the test split.
@@ -94,9 +97,12 @@ def run_search(
     if is_locked(path):
         raise in_use(path)
     start = _start(space, options, notice)
+    doing(_opening(options))
     backend = _open_backend(options)
     try:
+        doing(f"reading the images of {space.config.data.name}")
         facts = backend.prepare(space)
+        doing(_starting(space, options, backend.resources, facts))
         make_folder(path)
         with locked(path), study.writable(path):
             store = study.RunStore(path, fixed)
@@ -114,12 +120,35 @@ def run_search(
                     _take_over(controller, start, weights, device, notice)
                     _train(path, controller, backend, options, weights, notice)
                 if facts["data"]["num_test_images"]:
+                    doing("scoring the front on the test images")
                     _score_front(store, backend, path)
             finally:
                 store.close()
     finally:
+        doing("ending the workers")
         backend.close()
     return study.read_run(path)
+
+
+def _opening(options: SearchOptions) -> str:
+    """What opening the back end does."""
+    if options.backend == "serial":
+        return "loading torch"
+    joins = options.ray_address is not None
+    return f"joining the cluster at {options.ray_address}" if joins else "starting Ray"
+
+
+def _starting(
+    space: SearchSpace, options: SearchOptions, resources: Resources, facts: Mapping[str, Any]
+) -> str:
+    """How many trainings there will be at a time, and about how long all of them take."""
+    number, epochs = options.num_trials, space.config.proxy.epochs
+    workers = f"starting {resources.workers} worker{'s' * (resources.workers > 1)}"
+    text = f"{workers} for {number or 'any number of'} trainings of {epochs} epochs"
+    each = facts.get("training_seconds")
+    if not number or not each:
+        return text
+    return f"{text}, about {span(number * each / min(number, resources.workers))} in all"
 
 
 def _open_backend(options: SearchOptions) -> Backend:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.engine.conftest import start, train, train_some
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.watch.display import Display, clock
+from vitnas.engine.store.folder import locked
+from vitnas.engine.watch.display import Display
+from vitnas.engine.watch.pace import Pace
+from vitnas.engine.watch.panel import _Panel
+from vitnas.engine.watch.progress import Progress
+from vitnas.engine.watch.status import read_status
+from vitnas.engine.watch.text import clock, rates_text, span
 from vitnas.records import Outcome, TrialRecord
 
 Make = Callable[..., Controller]
@@ -32,7 +44,7 @@ def test_plain_lines_one_a_trial(controller_of: Make) -> None:
     lines = run(controller_of, io.StringIO(), 3).splitlines()
     assert [line[:5] for line in lines] == ["[1/3]", "[2/3]", "[3/3]"]
     assert all("complete" in line and "FLOPs" in line and "front" in line for line in lines)
-    assert "0:00 left" in lines[-1]
+    assert "left" not in lines[-1], "nothing is left to train"
 
 
 def test_a_resumed_run_counts_what_is_there(controller_of: Make) -> None:
@@ -41,25 +53,77 @@ def test_a_resumed_run_counts_what_is_there(controller_of: Make) -> None:
     assert [line[:5] for line in lines] == ["[3/3]"]
 
 
-def test_rates_know_nothing_of_the_workers_start(
+def test_what_is_done_is_said_at_once() -> None:
+    stream = io.StringIO()
+    with Display(3, 3, stream) as display:
+        display.say("reading the images of digits")
+        display.say("an escape \x1b[2J")
+    assert stream.getvalue() == "reading the images of digits ...\nan escape \\x1b[2J ...\n"
+
+
+def test_a_long_training_is_not_silent(
     controller_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first training is handed out long before a worker is there."""
+    """Where no panel shows the epochs, a line does after half a minute."""
     now = [0.0]
     monkeypatch.setattr("vitnas.engine.watch.display.time.monotonic", lambda: now[0])
     stream = io.StringIO()
-    with Display(2, 3, stream) as display:
-        controller = controller_of(num_trials=2, listener=display.listen)
-        first, second = start(controller), start(controller)
-        now[0] = 100.0
-        for job in (first, second):
-            for epoch in (1, 2, 3):
-                controller.report(job.number, epoch, 50.0)
-                now[0] += 1.0
-            controller.finish(job.number, seconds=3.0, device="cpu")
+    with Display(1, 3, stream) as display:
+        controller = controller_of(num_trials=1, listener=display.listen)
+        job = start(controller)
+        for epoch in (1, 2):
+            now[0] += 20.0
+            controller.report(job.number, epoch, 50.0)
+    assert stream.getvalue().split() == ["trial", "0", "epoch", "2/3", "50.00", "%"]
+
+
+def test_replicates_are_numbered_by_themselves() -> None:
+    stream = io.StringIO()
+    with Display(1, 1, stream) as display:
+        trial = TrialRecord(0, Outcome.COMPLETE, curve=(50.0,))
+        display.listen("end", trial)
+        for number in (1, 2):
+            again = replace(trial, number=number, replicate_of=0)
+            display.listen("end", again)
     lines = stream.getvalue().splitlines()
-    assert "0.7 epochs/s, 0:03 left" in lines[0]  # two epochs since the first one ended
-    assert "0.8 epochs/s, 0:00 left" in lines[1]
+    assert [line.split(" trial")[0] for line in lines] == [
+        "[1/1]",
+        "[replicate 1]",
+        "[replicate 2]",
+    ]
+    assert "replicate of 0" in lines[2]
+
+
+def test_nothing_is_printed_where_nobody_wants_it(
+    controller_of: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Display(2, 3, shown=False) as display:
+        display.say("starting")
+        train_some(controller_of(num_trials=2, listener=display.listen), 2)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_panel_and_the_status_say_the_same(
+    controller_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One reads what the controller tells, the other the study."""
+    with monkeypatch.context() as earlier:
+        minute_ago = time.time() - 60.0
+        earlier.setattr(time, "time", lambda: minute_ago)
+        progress = Progress(10, 3, ("flops",))
+    controller = controller_of(num_trials=10, listener=progress.listen)
+    started = datetime.now(timezone.utc) - timedelta(seconds=60)
+    controller.store.set("environment", {"sessions": [{"started": started.isoformat()}]})
+    controller.store.set("num_trials", 10)
+    train_some(controller, 3)
+    job = start(controller)
+    controller.report(job.number, 1, 55.5)
+    later = time.time() + 20.0
+    monkeypatch.setattr(time, "time", lambda: later)
+    with locked(tmp_path):
+        status = read_status(tmp_path)
+    assert status.seconds_left
+    assert rates_text(Pace(status.epochs_per_second, status.seconds_left)) == progress.rates()
 
 
 def test_time_is_left_after_replicates_of_another_run(controller_of: Make) -> None:
@@ -71,15 +135,44 @@ def test_time_is_left_after_replicates_of_another_run(controller_of: Make) -> No
         display.listen("known", again)
         controller = controller_of(num_trials=4, listener=display.listen)
         train_some(controller, 2)
-    assert all(" left)" in line for line in stream.getvalue().splitlines())
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert all(" left)" in line for line in lines)
 
 
 def test_a_terminal_gets_a_panel(controller_of: Make) -> None:
     text = run(controller_of, Terminal(), 3)
     assert "3/3 trials, 0 running" in text
-    assert "network on the front" in text
+    assert text.count("[3/3] trial 2") == 1, "a line a trial stays above the panel"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_panel_shows_epochs_and_cuts_only_networks(controller_of: Make, width: int) -> None:
+    progress = Progress(9, 3, ("flops",))
+    controller = controller_of(num_trials=9, listener=progress.listen)
+    train_some(controller, 2)
+    job = start(controller)
+    controller.report(job.number, 1, 55.5)
+    console = Console(width=width, file=io.StringIO())
+    console.print(_Panel(progress).render())
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert re.search(rf"trains +{job.number} +1/3 +55\.50 +[\d.]+ [kM] +[\d.]+ k", text), text
+    assert re.search(r"front +\d +3/3", text)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "2/9 trials, 1 running" in text
+    progress.doing = "scoring the front"
+    console.print(_Panel(progress).render())
+    assert "scoring the front  0:00" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75.4, "1:15"), (3723, "1:02:03")])
 def test_times_read_like_a_clock(seconds: float, text: str) -> None:
     assert clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.5, "10 s"), (44, "40 s"), (100, "2 min"), (4000, "67 min"), (7200, "2 h"), (2e5, "2 days")],
+)
+def test_about_how_long(seconds: float, text: str) -> None:
+    assert span(seconds) == text

@@ -12,6 +12,7 @@ from vitnas.config.costs import COSTS, measured_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
+from vitnas.cost.survey import median_network
 from vitnas.engine.backends.gate import DeviceGate
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.decide.job import Job
@@ -209,8 +210,8 @@ class Worker:
 
 
 def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, Any], Worker]:
-    """Read the images of a space: what is known of them and of this machine's device, and the
-    worker that trains on them.
+    """Read the images of a space: what is known of them and of this machine's device, how many
+    seconds a training of a median network takes about (on the CPU), and the worker that trains.
 
     Raises:
         DataError: they are missing or unreadable.
@@ -221,6 +222,7 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
 
     from vitnas.engine.watch.environment import data_facts
     from vitnas.training.data import load_data
+    from vitnas.training.timing import seconds_of_training
 
     images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
     some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
@@ -236,7 +238,12 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
         measures=measured_with(space.config.measured),
     )
     name = device_name(resources.device) if torch.cuda.is_available() else resources.device
-    facts = {"data": data_facts(images), "device": name}
+    facts: dict[str, Any] = {"data": data_facts(images), "device": name}
+    median = median_network(space) if resources.device == "cpu" else None
+    if median is not None:
+        facts["training_seconds"] = seconds_of_training(
+            median, space.config.proxy, images[median.image_hw], resources.threads
+        )
     if worker.measures:
         facts["measured_on"] = measured_name(resources.device)
     return facts, worker

@@ -10,12 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from vitnas.config.files import validate
-from vitnas.config.model import ModelConfig
-from vitnas.config.notation import one_line
 from vitnas.engine.store.folder import is_locked
 from vitnas.engine.store.study import read_run
-from vitnas.engine.watch.display import clock, said
+from vitnas.engine.watch.pace import Pace, pace_of
+from vitnas.engine.watch.text import clock, network_of, rates_text, replicates_text, said
 from vitnas.records import Outcome, Run, TrialRecord
 
 
@@ -57,7 +55,7 @@ class Status:
         num_replicates: trainings of candidates with other seeds that have ended; no trials.
         epochs: of a full training.
         underway: in training, or interrupted and to be trained again when nobody is searching.
-        epochs_per_second: trained in the last session; None before anything was.
+        epochs_per_second: trained in the last session; None before its first training has ended.
         seconds: how long the last session has lasted.
         seconds_left: until `num_trials` at the pace of the last session; None when not known.
         best_top1, best_trial: the most accurate complete network, in percent.
@@ -97,16 +95,14 @@ def read_status(path: str | Path) -> Status:
     is_searching = is_locked(run.path)
     session = _last_session(run)
     began, until = _span(run, session, is_searching)
-    here = [t for t in run.trials if t.is_ended_here and (t.ended or 0.0) >= began]
     underway = [t for t in (*run.trials, *run.replicates) if t.outcome is Outcome.RUNNING and t.key]
     again = [t for t in run.replicates if t.outcome.is_trial and not t.taken]
     num_ended = sum(trial.is_ended_here for trial in run.trials)
-    trained = sum(t.epochs for t in here) + sum(t.epochs for t in underway if is_searching)
-    trained += sum(t.epochs for t in again if (t.ended or 0.0) >= began)
-    seconds = max(0.0, until - began)
-    left = None
-    if run.num_trials and here and is_searching and num_ended < run.num_trials:
-        left = (run.num_trials - num_ended) * seconds / len(here)
+    epochs = run.space.get("proxy", {}).get("epochs", 0)
+    known = (*run.trials, *run.replicates)
+    if not is_searching:
+        known = tuple(trial for trial in known if trial.outcome is not Outcome.RUNNING)
+    pace = pace_of(known, run.num_trials or None, epochs, began, until)
     best = max(run.complete, key=lambda trial: trial.top1 or 0.0, default=None)
     return Status(
         path=str(run.path),
@@ -116,11 +112,11 @@ def read_status(path: str | Path) -> Status:
         num_ended=num_ended,
         num_trials=run.num_trials or None,
         num_replicates=len(again),
-        epochs=run.space.get("proxy", {}).get("epochs", 0),
+        epochs=epochs,
         underway=tuple(_underway(trial, run.costs) for trial in underway),
-        epochs_per_second=round(trained / seconds, 3) if trained and seconds else None,
-        seconds=round(seconds, 1),
-        seconds_left=None if left is None else round(left, 1),
+        epochs_per_second=_rounded(pace.epochs_per_second, 3),
+        seconds=round(max(0.0, until - began), 1),
+        seconds_left=_rounded(pace.seconds_left, 1) if is_searching else None,
         best_top1=None if best is None else best.top1,
         best_trial=None if best is None else best.number,
         front_size=len(run.front),
@@ -134,11 +130,10 @@ def status_text(status: Status) -> str:
     doing = "searching" if status.is_searching else "not searching"
     parts = [f"{status.num_ended}{total} trials", f"{doing}, {clock(status.seconds)}"]
     if status.num_replicates:
-        parts.insert(1, f"{status.num_replicates} replicate{'s' * (status.num_replicates > 1)}")
-    if status.epochs_per_second is not None:
-        parts.append(f"{status.epochs_per_second:.2g} epochs/s")
-    if status.seconds_left is not None:
-        parts.append(f"{clock(status.seconds_left)} left")
+        parts.insert(1, replicates_text(status.num_replicates))
+    rates = rates_text(Pace(status.epochs_per_second, status.seconds_left))
+    if rates:
+        parts.append(rates)
     if status.ended_by and not status.is_searching:
         parts.append(f"ended: {status.ended_by}")
     lines = [f"{status.path} ({status.name}): {', '.join(parts)}"]
@@ -156,6 +151,10 @@ def status_text(status: Status) -> str:
             f"{status.front_size} on the front"
         )
     return "\n".join(lines)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
 
 
 def _last_session(run: Run) -> Mapping[str, Any]:
@@ -176,7 +175,7 @@ def _span(run: Run, session: Mapping[str, Any], is_searching: bool) -> tuple[flo
 
 
 def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
-    network = one_line(validate(ModelConfig, dict(trial.config)))
+    network = network_of(trial)
     spent = ", ".join(filter(None, (said(trial, cost) for cost in costs)))
     again = trial.replicate_of
     return Underway(trial.number, trial.epochs, again, trial.top1, trial.flops, spent, network)

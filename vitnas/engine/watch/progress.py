@@ -1,0 +1,63 @@
+"""How far a search is, as its controller tells it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vitnas.engine.watch.pace import pace_of
+from vitnas.engine.watch.text import rates_text
+from vitnas.records import Outcome, TrialRecord, averaged, front_of
+
+
+class Progress:
+    """The state of a search for whoever shows it; `listen` keeps it up to date.
+
+    Args:
+        num_trials: trainings the run shall have; None = no bound.
+        epochs: of a full training.
+        costs: those among the objectives.
+
+    Attributes:
+        num_ended: trainings that have ended, those of earlier sessions included.
+        num_replicates: replicates made here that have ended.
+        front: its members so far, cheapest first.
+        doing: what is done before, between and after the trainings; empty while networks train.
+    """
+
+    def __init__(self, num_trials: int | None, epochs: int, costs: Sequence[str]) -> None:
+        self.num_trials, self.epochs, self.costs = num_trials, epochs, costs
+        self.num_ended = self.num_replicates = 0
+        self.front: tuple[TrialRecord, ...] = ()
+        self.doing = ""
+        self._began = time.time()
+        self._trials: dict[int, TrialRecord] = {}
+
+    def listen(self, event: str, trial: TrialRecord) -> None:
+        """Take a change from the controller."""
+        self._trials[trial.number] = self._timed(event, trial)
+        if event in ("start", "epoch") and trial.epochs:
+            self.doing = ""
+        if event in ("end", "known") and trial.outcome.is_trial:
+            self.num_ended += trial.is_ended_here
+            self.num_replicates += trial.replicate_of is not None and not trial.taken
+            self.front = front_of(averaged(self._trials.values()), self.costs)
+
+    def running(self) -> list[TrialRecord]:
+        """What is being trained; asked from other threads, too."""
+        trials = tuple(self._trials.values())
+        return [t for t in trials if t.outcome is Outcome.RUNNING and t.key and t.started]
+
+    def rates(self) -> str:
+        """`1.2 epochs/s, 3:05 left`; what is known of it."""
+        trials = tuple(self._trials.values())
+        return rates_text(pace_of(trials, self.num_trials, self.epochs, self._began, time.time()))
+
+    def _timed(self, event: str, trial: TrialRecord) -> TrialRecord:
+        """The record with the times that are in the study only so far."""
+        if event == "known":
+            return trial
+        earlier = self._trials.get(trial.number)
+        started = time.time() if event == "start" or earlier is None else earlier.started
+        return replace(trial, started=started, ended=time.time() if event == "end" else None)

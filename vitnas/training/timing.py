@@ -1,0 +1,50 @@
+"""About how long a training takes, from a few timed steps on these images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import ProxyConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.training.data import Images
+from vitnas.training.proxy import Diverged, ProxyTraining
+
+_LARGEST = 2e10
+"""Multiply-adds of the timed batch's forward pass at most: a second or two on one core."""
+
+
+def seconds_of_training(
+    config: ModelConfig, proxy: ProxyConfig, images: Images, threads: int | None = None
+) -> float | None:
+    """Seconds of a proxy training of `config` on the CPU, scoring included; a rough guess.
+
+    Two short epochs over a few images are trained; the second one is timed. Nothing random outside
+    is touched.
+
+    Args:
+        config: the network.
+        proxy: the training.
+        images: at the network's size.
+        threads: CPU threads of torch; None leaves them as they are.
+
+    Returns:
+        The guess; None where those epochs diverge.
+    """
+    affordable = max(2, int(_LARGEST / closed_form(config).flops))
+    batch = min(proxy.batch_size, affordable)
+    share = min(1.0, 2 * batch / len(images.train))
+    few = replace(images, train=images.train.subset(share, 0), val=images.val.subset(share, 0))
+    short = proxy.model_copy(update={"epochs": 2, "batch_size": batch, "train_fraction": 1.0})
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        *_, last = ProxyTraining(config, short, few, 0, "cpu")
+    except Diverged:
+        return None
+    finally:
+        torch.set_num_threads(before)
+    whole = len(images.train) * proxy.train_fraction
+    return last.seconds * proxy.epochs * whole / len(few.train)
