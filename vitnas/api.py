@@ -237,18 +237,18 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
     from vitnas.diagnose.subject import subject_of
     from vitnas.engine.store.weights import FrontWeights
     from vitnas.exported.choose import choose_trial
-    from vitnas.nn.model import build_model
-    from vitnas.nn.weights import load_weights
+    from vitnas.nn.weights import network_with
 
     chosen = choose_trial(run, trial=number)
-    weights = FrontWeights(run.path).get(chosen.number)
+    kept = FrontWeights(run.path)
+    weights = kept.get(chosen.number)
     if weights is None:
         raise RunError(
             f"{run.path}: the weights of trial {number} are not kept (those of the front are): "
             f"vitnas export {run.path} --trial {number} --to DIR trains them again"
         )
-    network = build_model(validate(ModelConfig, dict(chosen.config)))
-    load_weights(network, weights)
+    config = validate(ModelConfig, dict(chosen.config))
+    network = network_with(config, weights, kept.path(number))
     name = f"{run.name}_trial_{number}"
     data = validate(SpaceConfig, dict(run.space)).data
     return subject_of(network, name, f"those of trial {number} in {run.path}"), data
@@ -258,9 +258,10 @@ def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, d
     """The weights to export, and what the model card says about them."""
     from vitnas.engine.store.weights import FrontWeights
 
-    kept = FrontWeights(run.path).get(trial.number)
-    if epochs is None and kept is not None:
-        return kept, {}
+    kept = FrontWeights(run.path)
+    weights = kept.get(trial.number) if epochs is None else None
+    if weights is not None:
+        return weights, {"file": kept.path(trial.number)}
     from vitnas.config.space import SpaceConfig
     from vitnas.nn.weights import weights_bytes
     from vitnas.training.data import load_data

@@ -173,7 +173,7 @@ MISFITS: dict[str, tuple[Callable[[State], State], str]] = {
     ),
     "transposed": (
         lambda s: s | {"blocks.0.mlp.fc1.weight": s["blocks.0.mlp.fc1.weight"].T.contiguous()},
-        "1 of another shape (blocks.0.mlp.fc1.weight is [24, 96] for [96, 24])",
+        "1 of another shape or kind (blocks.0.mlp.fc1.weight is [24, 96] for [96, 24])",
     ),
     "shallower": (
         lambda s: {n: v for n, v in s.items() if "blocks.0" not in n},
@@ -273,7 +273,7 @@ NO_CHECKPOINTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a list": (_save([1, 2]), "holds a list and no state dict"),
     "a tensor": (_save(torch.zeros(2)), "holds a tensor and no state dict"),
     "no tensors": (_save({"epoch": 1, "best": "x"}), "its first keys are epoch, best"),
-    "not finite": (_save({"w": torch.tensor([1.0, float("nan")])}), "w has numbers that are not"),
+    "not finite": (_save({"w": torch.tensor([1.0, float("nan")])}), "'w' has numbers that are not"),
 }
 
 

@@ -141,7 +141,7 @@ def damage(folder: Path, kind: str) -> None:
         ("cut weights", WEIGHTS_FILE),
         ("no safetensors", "not a safetensors file"),
         ("no configuration", CONFIG_FILE),
-        ("wider", "and should be"),
+        ("wider", "weights of another network: "),
         ("another mixer", "weights of another network"),
     ],
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load
+from safetensors.torch import load, save
 from torch import nn
 
 from vitnas.config.model import ModelConfig
-from vitnas.errors import ConfigError, DataError
+from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.nn.model import build_model
-from vitnas.nn.weights import load_weights, weights_bytes
+from vitnas.nn.weights import load_weights, network_with, weights_bytes
 
 
 class _Shared(nn.Module):
@@ -83,3 +84,53 @@ def test_what_is_not_safetensors_is_refused(tmp_path: Path, content: bytes) -> N
     assert str(path) in str(caught.value)
     with pytest.raises(DataError, match="no such file"):
         load_weights(nn.Linear(1, 1), tmp_path / "gone")
+
+
+def weights_of(network: nn.Module, **changed: torch.Tensor) -> bytes:
+    return save({**network.state_dict(), **changed})
+
+
+@pytest.mark.parametrize(
+    ("bias", "problem"),
+    [
+        (torch.tensor([1.0, torch.nan]), "'bias' has numbers that are not finite"),
+        (torch.tensor([1.0, -torch.inf]), "'bias' has numbers that are not finite"),
+        (torch.tensor([1.0, 1e300], dtype=torch.float64), "numbers that are not finite"),
+        (torch.tensor([1, 2]), "'bias' holds whole numbers and should hold floats"),
+        (torch.tensor([True, False]), "'bias' holds truth values and should hold floats"),
+        (torch.ones(2, dtype=torch.complex64), "'bias' holds complex numbers and should hold"),
+    ],
+)
+def test_numbers_that_the_network_cannot_have_are_refused(
+    bias: torch.Tensor, problem: str, tmp_path: Path
+) -> None:
+    network = nn.Linear(3, 2)
+    before = network.bias.clone()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(weights_of(network, bias=bias))
+    with pytest.raises(VitnasError, match=problem) as caught:
+        load_weights(network, path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert torch.equal(network.bias, before)
+
+
+def test_floats_come_in_any_precision() -> None:
+    network = nn.Linear(3, 2)
+    load_weights(network, weights_of(network, bias=torch.tensor([0.5, 2.0], dtype=torch.bfloat16)))
+    assert network.bias.tolist() == [0.5, 2.0]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="pipe: is not a regular file"):
+        load_weights(nn.Linear(3, 2), tmp_path / "pipe")
+
+
+def test_too_few_numbers_are_refused_before_a_huge_network_is_built(
+    tiny_config: ModelConfig,
+) -> None:
+    stages = [stage.model_dump() for stage in tiny_config.stages]
+    stages[1] |= {"depth": 1_000_000, "embed_dim": 1_000_000, "groups": (1,)}
+    huge = ModelConfig.model_validate({**tiny_config.model_dump(), "stages": stages})
+    with pytest.raises(ConfigError, match="weights of another network: 8 numbers for 8,000,"):
+        network_with(huge, weights_of(nn.Linear(3, 2)))

@@ -103,7 +103,7 @@ def _converted(
 ) -> tuple[Conversion, bytes]:
     """What is to be written; the weights are loaded once as proof."""
     from vitnas.nn.model import build_model
-    from vitnas.nn.weights import load_weights, weights_bytes
+    from vitnas.nn.weights import network_with, weights_bytes
     from vitnas.nn.zoo.weights.translate import translate
 
     shapes = {name: tuple(value.shape) for name, value in read.state.items()}
@@ -111,7 +111,7 @@ def _converted(
     model = build_model(config)
     model.load_state_dict(translation.state)
     weights = weights_bytes(model)
-    load_weights(build_model(config), weights)
+    network_with(config, weights)
     conversion = Conversion(
         folder,
         config,

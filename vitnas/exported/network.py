@@ -24,6 +24,7 @@ def export_network(
     top1: float | None = None,
     test_top1: float | None = None,
     command: str | None = None,
+    file: Path | None = None,
 ) -> Path:
     """Write `trial`'s network with `weights` as a folder that `load` reads.
 
@@ -37,6 +38,7 @@ def export_network(
         epochs, top1, test_top1: of the training that gave the weights; top-1 in percent. Left
             out, the weights are those of the search's own proxy training.
         command: what made the folder, for the model card; by default this process's.
+        file: where the weights were read, for the error.
 
     Returns:
         The folder.
@@ -45,8 +47,7 @@ def export_network(
         RunError: the folder is not empty or cannot be written.
         ConfigError, DataError: the weights are not those of the trial's network.
     """
-    from vitnas.nn.model import build_model
-    from vitnas.nn.weights import load_weights
+    from vitnas.nn.weights import network_with
 
     folder = Path(to)
     check_free(folder)
@@ -54,7 +55,7 @@ def export_network(
     scores = Scores(trial.epochs, trial.curve[-1], trial.test_top1, anew=False)
     if epochs is not None:
         scores = Scores(epochs, top1, test_top1, anew=True)
-    load_weights(build_model(config), weights)
+    network_with(config, weights, file)
     with beside(folder) as draft:
         write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
         write_bytes(draft / WEIGHTS_FILE, weights)

@@ -23,17 +23,15 @@ def load(folder: str | Path) -> nn.Module:
     Raises:
         ConfigError: config.yaml is missing or not a model file, or the weights are of another
             network: names the first tensor that does not fit.
-        DataError: model.safetensors is missing, unreadable or damaged.
+        DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
+            not finite.
     """
-    from vitnas.nn.model import build_model
-    from vitnas.nn.weights import load_weights
+    from vitnas.nn.weights import network_with
 
     folder = Path(folder)
     if (folder / GRAFT_FILE).is_file():
         return load_graft(folder)
-    model = build_model(load_config(folder / CONFIG_FILE))
-    load_weights(model, folder / WEIGHTS_FILE)
-    return model.eval()
+    return network_with(load_config(folder / CONFIG_FILE), folder / WEIGHTS_FILE)
 
 
 def load_graft(folder: str | Path) -> nn.Module:
@@ -41,7 +39,8 @@ def load_graft(folder: str | Path) -> nn.Module:
 
     Raises:
         ConfigError: graft.yaml is missing or wrong, or the weights are of another network.
-        DataError: model.safetensors is missing, unreadable or damaged.
+        DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
+            not finite.
     """
     path = Path(folder) / GRAFT_FILE
     file = validate(GraftFile, read_yaml(path), file=path)

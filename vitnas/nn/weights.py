@@ -1,14 +1,20 @@
-"""A network's weights as safetensors: no code inside, each tensor once."""
+"""A network's weights as safetensors: no code inside, each tensor once, every number checked."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from safetensors import SafetensorError
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from vitnas.errors import ConfigError, DataError
+from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.errors import ConfigError, DataError, shorten
+from vitnas.files import open_file
+from vitnas.nn.model import HybridTransformer, build_model
 
 
 def weights_bytes(model: nn.Module) -> bytes:
@@ -22,6 +28,13 @@ def weights_bytes(model: nn.Module) -> bytes:
     return content
 
 
+def state_of(model: nn.Module) -> dict[str, Tensor]:
+    """What `model.state_dict()` holds, a shared tensor under its first name only."""
+    saved = model.state_dict()
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: saved[name] for name, _ in named if name in saved}
+
+
 def load_weights(
     model: nn.Module, weights: bytes | str | Path, file: str | Path | None = None
 ) -> None:
@@ -33,38 +46,95 @@ def load_weights(
         file: where bytes are from, for the error.
 
     Raises:
-        DataError: not readable, or not safetensors.
-        ConfigError: the weights of another network; `model` is unchanged.
+        DataError: not readable, not safetensors, or numbers that are not finite.
+        ConfigError: the weights of another network, or another kind of numbers; `model` is
+            unchanged.
     """
     file = file if isinstance(weights, bytes) else Path(weights)
-    stored = _read(weights, file)
-    wanted = state_of(model)
+    _fill(model, _read(weights, file), file)
+
+
+def network_with(
+    config: ModelConfig, weights: bytes | str | Path, file: str | Path | None = None
+) -> HybridTransformer:
+    """The network of `config` with weights, on the CPU in eval mode.
+
+    Weights with fewer numbers than the network has parameters are refused before it is built.
+
+    Raises:
+        DataError, ConfigError: see `load_weights`.
+    """
+    file = file if isinstance(weights, bytes) else Path(weights)
+    stored, wanted = _read(weights, file), closed_form(config).num_params
+    found = sum(tensor.numel() for tensor in stored.values())
+    if found < wanted:
+        rule = f"weights of another network: {found:,} numbers for {wanted:,} parameters"
+        raise ConfigError(rule, file=file)
+    model = build_model(config)
+    _fill(model, stored, file)
+    return model.eval()
+
+
+def check_state(
+    stored: Mapping[str, Tensor], wanted: Mapping[str, Tensor], file: str | Path | None = None
+) -> None:
+    """Make sure that `stored` can take the place of `wanted`, tensor by tensor.
+
+    Raises:
+        ConfigError: a name, a shape or a kind of numbers differs; names the first one.
+        DataError: a number is not finite, or would not be in `wanted`'s precision.
+    """
     strange = sorted(stored.keys() ^ wanted.keys())
     if strange:
         side = "have no" if strange[0] in wanted else "have an unknown"
-        raise ConfigError(f"weights of another network: they {side} '{strange[0]}'", file=file)
+        rule = f"weights of another network: they {side} {shorten(strange[0])}"
+        raise ConfigError(rule, file=file)
     for name, tensor in wanted.items():
         if tensor.shape != stored[name].shape:
             found, expected = list(stored[name].shape), list(tensor.shape)
             rule = f"weights of another network: '{name}' is {found} and should be {expected}"
             raise ConfigError(rule, file=file)
+        if kind_of(tensor) != kind_of(stored[name]):
+            rule = f"'{name}' holds {kind_of(stored[name])} and should hold {kind_of(tensor)}"
+            raise ConfigError(rule, file=file)
+        check_finite(name, stored[name].to(tensor.dtype), file)
+
+
+def kind_of(tensor: Tensor) -> str:
+    """What a tensor's numbers are, in words; a network's floats may come in any precision."""
+    if tensor.is_complex():
+        return "complex numbers"
+    if tensor.is_floating_point():
+        return "floats"
+    return "truth values" if tensor.dtype == torch.bool else "whole numbers"
+
+
+def check_finite(name: str, tensor: Tensor, file: str | Path | None = None) -> None:
+    """Raise `DataError` if a number is NaN or infinite."""
+    has_point = tensor.is_floating_point() or tensor.is_complex()
+    if has_point and not bool(torch.isfinite(tensor).all()):
+        where = "weights" if file is None else file
+        raise DataError(f"{where}: {shorten(name)} has numbers that are not finite")
+
+
+def _fill(model: nn.Module, stored: dict[str, Tensor], file: str | Path | None) -> None:
+    check_state(stored, state_of(model), file)
     model.load_state_dict(stored, strict=False)
-
-
-def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """What `model.state_dict()` holds, a shared tensor under its first name only."""
-    saved = model.state_dict()
-    named = [*model.named_parameters(), *model.named_buffers()]
-    return {name: saved[name] for name, _ in named if name in saved}
 
 
 def _read(weights: bytes | str | Path, file: str | Path | None) -> dict[str, Tensor]:
     where = "weights" if file is None else str(file)
     try:
-        content = weights if isinstance(weights, bytes) else Path(weights).read_bytes()
-        state: dict[str, Tensor] = load(content)
+        state: dict[str, Tensor] = load(weights) if isinstance(weights, bytes) else _open(weights)
     except OSError as error:
         raise DataError(f"{where}: {(error.strerror or 'cannot be read').lower()}") from None
     except (SafetensorError, ValueError, KeyError) as error:
         raise DataError(f"{where}: not a safetensors file ({error})") from None
     return state
+
+
+def _open(path: str | Path) -> dict[str, Tensor]:
+    """The tensors of a regular file, which is mapped into memory and not read as a whole."""
+    open_file(path).close()
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -181,14 +181,12 @@ class Worker:
         Raises:
             DataError: weights are damaged, with their file.
         """
-        from vitnas.nn.model import build_model
-        from vitnas.nn.weights import load_weights
+        from vitnas.nn.weights import network_with
         from vitnas.training.proxy import evaluate
 
         scores = []
         for network in networks:
-            model = build_model(network.config)
-            load_weights(model, network.weights, network.file)
+            model = network_with(network.config, network.weights, network.file)
             split = self.images[network.config.image_hw].test()
             scores.append(evaluate(model.to(self.device), split, self.proxy.eval_batch_size))
         return scores

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from vitnas.errors import DataError, printable
+from vitnas.nn.weights import check_finite
 
 _ENTRIES = (
     *("state_dict", "model", "net", "network", "module", "model_state_dict"),
@@ -75,7 +76,8 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         raise DataError(f"{file}: there is no state dict in it; its first keys are {keys}")
     entry, state = found
     others = tuple(key for key in _ENTRIES if key != entry and _tensors(tree.get(key)))
-    _check_numbers(file, state)
+    for name, value in state.items():
+        check_finite(name, value, file)
     return Checkpoint(file, _unwrapped(state), entry, others, _model_named(tree))
 
 
@@ -154,12 +156,6 @@ def _unwrapped(state: dict[str, Tensor]) -> dict[str, Tensor]:
             if all(name.startswith(prefix) for name in state):
                 state = {name.removeprefix(prefix): value for name, value in state.items()}
     return state
-
-
-def _check_numbers(file: Path, state: Mapping[str, Tensor]) -> None:
-    for name, value in state.items():
-        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-            raise DataError(f"{file}: {name} has numbers that are not finite")
 
 
 def _model_named(tree: Mapping[Any, Any]) -> str | None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.model import build_model
+from vitnas.nn.weights import kind_of, state_of
 from vitnas.nn.zoo.weights.layout import Layout, Source
 
 _COUNTS = "num_batches_tracked"
@@ -26,7 +27,7 @@ class Misfit(NamedTuple):
     Attributes:
         missing: tensors that the network needs.
         unexpected: tensors that it has no place for.
-        shapes: tensors of another shape: what they are and should be.
+        shapes: tensors of another shape or kind of numbers: what they are and should be.
         used: how many tensors fit.
     """
 
@@ -52,7 +53,7 @@ class Misfit(NamedTuple):
             for kind, names in (
                 ("missing", self.missing),
                 ("unexpected", self.unexpected),
-                ("of another shape", self.shapes),
+                ("of another shape or kind", self.shapes),
             )
             if names
             for more in [len(names) > first]
@@ -77,7 +78,10 @@ class Translation(NamedTuple):
 def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Misfit:
     """What is between `state` and a state dict of `config` in this layout; by shapes alone."""
     shapes = {name: tuple(value.shape) for name, value in state.items()}
-    hollow = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+    hollow = {
+        name: torch.empty(value.shape, dtype=value.dtype, device="meta")
+        for name, value in state.items()
+    }
     left = dict.fromkeys(state)
     missing, wrong, used = [], [], 0
     for ours, wanted in expected(config).items():
@@ -121,9 +125,7 @@ def expected(config: ModelConfig) -> Mapping[str, Tensor]:
     """The state dict of our network, its tensors without memory; what is shared stands once."""
     with torch.device("meta"):
         model = build_model(config)
-    state = model.state_dict()
-    named = (*model.named_parameters(), *model.named_buffers())
-    return {name: state[name] for name, _ in named if name in state}
+    return state_of(model)
 
 
 def _absent(source: Source, state: Mapping[str, Tensor]) -> list[str]:
@@ -140,13 +142,15 @@ def _taken(source: Source, state: Mapping[str, Tensor]) -> Tensor:
 
 
 def _problem(source: Source, hollow: Mapping[str, Tensor], wanted: Tensor) -> str | None:
-    """What is wrong with the shape of a tensor, or None."""
+    """What is wrong with the shape of a tensor or the kind of its numbers, or None."""
     name = next(name for name in source.names if name in hollow)
     others = {hollow[other].shape for other in source.names if other in hollow}
     try:
         value = _taken(source, hollow)
         if len(others) == 1 and _plain(value.shape) == _plain(wanted.shape):
-            return None
+            if kind_of(value) == kind_of(wanted):
+                return None
+            return f"{name} holds {kind_of(value)} for {kind_of(wanted)}"
         found = tuple(hollow[name].shape if source.order else value.shape)
     except (RuntimeError, IndexError, TypeError):
         found = tuple(hollow[name].shape)
