@@ -31,6 +31,7 @@ FLOORS = [
     ("nn",),
     ("cost",),
     ("exported",),
+    ("data",),
     ("training",),
     ("diagnose",),
     ("engine",),

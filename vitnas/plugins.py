@@ -66,6 +66,11 @@ def path_of(
     return name
 
 
+def is_path(name: str) -> bool:
+    """Whether `name` is spelled as `package.module:Name`."""
+    return _PATH.fullmatch(name) is not None
+
+
 def load(path: str, *, address: str = "") -> Any:
     """The object at `package.module:Name`. Importing a module runs its code.
 

@@ -15,10 +15,9 @@ from vitnas.config.training import DataConfig
 from vitnas.errors import DataError
 from vitnas.training.data import load_data
 from vitnas.training.final import FinalTraining
-from vitnas.training.folders import Files, open_folder
+from vitnas.training.folders import Files, _Augmented, open_folder
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import fresh_model
-from vitnas.training.sources import read_image
 from vitnas.training.train import train_network
 
 RANDOM = Recipe(rand_augment="rand-m9-mstd0.5-inc1", batch_size=4, epochs=1, lr=1e-3)
@@ -93,14 +92,12 @@ def test_an_image_that_is_damaged_after_the_start_is_named(data: DataConfig) -> 
         dealt(files)
 
 
-def test_an_error_of_the_augmentation_is_not_a_damaged_image(folder_root: Path) -> None:
+def test_an_error_of_the_augmentation_is_not_a_damaged_image(data: DataConfig) -> None:
     def broken(image: object) -> None:
         raise ValueError("no such bits")
 
-    config = DataConfig(name="imagefolder", root=str(folder_root))
-    path = folder_root / "train" / "red" / "0.png"
     with pytest.raises(ValueError, match=r"^no such bits$"):
-        read_image(config, path, (8, 8), broken)
+        _Augmented(open_folder(data, (8, 8))[1], broken, 0)[0]
 
 
 @pytest.mark.parametrize("policy", ["rand-m10-inc1", "rand-m15-inc1-mmax20", "rand-m0"])

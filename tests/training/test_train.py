@@ -14,7 +14,7 @@ from vitnas.config.files import write_bytes
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
-from vitnas.errors import ConfigError, RunError
+from vitnas.errors import ConfigError, RunError, VitnasError
 from vitnas.exported.read import load
 from vitnas.training.data import load_data
 from vitnas.training.final import Entry
@@ -113,11 +113,40 @@ def test_the_checkpoint_of_another_training_is_refused(
     assert (tmp_path / "out.training" / "checkpoint.safetensors").read_bytes() == before
 
 
+def test_a_training_goes_on_only_with_the_images_that_it_began_with(
+    tiny_config: ModelConfig, folder_root: Path, tmp_path: Path
+) -> None:
+    tree = tiny_config.model_dump() | {"num_classes": 3, "in_chans": 3}
+    data = DataConfig(name="imagefolder", root=str(folder_root))
+    wanted = Plan(ModelConfig.model_validate(tree), data, recipe(epochs=2, batch_size=8))
+    with pytest.raises(Killed):
+        train_network(wanted, tmp_path / "out", device="cpu", listener=killed_after(1))
+    name = folder_root / "train" / "red" / "0.png"
+    name.rename(name.with_name("9.png"))
+    with pytest.raises(RunError, match=r"another training: images\.digest was '\w+' and is"):
+        train_network(wanted, tmp_path / "out", device="cpu")
+    name.with_name("9.png").rename(name)
+    train_network(wanted, tmp_path / "out", device="cpu")
+
+
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\xff" * 64])
 def test_a_damaged_checkpoint_is_one_line(model_file: Path, tmp_path: Path, content: bytes) -> None:
     write_bytes(tmp_path / "out.training" / "checkpoint.safetensors", content)
     with pytest.raises(RunError, match="damaged checkpoint"):
         train_network(plan(model_file), tmp_path / "out", device="cpu")
+
+
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_a_share_that_leaves_no_image_is_one_line(
+    tiny_config: ModelConfig, folder_root: Path, tmp_path: Path, in_folder: bool
+) -> None:
+    sizes = {"num_classes": 3, "in_chans": 3} if in_folder else {}
+    config = ModelConfig.model_validate(tiny_config.model_dump() | sizes)
+    data = DataConfig(name="imagefolder", root=str(folder_root)) if in_folder else DataConfig()
+    wanted = Plan(config, data, recipe(train_fraction=0.001))
+    with pytest.raises(VitnasError, match=r"train_fraction|too few") as caught:
+        train_network(wanted, tmp_path / "out", device="cpu")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_training_that_diverges_leaves_nothing(model_file: Path, tmp_path: Path) -> None:

@@ -19,6 +19,11 @@ from vitnas.errors import ConfigError, nearest_name
 
 FOLDER = Path(__file__).parents[1] / "training" / "recipes"
 DEFAULT_RECIPE = "small"
+_RAND_AUGMENT = (
+    r"^rand(-(m\d{1,2}|mmax\d{1,2}|mstd\d{1,3}(\.\d{1,6})?|n\d|p[01](\.\d{1,6})?|inc[01]"
+    r"|t(weights|3a|3aw)))*$"
+)
+"""timm's sections: magnitude, layers, increasing, most, deviation, probability, weighted choice."""
 
 
 class SimilarityPenaltyConfig(Frozen):
@@ -79,7 +84,7 @@ class Recipe(ProxyConfig):
     optimizer: Literal["adamw", "lamb", "sgd"] = "adamw"
     min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     drop_path_rate: Rate | None = None
-    rand_augment: Annotated[str, Field(pattern=r"^rand(-[a-z]+[0-9.]*)*$")] | None = None
+    rand_augment: Annotated[str, Field(pattern=_RAND_AUGMENT)] | None = None
     random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     mixup: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
     cutmix: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0

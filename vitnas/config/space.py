@@ -143,6 +143,9 @@ class SearchSpace:
         config: the validated file.
         file: where it came from, for error messages.
 
+    Attributes:
+        example: a network of the space.
+
     Raises:
         ConfigError: an axis is malformed, a value has the wrong type, or no draw is a network.
     """
@@ -246,6 +249,7 @@ class SearchSpace:
             except Refused as error:
                 problem = problem or error
             else:
+                self.example = config
                 return self._check_data(config)
         assert problem is not None
         raise problem.at(file=self.file, prefix="model")

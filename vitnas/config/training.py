@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vitnas import plugins
 from vitnas.config.files import RuleError
 from vitnas.config.model import Frozen, ModelConfig
 from vitnas.errors import ConfigError
 
-DataName = Literal["digits", "fashion_mnist", "cifar10", "cifar100", "imagefolder"]
+GROUP = "vitnas.datasets"
+"""Where packages announce data sets: a name -> a function that gives training and test images."""
 Augment = Literal["auto", "none", "shift", "shift_flip", "crop_flip"]
 
 
@@ -25,8 +27,8 @@ class DataFacts:
     """What holds for a data set wherever it lies.
 
     Attributes:
-        num_classes: number of classes, or None where only the folder tells.
-        in_chans: channels of an image.
+        num_classes: number of classes, or None where only the images tell.
+        in_chans: channels of an image, or None where only the images tell.
         img_size: side of the images as they were published, in pixels, or None.
         root: the folder that is read when none is given, or None.
         augment: what `augment: auto` stands for.
@@ -34,14 +36,14 @@ class DataFacts:
     """
 
     num_classes: int | None
-    in_chans: int
+    in_chans: int | None
     img_size: int | None
     root: str | None
     augment: Augment
     source: str
 
 
-DATA_FACTS: dict[DataName, DataFacts] = {
+DATA_FACTS: dict[str, DataFacts] = {
     "digits": DataFacts(10, 1, 8, None, "none", "comes with scikit-learn"),
     "fashion_mnist": DataFacts(
         10,
@@ -71,6 +73,8 @@ DATA_FACTS: dict[DataName, DataFacts] = {
         None, 3, None, None, "crop_flip", "lay the images out as train/<class>/<image>"
     ),
 }
+_FOREIGN = DataFacts(None, None, None, None, "none", "from another package")
+_JUNK = {"__MACOSX", "@eaDir", "lost+found"}
 
 
 class DataConfig(Frozen):
@@ -78,20 +82,34 @@ class DataConfig(Frozen):
 
     Attributes:
         name: `digits` (scikit-learn's 1,797 images of 8 x 8), `fashion_mnist` (idx files),
-            `cifar10`, `cifar100` (the binary version) or `imagefolder` (train/<class>/<image>).
+            `cifar10`, `cifar100` (the binary version) or `imagefolder` (train/<class>/<image>);
+            or one of another package: a name that it announces under the entry point group
+            `vitnas.datasets`, or a path `package.module:function`.
             Images of another size than the network's `img_size` are resized once, when read.
         root: the folder that holds the files, relative to where the command runs; without it the
-            place in `DATA_FACTS`. `imagefolder` needs one, `digits` has none.
+            place in `DATA_FACTS`. `imagefolder` needs one, `digits` has none, and the function of
+            another package is called with it where it is given.
         val_fraction: share of the training images that is held out to score candidates, cut from
             each class alike. Never taken from the test images.
         split_seed: which images are held out, and which `ProxyConfig.train_fraction` keeps. The
             test images do not depend on it.
     """
 
-    name: DataName = "digits"
-    root: Annotated[str, Field(min_length=1)] | None = None
+    name: Annotated[str, Field(min_length=1, json_schema_extra={"examples": list(DATA_FACTS)})] = (
+        "digits"
+    )
+    root: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.2
     split_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    @model_validator(mode="after")
+    def _name_is_known(self) -> DataConfig:
+        if self.name not in DATA_FACTS:
+            try:
+                plugins.path_of(self.name, GROUP, DATA_FACTS, what="data set")
+            except ConfigError as error:
+                raise RuleError(error.rule, "name", self.name, error.nearest) from None
+        return self
 
     @model_validator(mode="after")
     def _root_fits(self) -> DataConfig:
@@ -103,16 +121,24 @@ class DataConfig(Frozen):
 
     @property
     def facts(self) -> DataFacts:
-        return DATA_FACTS[self.name]
+        return DATA_FACTS.get(self.name, _FOREIGN)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether vitnas reads it, and not a function of another package."""
+        return self.name in DATA_FACTS
 
     @property
     def folder(self) -> Path | None:
-        """The folder that is read; None for `digits`."""
+        """The folder that is read; None for `digits`, and where another package knows the place."""
         root = self.root or self.facts.root
         if root is None:
             return None
         path = Path(root)
-        return path.expanduser() if path.parts[:1] == ("~",) else path
+        try:
+            return path.expanduser() if path.parts[:1] == ("~",) else path
+        except RuntimeError:  # nobody's home: the folder is not there
+            return path
 
     def count_classes(self) -> int | None:
         """Number of classes; None when that takes a folder that is not there."""
@@ -139,7 +165,8 @@ class ProxyConfig(Frozen):
         augment: `shift` moves by up to an eighth of the side and fills with zeros, `shift_flip`
             mirrors too, `crop_flip` is a random resized crop and mirrors; `auto` takes what suits
             the data in a few epochs: nothing for `digits` and `fashion_mnist`, which small
-            networks then learn better without, `shift_flip` for CIFAR.
+            networks then learn better without, `shift_flip` for CIFAR, `crop_flip` for image
+            folders, nothing for the data sets of other packages.
         train_fraction: share of the training images that is used, the same ones in every trial.
         eval_batch_size: images scored at a time; does not change the result beyond rounding.
     """
@@ -155,18 +182,24 @@ class ProxyConfig(Frozen):
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = 512
 
-    def augment_for(self, data: DataName) -> Augment:
+    def augment_for(self, data: str) -> Augment:
         """What `augment` means on these images; never `auto`."""
-        return DATA_FACTS[data].augment if self.augment == "auto" else self.augment
+        facts = DATA_FACTS.get(data, _FOREIGN)
+        return facts.augment if self.augment == "auto" else self.augment
 
 
 def class_names(folder: Path) -> tuple[str, ...]:
     """Names of the class folders in `folder`, sorted; empty when it cannot be listed."""
     try:
         found = [entry.name for entry in folder.iterdir() if entry.is_dir()]
-    except OSError:
+    except (OSError, ValueError):
         return ()
-    return tuple(sorted(name for name in found if not name.startswith(".")))
+    return tuple(sorted(name for name in found if not is_junk(name)))
+
+
+def is_junk(name: str) -> bool:
+    """Whether a file or folder of this name belongs to a system and not to the data."""
+    return name.startswith(".") or name in _JUNK
 
 
 def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:

@@ -13,12 +13,13 @@ from torch.nn.functional import interpolate
 from vitnas.config.files import exists, validate
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.config.training import DATA_FACTS, DataConfig, class_names
+from vitnas.data.imagefolder import read_files
+from vitnas.data.listing import images_below, list_folder
+from vitnas.data.source import ImageHW, split_by_class
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.training.data import Split, load_data
-from vitnas.training.sources import ImageHW, list_folder, read_files, split_by_class
 
-_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
 _WHOLE_SIDE = 64
 """Up to this side all images are brought to the network's size, as in training; of larger ones
 only those that are drawn, and mean and deviation are those of the images as published."""
@@ -86,8 +87,8 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
     return _from_memory(data, subject, number, seed)
 
 
-def _check_channels(subject: Subject, channels: int, name: str) -> None:
-    if subject.in_chans != channels:
+def _check_channels(subject: Subject, channels: int | None, name: str) -> None:
+    if channels is not None and subject.in_chans != channels:
         count = "1 channel" if channels == 1 else f"{channels} channels"
         rule = f"{name} has images with {count}, and {subject.name} takes others"
         raise ConfigError(rule, address="in_chans", value=subject.in_chans, nearest=channels)
@@ -97,10 +98,12 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     published = data.facts.img_size or _WHOLE_SIDE
     small = max(subject.image_hw) <= _WHOLE_SIDE
     size = subject.image_hw if small else (published, published)
-    val = load_data(data, size).val
+    images = load_data(data, size)
+    _check_channels(subject, images.in_chans, data.name)
+    val = images.val
     kept = _draw(len(val), number, seed)
-    images = replace(val, x=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
-    return Shown(images, _facts(data.name, "held out of the training images", images, len(val)))
+    drawn = replace(val, x=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
+    return Shown(drawn, _facts(data.name, "held out of the training images", drawn, len(val)))
 
 
 def _from_files(
@@ -112,9 +115,8 @@ def _from_files(
     part: str,
 ) -> Shown:
     """Only the images that are drawn are read; normalised as the network says, or by themselves."""
-    config = DataConfig(name="imagefolder", root=str(folder))
     drawn = [files[index] for index in _draw(len(files), number, seed).tolist()]
-    x, y = read_files(config, drawn, subject.image_hw)
+    x, y = read_files(drawn, subject.image_hw)
     if subject.mean is not None and subject.std is not None:
         mean, std = (255 * torch.tensor(v).float() for v in (subject.mean, subject.std))
     else:
@@ -125,10 +127,7 @@ def _from_files(
 
 
 def _files_below(folder: Path) -> list[Path]:
-    try:
-        found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
-    except OSError as error:
-        raise DataError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+    found = images_below(folder)
     if not found:
         raise DataError(f"{folder}: no image in it")
     return found

@@ -107,6 +107,9 @@ def run_search(
         with locked(path), study.writable(path):
             store = study.RunStore(path, fixed)
             try:
+                _refuse_other_images(store, facts["data"])
+                for line in facts["notices"]:
+                    notice(line)
                 _describe(store, space, options, backend.resources, facts)
                 costs = space.config.objectives.costs
                 with _listening(path, costs, options, listener) as listen:
@@ -304,6 +307,17 @@ def _describe(
     store.set("num_trials", options.num_trials or 0)
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
     write_text(store.path / "space.yaml", space.text)
+
+
+def _refuse_other_images(store: study.RunStore, found: Mapping[str, Any]) -> None:
+    """Make sure that the training images are those of the earlier sessions, where these say so."""
+    stored = store.attrs.get("environment", {}).get("data", {}).get("fingerprint")
+    changes = list(study.differences(stored, found["fingerprint"])) if stored else []
+    if changes:
+        raise RunError(
+            f"{store.path}: the training images have changed since this run began: "
+            f"{'; '.join(changes)}; use another --out"
+        )
 
 
 def _note(store: study.RunStore, **facts: str | None) -> None:

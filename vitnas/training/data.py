@@ -6,15 +6,18 @@ quarter of the memory and whatever augments them moves bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig, DataName
+from vitnas.config.training import DataConfig
+from vitnas.data.source import ImageHW, Labelled, Source, split_by_class
+from vitnas.data.table import read_source
 from vitnas.errors import ConfigError, DataError, shorten
-from vitnas.training.sources import ImageHW, Labelled, read_source, split_by_class
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,16 @@ class Images:
         val: what scores candidates: held out of the training images, never test images.
         classes: names of the classes, in the order of their numbers.
         split_seed: the seed of the split, which also draws subsets of `train`.
+        fingerprint, skipped: see `vitnas.data.source.Source`.
     """
 
-    name: DataName
+    name: str
     train: Split
     val: Split
     classes: tuple[str, ...]
     split_seed: int = 0
+    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
     _test: Split | None = field(default=None, repr=False)
 
     @property
@@ -94,6 +100,13 @@ class Images:
     def std(self) -> tuple[float, ...]:
         """Standard deviation of each channel over the training images, for pixels from 0 to 1."""
         return tuple((self.train.std.flatten() / 255).tolist())
+
+    @property
+    def notices(self) -> list[str]:
+        """Lines for whoever watches: the files that are skipped."""
+        if not self.skipped:
+            return []
+        return [f"{len(self.skipped)} images are skipped: {'; '.join(self.skipped[:3])}"]
 
     @property
     def has_test(self) -> bool:
@@ -130,6 +143,17 @@ class Images:
         return replace(self, train=self.train.to(device), val=self.val.to(device))
 
 
+def check_enough(left: int, of: int, fraction: float, address: str) -> None:
+    """Refuse to train on less than two images.
+
+    Raises:
+        ConfigError: `fraction` leaves `left` of the training images, and that is too few.
+    """
+    if left < 2:
+        rule = f"leaves less than two of {of} training images"
+        raise ConfigError(rule, address=address, value=fraction)
+
+
 def load_data(config: DataConfig, img_size: int | ImageHW) -> Images:
     """Read the images, resize them to `img_size` pixels (a side, or H and W) and split them.
 
@@ -146,17 +170,11 @@ def load_data(config: DataConfig, img_size: int | ImageHW) -> Images:
     def part(index: Tensor) -> Labelled:
         return images[index], labels[index]
 
-    return images_of(config, part(train), part(val), source.test, source.classes)
+    return images_of(config, part(train), part(val), source)
 
 
-def images_of(
-    config: DataConfig,
-    train: Labelled,
-    val: Labelled,
-    test: Labelled | None,
-    classes: tuple[str, ...],
-) -> Images:
-    """Images that have been read and split, normalised by those in `train`.
+def images_of(config: DataConfig, train: Labelled, val: Labelled, source: Source) -> Images:
+    """Images of `source`, split into `train` and `val`, normalised by those in `train`.
 
     Raises:
         DataError: too few of them.
@@ -176,9 +194,11 @@ def images_of(
         name=config.name,
         train=split(train),
         val=split(val),
-        classes=classes,
+        classes=source.classes,
         split_seed=config.split_seed,
-        _test=None if test is None else split(test),
+        fingerprint=source.fingerprint,
+        skipped=source.skipped,
+        _test=None if source.test is None else split(source.test),
     )
 
 

@@ -105,6 +105,8 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
         raise ConfigError(rule, address="distill.teacher", value=name, nearest=nearest)
     options: dict[str, Any] = {"pretrained": True}
     if config.weights is not None:
+        if not exists(config.weights):
+            raise DataError(f"teacher {name}: {config.weights}: no such file")
         fresh = {"num_classes": images.num_classes, "in_chans": images.in_chans}
         options = {"checkpoint_path": config.weights, **fresh}
     try:

@@ -14,18 +14,13 @@ from torch.utils.data import DataLoader, Dataset
 
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
+from vitnas.data.decode import fitted, read_rgb, without_warnings
+from vitnas.data.imagefolder import list_sound, read_files
+from vitnas.data.source import ImageHW, Labelled, Source, split_by_class
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
 from vitnas.training.data import Images, images_of
 from vitnas.training.device import own_all_randomness
-from vitnas.training.sources import (
-    ImageHW,
-    Labelled,
-    list_folder,
-    read_files,
-    read_image,
-    split_by_class,
-)
 
 _SAMPLE = 2048  # images that mean and deviation are taken from
 
@@ -76,13 +71,15 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
     The split is that of `load_data`. Mean and deviation are those of at most 2,048 training
     images, which `Images.train` holds and nothing else uses.
 
+    Every file is opened once before the training, so that all broken ones are named at once.
+
     Args:
         fraction: share of the training images, of each class alike, that is used.
 
     Raises:
         DataError: as for `load_data`.
     """
-    folder = list_folder(data)
+    folder, skipped = list_sound(data)
     labels = torch.tensor([number for _, number in folder.train])
     train, val = split_by_class(labels, data.val_fraction, data.split_seed)
     if fraction < 1:
@@ -91,10 +88,12 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
     some = train[:: max(1, len(train) // _SAMPLE)][:_SAMPLE]
 
     def read(part: Tensor) -> Labelled:
-        return read_files(data, [folder.train[index] for index in part.tolist()], image_hw)
+        return read_files([folder.train[index] for index in part.tolist()], image_hw)
 
-    test = read_files(data, folder.held, image_hw) if folder.held else None
-    images = images_of(data, read(some), read(val), test, folder.classes)
+    test = read_files(folder.held, image_hw) if folder.held else None
+    sample = read(some)
+    source = Source(sample, test, folder.classes, folder.fingerprint, skipped)
+    images = images_of(data, sample, read(val), source)
     return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
 
 
@@ -109,9 +108,12 @@ class _Augmented(Dataset[Labelled]):
 
     def __getitem__(self, index: int) -> Labelled:
         path, number = self.files.paths[index]
+        with without_warnings():
+            image = read_rgb(path)
+        if self.augmentation is None:
+            return fitted(image, self.files.image_hw), torch.tensor(number)
         with own_all_randomness(derive_seed(self.seed, index), torch.device("cpu")):
-            image = read_image(self.files.data, path, self.files.image_hw, self.augmentation)
-        return image, torch.tensor(number)
+            return torch.as_tensor(self.augmentation(image)), torch.tensor(number)
 
 
 def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | None:

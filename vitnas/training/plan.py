@@ -11,11 +11,12 @@ from vitnas.config.files import exists, validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human, one_line
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
-from vitnas.config.training import DATA_FACTS, DataConfig, check_data_fits
+from vitnas.config.training import DATA_FACTS, GROUP, DataConfig, check_data_fits
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
 from vitnas.nn.zoo import zoo_config
+from vitnas.plugins import announced, is_path
 
 
 @dataclass(frozen=True)
@@ -103,18 +104,22 @@ def make_plan(
 
 
 def read_data(text: str) -> DataConfig:
-    """`digits`, `cifar10:/data/cifar`, or the folder of an `imagefolder` -> its configuration.
+    """`digits`, `cifar10:/data/cifar`, the folder of an `imagefolder`, or another package's data
+    set by its name (and a folder) or path -> its configuration.
 
     Raises:
         ConfigError: neither a known name nor a folder.
     """
     name, _, root = text.partition(":")
-    if name in DATA_FACTS:
+    names = [*DATA_FACTS, *announced(GROUP)]
+    if name in names:
         return validate(DataConfig, {"name": name, "root": root or None})
     if exists(text) and Path(text).is_dir():
         return DataConfig(name="imagefolder", root=text)
-    rule = f"is neither a folder with train/<class>/<image> nor one of {', '.join(DATA_FACTS)}"
-    nearest = nearest_name(name, DATA_FACTS)
+    if is_path(text):
+        return DataConfig(name=text)
+    rule = f"is neither a folder with train/<class>/<image> nor one of {', '.join(names)}"
+    nearest = nearest_name(name, names)
     raise ConfigError(rule, address="data", value=text, nearest=nearest)
 
 
@@ -130,7 +135,13 @@ def _network(
     if exists(path) or path.suffix in (".yaml", ".yml") or path.name != text:
         config = load_config(path)
         return validate(ModelConfig, {**config.model_dump(), **changes}, file=path)
-    facts = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
+    if data.is_ours:
+        sizes = data.count_classes(), data.facts.in_chans
+    else:
+        from vitnas.data.foreign import describe
+
+        sizes = describe(data)
+    facts = dict(zip(("num_classes", "in_chans"), sizes, strict=True))
     return zoo_config(text, **{k: v for k, v in facts.items() if v is not None}, **changes)
 
 

@@ -198,7 +198,7 @@ def count_batches(number: int, batch_size: int) -> int:
 
     Where both cannot be, batches of three are dealt: batch norm cannot do with one image.
     """
-    batches = math.ceil(number / batch_size)
+    batches = max(1, math.ceil(number / batch_size))
     return batches if number // batches >= 2 else max(1, number // 2)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -30,7 +31,7 @@ from vitnas.nn.model import HybridTransformer
 from vitnas.nn.weights import load_weights, weights_bytes
 from vitnas.training import checkpoint
 from vitnas.training.card import training_card
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import Images, check_enough, load_data
 from vitnas.training.device import own_threads, resolve_device
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
@@ -77,7 +78,8 @@ def train_network(
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         workers: processes that read and augment images of an image folder.
         listener: called with the log's entry after every epoch.
-        notice: called before the first one with what is about to be trained, in one line.
+        notice: called before the first one with what is about to be trained, in one line, and with
+            the image files that are skipped.
 
     Raises:
         VitnasError: something does not fit together, the training diverged or memory is exhausted.
@@ -89,9 +91,11 @@ def train_network(
     training, images = _prepare(plan, place, workers)
     with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
         check_free(folder)  # now that nobody else is at it
-        identity, log = plan.identity(), _resume(training, plan, work)
-        if notice is not None:
-            notice(plan.line())
+        identity = {**plan.identity(), "images": images.fingerprint}
+        log = _resume(training, identity, work)
+        for line in [plan.line(), *images.notices]:
+            if notice is not None:
+                notice(line)
         for result in training.epochs(len(log) + 1):
             log.append(training.entry(result))
             training.take(identity, log).save(work)
@@ -103,12 +107,13 @@ def train_network(
     return folder
 
 
-def _resume(training: FinalTraining, plan: Plan, work: Path) -> list[Entry]:
+def _resume(training: FinalTraining, identity: Mapping[str, Any], work: Path) -> list[Entry]:
     """Bring `training` to where the checkpoint in `work` is; the log up to there."""
     saved = checkpoint.read(work)
     if saved is None:
         return []
-    checkpoint.check_same(saved.identity, plan.identity(), work)
+    earlier = {"images": identity["images"], **saved.identity}  # once they were not written down
+    checkpoint.check_same(earlier, identity, work)
     training.restore(saved)
     return list(saved.log)
 
@@ -121,6 +126,8 @@ def _prepare(plan: Plan, device: torch.device, workers: int) -> tuple[FinalTrain
     else:
         images = load_data(plan.data, plan.config.image_hw)
     images.check_fits(plan.config)
+    kept = images.train.subset(recipe.train_fraction, images.split_seed) if files is None else files
+    check_enough(len(kept), len(images.train), recipe.train_fraction, "recipe.train_fraction")
     teacher = load_teacher(recipe.distill, images, device) if recipe.distill.teacher else None
     model = fresh_model(plan.config, plan.seed, device)
     if plan.init_from is not None:

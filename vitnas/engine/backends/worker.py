@@ -219,14 +219,17 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
     import torch
 
     from vitnas.engine.watch.environment import data_facts
-    from vitnas.training.data import load_data
+    from vitnas.training.data import check_enough, load_data
     from vitnas.training.timing import seconds_of_training
 
     images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
     some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
-    if len(some.train.subset(fraction, some.split_seed)) < 2:
-        rule = f"leaves less than two of {len(some.train)} training images"
-        raise ConfigError(rule, address="proxy.train_fraction", value=fraction, file=space.file)
+    left = len(some.train.subset(fraction, some.split_seed))
+    try:
+        check_enough(left, len(some.train), fraction, "proxy.train_fraction")
+    except ConfigError as error:
+        raise error.at(file=space.file) from None
+    _check_fits(space, some)
     worker = Worker(
         proxy=space.config.proxy,
         images=images,
@@ -236,7 +239,11 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
         measures=measured_with(space.config.measured),
     )
     name = device_name(resources.device) if torch.cuda.is_available() else resources.device
-    facts: dict[str, Any] = {"data": data_facts(images), "device": name}
+    facts: dict[str, Any] = {
+        "data": data_facts(images),
+        "device": name,
+        "notices": some.notices,
+    }
     median = median_network(space) if resources.device == "cpu" else None
     if median is not None:
         facts["training_seconds"] = seconds_of_training(
@@ -245,6 +252,19 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
     if worker.measures:
         facts["measured_on"] = measured_name(resources.device)
     return facts, worker
+
+
+def _check_fits(space: SearchSpace, images: Images) -> None:
+    """Refuse a space for other images, where they had to be read to know.
+
+    Raises:
+        ConfigError: the number of classes or of channels differs.
+    """
+    fitted = {"img_size": images.image_hw}  # there is a copy of the images for every size
+    try:
+        images.check_fits(space.example.model_copy(update=fitted))
+    except ConfigError as error:
+        raise error.at(file=space.file, prefix="model") from None
 
 
 def measured_name(device: str) -> str:

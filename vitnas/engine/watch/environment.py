@@ -41,6 +41,8 @@ def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
         "num_train_images": len(images.train),
         "num_val_images": len(images.val),
         "num_test_images": len(images.test()) if images.has_test else 0,
+        "fingerprint": dict(images.fingerprint),
+        "skipped": list(images.skipped),
     }
     if len(by_size) > 1:
         del facts["mean"], facts["std"]

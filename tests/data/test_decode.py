@@ -1,0 +1,107 @@
+"""Pixels as a viewer shows them, whatever the file; and one line for a file that is none."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vitnas.data.decode import BrokenImage, check_readable, fitted, read_rgb, without_warnings
+
+UPRIGHT = np.zeros((4, 6, 3), np.uint8)
+UPRIGHT[:2, :3] = 255  # the corner above on the left is white
+
+
+def pixels(path: Path) -> np.ndarray:
+    return np.asarray(read_rgb(path))
+
+
+@pytest.mark.parametrize(("orientation", "turn"), [(3, 180), (6, 90), (8, 270)])
+def test_an_image_is_turned_as_its_exif_says(tmp_path: Path, orientation: int, turn: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    stored = Image.fromarray(UPRIGHT).rotate(turn, expand=True)
+    stored.save(tmp_path / "turned.png", exif=exif)
+    assert np.array_equal(pixels(tmp_path / "turned.png"), UPRIGHT)
+
+
+def test_grey_of_16_bits_is_scaled(tmp_path: Path) -> None:
+    grey = np.array([[0, 257, 32768, 65535]], np.uint16)
+    Image.fromarray(grey).save(tmp_path / "grey.png")
+    Image.fromarray(grey).save(tmp_path / "grey.tif")
+    for name in ("grey.png", "grey.tif"):
+        assert pixels(tmp_path / name)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "slack"),
+    [("L", "x.png", 0), ("P", "x.png", 0), ("CMYK", "x.jpg", 8), ("RGBA", "x.png", 0),
+     ("1", "x.png", 0), ("LA", "x.png", 0), ("CMYK", "x.tif", 0)],
+)  # fmt: skip
+def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, name: str, slack: int) -> None:
+    Image.fromarray(UPRIGHT).resize((48, 32), 0).convert(mode).save(tmp_path / name)
+    found = np.asarray(read_rgb(tmp_path / name).resize((6, 4), 0)).astype(int)
+    assert np.abs(found - UPRIGHT).max() <= slack
+
+
+def test_fitted_covers_and_cuts_to_the_centre() -> None:
+    wide = np.zeros((8, 24, 3), np.uint8)
+    wide[:, 8:16] = 200
+    assert fitted(Image.fromarray(wide), (8, 8)).unique().tolist() == [200]
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+NOT_READABLE = {
+    "a text": lambda path: path.write_text("hello"),
+    "empty": lambda path: path.touch(),
+    "a pipe": make_fifo,
+    "a link to itself": lambda path: path.symlink_to(path),
+    "a link to nothing": lambda path: path.symlink_to("gone.png"),
+    "a folder": lambda path: path.mkdir(),
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "PostScript": lambda path: path.write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n"
+    ),
+    "2.5 billion pixels": lambda path: path.write_bytes(b"P6 50000 50000 255\n"),
+    "too large to count": lambda path: path.write_bytes(b"P6 99999999999 9 255\n"),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_READABLE)
+@pytest.mark.parametrize("read", [read_rgb, check_readable])
+def test_what_is_no_image_is_one_line(tmp_path: Path, kind: str, read: object) -> None:
+    path = tmp_path / "x.png"
+    NOT_READABLE[kind](path)
+    with pytest.raises(BrokenImage) as caught:
+        read(path)
+    line = str(caught.value)
+    assert line.startswith(f"{path}: not a readable image (")
+    assert "\n" not in line
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "bmp", "tif"])
+def test_a_torn_file_is_found_by_the_check(tmp_path: Path, suffix: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)
+    path = tmp_path / f"x.{suffix}"
+    Image.fromarray(noise).save(path)
+    check_readable(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for read in (check_readable, read_rgb):
+        with pytest.raises(BrokenImage):
+            read(path)
+
+
+def test_a_large_image_is_read_without_a_warning(tmp_path: Path) -> None:
+    Image.new("1", (13_000, 8_000)).save(tmp_path / "large.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with without_warnings():
+            check_readable(tmp_path / "large.png")

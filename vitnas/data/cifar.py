@@ -1,0 +1,83 @@
+"""CIFAR-10 and CIFAR-100 in their binary version: records of labels and 3 x 32 x 32 pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vitnas.config.training import DataConfig
+from vitnas.data.source import (
+    ImageHW,
+    Labelled,
+    Source,
+    checked,
+    damaged,
+    fingerprint_of_pixels,
+    resized,
+    root_of,
+)
+from vitnas.files import read_bytes
+
+_MOST_BYTES = 1 << 30
+_TEN = [f"data_batch_{number}.bin" for number in range(1, 6)]
+
+
+def read_10(config: DataConfig, image_hw: ImageHW) -> Source:
+    """CIFAR-10: one label byte a record."""
+    return _read(config, image_hw, _TEN, "test_batch.bin", 1, "batches.meta.txt")
+
+
+def read_100(config: DataConfig, image_hw: ImageHW) -> Source:
+    """CIFAR-100: two label bytes a record, of which the last one counts."""
+    return _read(config, image_hw, ["train.bin"], "test.bin", 2, "fine_label_names.txt")
+
+
+def _read(
+    config: DataConfig,
+    image_hw: ImageHW,
+    train: Sequence[str],
+    test: str,
+    label_bytes: int,
+    meta: str,
+) -> Source:
+    root = root_of(config)
+    names = _names(root / meta, config)
+
+    def whole(files: Sequence[str]) -> Labelled:
+        read = [_records(config, root / name, label_bytes) for name in files]
+        images, labels = (torch.cat(columns) for columns in zip(*read, strict=True))
+        return checked(config, root, (images, labels))
+
+    def fitted(pair: Labelled) -> Labelled:
+        return resized(config, pair[0], image_hw), pair[1]
+
+    images = whole(train)
+    same = fingerprint_of_pixels(names, images)
+    return Source(fitted(images), fitted(whole([test])), names, same)
+
+
+def _records(config: DataConfig, path: Path, label_bytes: int) -> Labelled:
+    size = label_bytes + 3072
+    try:
+        content = read_bytes(path, _MOST_BYTES)
+    except FileNotFoundError:
+        damaged(config, path, "no such file")
+    except OSError as error:
+        damaged(config, path, f"cannot be read ({error.strerror or error})")
+    if not content or len(content) % size:
+        damaged(config, path, f"{len(content)} bytes are not whole records of {size}")
+    records = torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(-1, size).copy())
+    return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1].long()
+
+
+def _names(path: Path, config: DataConfig) -> tuple[str, ...]:
+    """The names in the archive's text file, or numbers where that is missing."""
+    number = config.facts.num_classes or 0
+    try:
+        names = read_bytes(path, 1 << 20).decode("utf-8").split()
+    except (OSError, UnicodeDecodeError):
+        names = []
+    return tuple(names) if len(names) == number else tuple(map(str, range(number)))

@@ -1,0 +1,99 @@
+"""From the bytes of an image file to pixels; whatever is wrong with a file, one line says so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from vitnas.data.source import ImageHW
+from vitnas.errors import DataError
+from vitnas.files import open_file
+
+Image.init()  # the formats that Pillow was built with
+_FORMATS = Image.OPEN.keys() & {"BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP"}
+"""What is read, whatever a file's name ends in. Pillow knows more, some with code in them (EPS)."""
+
+
+class BrokenImage(DataError):
+    """An image file that cannot be read.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: not a readable image ({reason})")
+
+
+def read_rgb(path: Path) -> Image.Image:
+    """The image upright (by its EXIF orientation), in RGB of 8 bits.
+
+    Raises:
+        BrokenImage: it cannot be read, or has more than 179 million pixels (Pillow's bound).
+    """
+    with _opened(path) as image:
+        return as_rgb(ImageOps.exif_transpose(image))
+
+
+def check_readable(path: Path) -> None:
+    """Read the whole file, a JPEG at a fraction of its size; raises `BrokenImage`."""
+    with _opened(path) as image:
+        image.draft("RGB", (1, 1))
+        image.load()
+
+
+def as_rgb(image: Image.Image) -> Image.Image:
+    """`image` in RGB of 8 bits; grey of 16 bits is scaled."""
+    return _in_8_bits(image).convert("RGB")
+
+
+def as_grey_or_rgb(image: Image.Image) -> Image.Image:
+    """`image` in 8 bits: grey where it is black, white or grey, else RGB."""
+    flat = _in_8_bits(image)
+    return flat.convert("L" if flat.mode in ("1", "L") else "RGB")
+
+
+def fitted(image: Image.Image, image_hw: ImageHW) -> Tensor:
+    """(C, H, W) uint8: scaled to cover `image_hw` = (H, W) pixels, then cut to its centre."""
+    whole = ImageOps.fit(image, (image_hw[1], image_hw[0]), Image.Resampling.BICUBIC)
+    pixels = np.array(whole)
+    return torch.from_numpy(pixels if pixels.ndim == 3 else pixels[:, :, None]).permute(2, 0, 1)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Inside, Pillow does not warn of what it reads all the same. For one thread at a time: take it
+    around all threads that read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """The image, whose errors are all the file's: the bytes are foreign and decoders are many."""
+    try:
+        with open_file(path) as file, Image.open(file, formats=list(_FORMATS)) as image:
+            yield image
+    except UnidentifiedImageError:
+        raise BrokenImage(path, "its format is not known") from None
+    except Exception as error:
+        reason: Any = getattr(error, "strerror", None) or error
+        raise BrokenImage(path, str(reason) or type(error).__name__) from None
+
+
+def _in_8_bits(image: Image.Image) -> Image.Image:
+    """Pillow clips grey of 16 bits to white."""
+    if not image.mode.startswith("I"):
+        return image
+    values = np.asarray(image).astype(np.float32).clip(0, 65535)
+    return Image.fromarray((values / 257).round().astype(np.uint8))

@@ -1,0 +1,145 @@
+"""A data set as its files hold it, and what all readers share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from vitnas.config.training import DataConfig
+from vitnas.errors import DataError
+
+ImageHW = tuple[int, int]
+Labelled = tuple[Tensor, Tensor]
+"""Images (n, C, H, W) uint8 and their classes (n,) int64."""
+
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set as its files hold it.
+
+    Attributes:
+        train: every training image, the ones that will score candidates included.
+        test: the test images, or None where there are none.
+        classes: the classes' names, in the order of their numbers.
+        fingerprint: plain values that differ where the training images are others.
+        skipped: files that cannot be read and are left out, each with the reason.
+    """
+
+    train: Labelled
+    test: Labelled | None
+    classes: tuple[str, ...]
+    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+
+
+def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Cut the same share out of each class.
+
+    Args:
+        labels: (n,) int64 on the CPU.
+        fraction: share that is cut out, 0 to 1, rounded in each class to whole images.
+        seed: of the draw; global random state is neither read nor changed.
+
+    Returns:
+        Indices that stay and indices that are cut out, both sorted.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    stay, cut = [torch.empty(0, dtype=torch.int64)], [torch.empty(0, dtype=torch.int64)]
+    for label in torch.unique(labels):
+        members = (labels == label).nonzero().squeeze(1)
+        members = members[torch.randperm(len(members), generator=generator)]
+        number = round(len(members) * fraction)
+        cut.append(members[:number])
+        stay.append(members[number:])
+    return torch.cat(stay).sort().values, torch.cat(cut).sort().values
+
+
+def fingerprint_of(classes: Sequence[str], parts: Sequence[bytes], number: int) -> dict[str, Any]:
+    """The fingerprint of `number` training images with these classes and this content."""
+    digest = hashlib.sha256("\0".join(classes).encode("utf-8", "surrogateescape"))
+    for part in parts:
+        digest.update(part)
+    return {"num_images": number, "num_classes": len(classes), "digest": digest.hexdigest()[:16]}
+
+
+def fingerprint_of_pixels(classes: Sequence[str], pair: Labelled) -> dict[str, Any]:
+    """As `fingerprint_of`, of images in memory before they are resized."""
+    parts = [tensor.contiguous().numpy().tobytes() for tensor in pair]
+    return fingerprint_of(classes, parts, len(pair[1]))
+
+
+def resized(config: DataConfig, images: Tensor, image_hw: ImageHW) -> Tensor:
+    """(n, C, h, w) uint8 -> (n, C, H, W) uint8, bilinear with antialiasing, in slices."""
+    if tuple(images.shape[-2:]) == image_hw or not len(images):
+        return images
+    check_memory(config, len(images), images.shape[1], image_hw)
+    result = torch.empty(*images.shape[:2], *image_hw, dtype=torch.uint8)
+    for part, place in zip(*(torch.split(x, _CHUNK) for x in (images, result)), strict=True):
+        place.copy_(
+            interpolate(
+                part.float(), image_hw, mode="bilinear", antialias=True, align_corners=False
+            ).round_()
+        )
+    return result
+
+
+def check_memory(config: DataConfig, number: int, channels: int, image_hw: ImageHW) -> None:
+    """Refuse more images than fit into the free memory; splitting holds them twice for a while.
+
+    Raises:
+        DataError: they do not fit.
+    """
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if "MemAvailable" in line)
+    except (OSError, StopIteration, ValueError):
+        return
+    needed = 2 * number * channels * image_hw[0] * image_hw[1]
+    if needed > free:
+        raise DataError(
+            f"{config.folder or config.name}: {number:,} images take {needed / 2**30:.1f} GiB and "
+            f"{free / 2**30:.1f} GiB are free; take a smaller img_size or fewer images"
+        )
+
+
+def checked(config: DataConfig, where: Path, pair: Labelled) -> Labelled:
+    """`pair` itself, once its images have one label each, of a class that there is."""
+    images, labels = pair
+    if 0 in images.shape[2:]:
+        damaged(config, where, "images of {} x {} pixels".format(*images.shape[2:]))
+    if len(images) != len(labels) or not len(images):
+        damaged(config, where, f"{len(images)} images and {len(labels)} labels")
+    largest, classes = int(labels.max()), config.facts.num_classes or 0
+    if largest >= classes:
+        damaged(config, where, f"label {largest} where the largest is {classes - 1}")
+    return pair
+
+
+def root_of(config: DataConfig) -> Path:
+    """The folder that holds the files; it is there."""
+    root = config.folder
+    assert root is not None  # `DataConfig` asks for one where there is none by default
+    if not is_folder(root):
+        damaged(config, root, "no such folder")
+    return root
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; no, where the system cannot look."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def damaged(config: DataConfig, path: Path, problem: str) -> NoReturn:
+    raise DataError(f"{path}: {problem}; {config.name}: {config.facts.source}")

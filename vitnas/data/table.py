@@ -1,0 +1,29 @@
+"""The table of data sets: a name and the function that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vitnas.config.training import DataConfig
+from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
+from vitnas.data.source import ImageHW, Source
+
+READERS: dict[str, Callable[[DataConfig, ImageHW], Source]] = {
+    "digits": digits.read,
+    "fashion_mnist": fashion_mnist.read,
+    "cifar10": cifar.read_10,
+    "cifar100": cifar.read_100,
+    "imagefolder": imagefolder.read,
+}
+"""Those of vitnas; every other name is a data set of another package."""
+
+
+def read_source(config: DataConfig, image_hw: ImageHW) -> Source:
+    """Read the data set that `config` names, resized to `image_hw` = (H, W) pixels.
+
+    Raises:
+        DataError: a file or folder is missing, unreadable, damaged or empty; names the path, what
+            was expected there and how to get it.
+        ConfigError: another package's data set cannot be imported.
+    """
+    return READERS.get(config.name, foreign.read)(config, image_hw)
