@@ -17,7 +17,7 @@ KNOWN_CIRCLES: set[frozenset[str]] = {
 }
 
 FLOORS = [
-    ("cores", "errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
+    ("columns", "cores", "errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
     ("config",),
     ("records",),
     ("cost.closed_form",),

@@ -15,7 +15,7 @@ from vitnas.noise import (
     PLAUSIBLE,
     PRIOR_DEGREES,
     Noise,
-    _quantile,
+    binomial_error,
     chances,
     contenders,
     measure,
@@ -91,9 +91,31 @@ def test_a_pair_is_the_closed_form_of_students_t() -> None:
     apart = (91.75 - np.mean(trainings[0])) / np.hypot(*errors)
     expected = stats.t.cdf(apart, noise.degrees)
     assert chances(trainings, [(1,), (2,)], noise)[1] == pytest.approx(expected, abs=2e-3)
-    for degrees in (4, 5, 30):
-        exact = stats.t.ppf(0.999, degrees)
-        assert _quantile(degrees, 0.001) == pytest.approx(exact, rel=1e-3)
+
+
+def test_figures_of_earlier_code() -> None:
+    """Written when the quantiles of Student's t were worked out here, by quadrature."""
+    trainings = [
+        [58.23], [61.28, 64.0], [62.56, 65.78, 62.62], [70.65], [72.3, 74.03],
+        [74.24, 75.6, 74.57], [76.89], [81.22, 79.11],
+    ]  # fmt: skip
+    costs = [(index // 2,) for index in range(8)]
+    noise = measure(trainings, IMAGES)
+    assert noise == Noise(pytest.approx(0.6258141602654214, rel=1e-12), 11, IMAGES)
+    expected = [
+        0.045089414678469934, 0.9549105671774918, 0.0, 0.9949008607359751,
+        0.15580257033238198, 0.8178440870776601, 0.06504997408255069, 0.9330822937903124,
+    ]  # fmt: skip
+    assert chances(trainings, costs, noise) == pytest.approx(expected, abs=1e-9)
+    near = [False, True, False, True, True, True, True, True]
+    assert contenders(trainings, costs, noise).tolist() == near
+
+
+def test_the_binomial_error_is_that_of_draws() -> None:
+    draws = np.random.default_rng(0).binomial(IMAGES, 0.8, size=20_000) / 4
+    assert binomial_error(80.0, IMAGES) == pytest.approx(draws.std(), rel=0.02)
+    assert binomial_error(80.0, IMAGES) == pytest.approx(2.0, abs=1e-9)
+    assert binomial_error(100.0, IMAGES) > 0
 
 
 def test_many_are_what_a_simulation_says() -> None:

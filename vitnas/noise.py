@@ -21,7 +21,7 @@ with j over the networks whose costs are all no higher than those of i.
 Assumed: trainings are independent given their networks; noise is near to normal; the flat prior
 knows nothing of what networks of a kind reach, so that the best of many single trainings is taken
 at its word (replicates are the remedy). mu_i is the mean over trainings on these scoring images:
-what other images would say comes on top, but is much the same for all networks. Numpy only.
+what other images would say comes on top, but is much the same for all networks.
 """
 
 from __future__ import annotations
@@ -68,6 +68,11 @@ class Noise:
         """Standard error in points of a mean top-1 in percent over so many trainings."""
         variance = self.dispersion * float(_binomial(np.array([top1]), self.num_images)[0])
         return sqrt(variance / num_trainings)
+
+
+def binomial_error(top1: float, num_images: int) -> float:
+    """Standard error in points of one top-1 in percent, from the number of images alone."""
+    return Noise(1.0, PRIOR_DEGREES, num_images).error(top1)
 
 
 def measure(trainings: Sequence[Sequence[float]], num_images: int) -> Noise:
@@ -185,8 +190,10 @@ def _contend(
     means: _Array, errors: _Array, costs: _Array, noise: Noise, chance: float
 ) -> npt.NDArray[np.bool_]:
     """Who beats each member of the front of the means with at least this chance."""
+    from scipy.special import stdtrit  # whoever only asks for errors does not wait for it
+
     left = np.ones(len(means), dtype=bool)
-    cut = _quantile(noise.degrees, chance)
+    cut = stdtrit(noise.degrees, 1 - chance)
     for j in front(np.column_stack([-means, costs])):
         ahead = (means[j] - means) / np.hypot(errors, errors[j])
         left &= (costs < costs[j]).any(axis=1) | (ahead <= cut)
@@ -205,15 +212,3 @@ def _scales(degrees: int) -> tuple[_Array, _Array]:
     u = np.linspace(-20 / degrees - 4 * spread, 4 * spread, 24)
     density = np.exp(degrees / 2 * (u - np.exp(u) + 1))
     return np.exp(-u / 2), density / density.sum()
-
-
-@cache
-def _quantile(degrees: int, chance: float) -> float:
-    """What a Student-t variable exceeds with this chance, below one half."""
-    scales, weights = _scales(degrees)
-    low, high = 0.0, 100.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        tail = sum(w * erfc(middle / s / sqrt(2)) / 2 for s, w in zip(scales, weights, strict=True))
-        low, high = (middle, high) if tail > chance else (low, middle)
-    return high

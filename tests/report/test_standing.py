@@ -10,6 +10,7 @@ import pytest
 
 from tests.report.runs import run_of, trial
 from vitnas.exported.choose import choose_trial
+from vitnas.noise import binomial_error
 from vitnas.records import Outcome, Run, TrialRecord, averaged
 from vitnas.report.caveats import sentences
 from vitnas.report.figures import front_figure
@@ -19,7 +20,7 @@ from vitnas.report.plots import front_png
 from vitnas.report.standing import error_of, off_front, open_trials
 from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.terminal import front_text
-from vitnas.report.trust import assess, standard_error
+from vitnas.report.trust import assess
 from vitnas.report.write import config_text
 
 PATH = Path("results/small")
@@ -64,8 +65,8 @@ def test_errors_shrink_with_trainings_and_grow_with_the_dispersion(run: Run) -> 
     assert run.noise is not None
     assert run.noise.is_measured
     one, three = error_of(run, run.trials[0]), error_of(run, run.trials[1])
-    assert one == pytest.approx(run.noise.dispersion**0.5 * standard_error(50.0, 5000))
-    assert three == pytest.approx((run.noise.dispersion / 3) ** 0.5 * standard_error(70.5, 5000))
+    assert one == pytest.approx(run.noise.dispersion**0.5 * binomial_error(50.0, 5000))
+    assert three == pytest.approx((run.noise.dispersion / 3) ** 0.5 * binomial_error(70.5, 5000))
     assert error_of(run, trial(9, outcome=Outcome.STOPPED)) is None
 
 

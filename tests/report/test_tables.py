@@ -60,7 +60,7 @@ def test_bins_count_every_trained_trial_once() -> None:
 
 def test_equal_flops_make_one_bin_and_no_flops_none() -> None:
     (only,) = flops_bins(run_of(PATH, trial(0), trial(1, outcome=Outcome.STOPPED)))
-    assert (only.low, only.high, only.started, only.stopped_share) == (1e6, 1e6, 2, 0.5)
+    assert (only.low, only.high, only.started, only.stopped) == (1e6, 1e6, 2, 1)
     assert flops_bins(run_of(PATH, trial(0, flops=0))) == []
 
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report.runs import ENVIRONMENT, run_of, trial
+from vitnas.noise import binomial_error
 from vitnas.records import Outcome
 from vitnas.report.caveats import sentences
-from vitnas.report.trust import assess, kendall_tau, standard_error
+from vitnas.report.trust import assess, kendall_tau
 
 PATH = Path("results/small")
 pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=25)
@@ -29,17 +30,11 @@ def test_tau_is_scipys_tau_b(points: list[tuple[int, int]]) -> None:
     assert found is None if np.isnan(expected) else found == pytest.approx(expected)
 
 
-def test_standard_error_is_the_binomial_one() -> None:
-    draws = np.random.default_rng(0).binomial(400, 0.8, size=20_000) / 4
-    assert standard_error(80.0, 400) == pytest.approx(draws.std(), rel=0.02)
-    assert standard_error(100.0, 400) == 0.0
-
-
 def test_neighbours_closer_than_their_error_are_counted() -> None:
     trials = [trial(n, top1, 10**n) for n, top1 in enumerate([60.0, 60.5, 70.0], start=5)]
     trust = assess(run_of(PATH, *trials))  # 5,000 images: one error of a difference is 0.98
     assert trust.close_neighbours == 1
-    assert trust.standard_error == pytest.approx(standard_error(60.5, 5000))
+    assert trust.standard_error == pytest.approx(binomial_error(60.5, 5000))
 
 
 def test_taus_see_a_ranking_turn_round() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from vitnas.columns import columns
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import human, one_line
 from vitnas.cost.closed_form import Cost, Row, closed_form
@@ -38,7 +39,7 @@ def describe_text(config: ModelConfig) -> str:
         f"{human(cost.flops)} FLOPs (multiply-adds, norms included), "
         f"{human(cost.num_params)} parameters",
         "",
-        *_table(_cells(cost)),
+        *_table(cost),
     ]
     if cost.shared_params:
         lines += ["", _sharing(cost)]
@@ -69,6 +70,12 @@ def _merged(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
+def _table(cost: Cost) -> list[str]:
+    head, *lines, total = columns([_COLUMNS, *_cells(cost)], left=(0, 1))
+    rule = "-" * len(head)
+    return [head, rule, *lines, rule, total]
+
+
 def _cells(cost: Cost) -> list[tuple[str, ...]]:
     cells = [
         (
@@ -85,16 +92,3 @@ def _cells(cost: Cost) -> list[tuple[str, ...]]:
     ]
     total = ("", "total", human(cost.flops), "", human(cost.num_params), "")
     return [*cells, (*total, human(cost.shared_params), human(cost.reused_flops))]
-
-
-def _table(cells: list[tuple[str, ...]]) -> list[str]:
-    """Columns wide enough for their cells; the first two left, the numbers right."""
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
-
-    def line(row: tuple[str, ...]) -> str:
-        left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        return "  ".join([*left, *right]).rstrip()
-
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    return [line(_COLUMNS), rule, *map(line, cells[:-1]), rule, line(cells[-1])]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vitnas.columns import columns
 from vitnas.engine.pruning import CONFIDENCE, PrunerName
 from vitnas.engine.samplers import SamplerName
 from vitnas.replay.simulation import Trace, replay
@@ -117,11 +118,11 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
         ats = (f"at {share:.0%}" for share in SHARES)
         head = ("", "trials to 95 %", "epochs to 95 %", "epochs to 99 %", *ats)
         rows = [head, *(_row(table, pair, of) for pair in pairs)]
-        lines += ["", f"hypervolume {floor}, % of the whole table's", *_columns(rows)]
+        lines += ["", f"hypervolume {floor}, % of the whole table's", *columns(rows)]
     stops = [_stops(pair) for pair in pairs if pair.stopped]
     if stops:
         heads = ("", "stopped", "of them on the front")
-        lines += ["", "stopped early, of all trainings started", *_columns([heads, *stops])]
+        lines += ["", "stopped early, of all trainings started", *columns([heads, *stops])]
     return "\n".join(lines)
 
 
@@ -183,17 +184,6 @@ def _stops(pair: Pair) -> tuple[str, ...]:
     share = f"{100 * pair.stopped / started:.0f} %"
     on_front = f"{pair.lost} of {pair.stopped} ({100 * pair.lost / pair.stopped:.2f} %)"
     return (f"{pair.sampler} / {pair.pruner}", share, on_front)
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if index else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _figure(values: Sequence[float], never: int = 0) -> Figure:

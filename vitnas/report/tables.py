@@ -93,11 +93,6 @@ class BinRow:
     lost: int
     front: int
 
-    @property
-    def stopped_share(self) -> float:
-        """Stopped early as a share of started, 0 to 1."""
-        return self.stopped / self.started if self.started else 0.0
-
 
 def flops_bins(run: Run) -> list[BinRow]:
     """Trials started and stopped, in bins equally wide in log FLOPs.

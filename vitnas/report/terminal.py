@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from vitnas.columns import columns
 from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
@@ -24,7 +25,7 @@ def front_text(run: Run) -> str:
     if is_repeated(run):
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)
-    return _aligned([heads, *cells]) + _failures(run)
+    return "\n".join(columns([heads, *cells], left=[-1])) + _failures(run)
 
 
 def ended_text(run: Run) -> str:
@@ -48,7 +49,7 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
         number, _, *rest = _cells(trial, network_line(trial), costs)
         middle = (mean_text(run, trial), str(len(trial.trainings)), standing_text(run, trial))
         cells.append((number, *middle, *rest))
-    lines = _aligned(cells).split("\n")
+    lines = columns(cells, left=[-1])
     last = len(run.front) + 1
     note = "mean top-1 of so many trainings; confident: on the front with a probability of 0.9"
     others = ["not on the front of the means, but may be:", *lines[last:]] if lines[last:] else []
@@ -75,14 +76,3 @@ def _cells(trial: TrialRecord, network: str, costs: Sequence[str]) -> tuple[str,
         *(cost_text(cost, cost_of(trial, cost)) for cost in costs),
         network,
     )
-
-
-def _aligned(cells: list[tuple[str, ...]]) -> str:
-    """Columns of the same width, the last as long as it is; the first row holds the heads."""
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]) - 1)]
-    return "\n".join(_line(line, widths) for line in cells)
-
-
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    numbers = (cell.rjust(width) for cell, width in zip(cells, widths, strict=False))
-    return "  ".join([*numbers, cells[-1]])

@@ -11,6 +11,7 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.facts import number_of
@@ -83,7 +84,7 @@ def assess(run: Run) -> Trust:
     members = run.front
     scores = sorted(trial.top1 or 0.0 for trial in members)
     images = number_of(run, "data", "num_val_images")
-    error = standard_error(float(np.median(scores)), images) if images and scores else None
+    error = binomial_error(float(np.median(scores)), images) if images and scores else None
     ranked = _ranked(run)
     epochs = len(ranked[0].curve) if ranked else 0
     tested = [trial for trial in members if trial.test_top1 is not None]
@@ -117,14 +118,10 @@ def assess(run: Run) -> Trust:
     )
 
 
-def standard_error(top1: float, num_images: int) -> float:
-    """Binomial standard error of a top-1 in percent measured on `num_images`, in points."""
-    share = min(max(top1 / 100.0, 0.0), 1.0)
-    return 100.0 * sqrt(share * (1.0 - share) / num_images)
-
-
 def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
     """Kendall's tau-b, which allows for ties; None where one side has no order at all.
+
+    It is scipy.stats.kendalltau's, whose import would take a third of a report's time.
 
     Args:
         first, second: n numbers each; all n (n - 1) / 2 pairs are compared.

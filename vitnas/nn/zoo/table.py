@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vitnas.columns import columns
 from vitnas.config.notation import human
 from vitnas.cost.closed_form import closed_form
 from vitnas.nn.zoo.names import printed, zoo_config
@@ -42,13 +43,11 @@ def published_page() -> str:
 
 def zoo_list() -> str:
     """One line a model: name, parameters, FLOPs, source."""
-    width = max(map(len, printed()))
-    lines = [f"{'name':<{width}}  {'params':>7}  {'FLOPs':>7}  source"]
+    rows = [("name", "params", "FLOPs", "source")]
     for name, entry in printed().items():
         cost = closed_form(zoo_config(name))
-        sizes = f"{human(cost.num_params):>7}  {human(cost.flops):>7}"
-        lines.append(f"{name:<{width}}  {sizes}  {entry.source}")
-    return "\n".join(lines)
+        rows.append((name, human(cost.num_params), human(cost.flops), entry.source))
+    return "\n".join(columns(rows, left=(0, -1)))
 
 
 def _row(name: str) -> str:
