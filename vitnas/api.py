@@ -146,7 +146,7 @@ def train(
 ) -> Path:
     """Train a network for long and write it as a folder that `vitnas.load` reads.
 
-    The same call goes on with a training that was stopped; see `docs/training.md`.
+    The same call resumes a training that was stopped; see `docs/training.md`.
 
     Args:
         model: a model of the zoo, a model file or an exported folder.

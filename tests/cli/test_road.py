@@ -215,7 +215,7 @@ def test_python_search_py_is_the_command() -> None:
 @pytest.mark.parametrize(
     ("command", "where", "said"),
     [
-        ("search", "vitnas.api.load_space", "interrupted; the same command goes on"),
+        ("search", "vitnas.api.load_space", "interrupted; the same command resumes"),
         ("replay", "vitnas.replay.tables.find_table", "interrupted\n"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitnas.errors import VitnasError
+from vitnas.cli.streams import complain, flush, settle_streams, told
+from vitnas.errors import VitnasError, printable
 
 if TYPE_CHECKING:
     from vitnas.records import Run
@@ -34,31 +36,44 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    settle_streams()
+    os.environ["MPLBACKEND"] = "agg"  # no command opens a window
+    code = _run(arguments)
+    if code == 130:
+        resumes = bool(arguments) and arguments[0] in _RESUMABLE
+        rest = "; the same command resumes where it stopped" if resumes else ""
+        complain(f"interrupted{rest}")
+    sys.exit(flush(code))
+
+
+def _run(arguments: list[str]) -> int:
+    """Run a command and say what is wrong; the exit code."""
     try:
         code = app(args=arguments, standalone_mode=False)
     except VitnasError as error:
         complain(str(error))
-        code = error.exit_code
+        return error.exit_code
     except KeyboardInterrupt:
-        code = 130
+        return 130
+    except OSError as error:
+        return told(error)
     except Exception as error:
-        # typer's usage errors; their class moved between typer's versions
-        message = getattr(error, "format_message", None)
-        if type(error).__name__ == "NoArgsIsHelpError":
-            print(message() if message else "")
-            code = 2
-        elif message is None:
-            if type(error).__name__ != "Abort":  # older typers' name for Ctrl-C; newer give 130
-                raise
-            code = 130
-        else:
-            complain(message())
-            code = 2
-    if code == 130:
-        goes_on = bool(arguments) and arguments[0] in _RESUMABLE
-        rest = "; the same command goes on where it stopped" if goes_on else ""
-        complain(f"interrupted{rest}")
-    sys.exit(code if isinstance(code, int) else 0)
+        return _usage(error)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: Exception) -> int:
+    """Say an error of typer's in one line; raise any other. Their class moved between versions."""
+    message = getattr(error, "format_message", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(message() if message else "")
+    elif type(error).__name__ == "Abort":  # older typers' name for Ctrl-C; newer give 130
+        return 130
+    elif message is None:
+        raise error
+    else:
+        complain(printable(message()))
+    return 2
 
 
 @app.callback(invoke_without_command=True)
@@ -70,11 +85,6 @@ def _root(
 
         print(f"vitnas {__version__}")
         raise typer.Exit
-
-
-def complain(line: str) -> None:
-    """Say a line to whoever watches, on stderr."""
-    print(f"vitnas: {line}", file=sys.stderr)
 
 
 def one_of(what: str, value: str, known: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ def train(
     device: Device = "auto",
     workers: Annotated[int, typer.Option(min=0, help="Processes that read image files.")] = 0,
 ) -> None:
-    """Train MODEL by a recipe; the same command goes on with a stopped training."""
+    """Train MODEL by a recipe; the same command resumes a stopped training."""
     from vitnas import api
 
     options = {"epochs": epochs, "img_size": img_size, "teacher": teacher, "init_from": init_from}

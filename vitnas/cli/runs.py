@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import Json, RunFolder, SpaceName, app, complain, one_of, print_front
+from vitnas.cli.app import Json, RunFolder, SpaceName, app, one_of, print_front
 from vitnas.cli.declared import search_option, with_search_options
+from vitnas.cli.streams import complain
 from vitnas.engine.pruning import CONFIDENCE, PRUNERS
 
 
@@ -69,7 +70,7 @@ def status(
 def salvage(
     run: Annotated[Path, typer.Argument(help="A results folder with a damaged study.db.")],
 ) -> None:
-    """Save what can be read of a damaged study of RUN; the search goes on afterwards."""
+    """Save what can be read of a damaged study of RUN; the search can be resumed afterwards."""
     from vitnas.engine.store.salvage import salvage as save
 
     done = save(run)

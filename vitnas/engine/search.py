@@ -127,8 +127,8 @@ def run_search(
                     _score_front(store, backend, path)
             finally:
                 store.close()
-    finally:
         doing("ending the workers")
+    finally:
         backend.close()
     return study.read_run(path)
 

@@ -10,7 +10,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.training.data import Images
-from vitnas.training.proxy import Diverged, ProxyTraining
+from vitnas.training.proxy import ProxyTraining
 
 _LARGEST = 2e10
 """Multiply-adds of the timed batch's forward pass at most: a second or two on one core."""
@@ -31,7 +31,7 @@ def seconds_of_training(
         threads: CPU threads of torch; None leaves them as they are.
 
     Returns:
-        The guess; None where those epochs diverge.
+        The guess; None where those epochs fail.
     """
     affordable = max(2, int(_LARGEST / closed_form(config).flops))
     batch = min(proxy.batch_size, affordable)
@@ -42,7 +42,7 @@ def seconds_of_training(
     torch.set_num_threads(threads or before)
     try:
         *_, last = ProxyTraining(config, short, few, 0, "cpu")
-    except Diverged:
+    except Exception:  # what cannot be trained is the outcome of its trial; this is only a guess
         return None
     finally:
         torch.set_num_threads(before)

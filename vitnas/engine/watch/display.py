@@ -22,6 +22,8 @@ _SILENT_S = 30.0
 class Display:
     """Shows a search: give `listen` and `say` to it, and use the display as a context.
 
+    It falls silent where nobody can read it any more (a closed pipe); the search is not its matter.
+
     Args:
         num_trials: trainings the run shall have; None = no bound.
         epochs: of a full training.
@@ -70,7 +72,10 @@ class Display:
                 line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis"
             )
         elif self._shown:
-            print(line, file=self.stream, flush=True)
+            try:
+                print(line, file=self.stream, flush=True)
+            except OSError:  # a closed pipe or a full disk: the search matters more
+                self._shown = False
 
     def listen(self, event: str, trial: TrialRecord) -> None:
         """Take a change from the controller."""

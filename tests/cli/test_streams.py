@@ -1,0 +1,57 @@
+"""What is printed goes to streams that may be closed, full, or of few characters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SERIAL, space_file
+
+VITNAS = f"{sys.executable} -m vitnas"
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        ["bash", "-c", command.replace("vitnas", VITNAS, 1)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("command", ["schema model | head -1", "zoo --table | true", "zoo | true"])
+def test_a_pipe_that_nobody_reads_is_no_mistake(command: str) -> None:
+    assert shell(f"vitnas {command}").stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+@pytest.mark.parametrize("command", ["zoo", "--version", "--help", "schema model"])
+def test_a_full_disk_is_one_line(command: str) -> None:
+    done = shell(f"vitnas {command} > /dev/full")
+    assert done.stderr == ("vitnas: what is printed cannot be written: no space left on device\n")
+    assert done.returncode == 2
+
+
+def test_the_exit_code_is_told_where_the_error_cannot_be() -> None:
+    assert shell("vitnas describe nowhere 2>/dev/full").returncode == 2
+    assert shell("vitnas describe nowhere 2>&-").returncode == 2
+
+
+def test_a_terminal_of_few_characters_gets_the_others_spelled_out() -> None:
+    done = shell("vitnas zoo --table", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2013" in done.stdout
+
+
+def test_a_search_outlives_its_pipe() -> None:
+    file = space_file({})
+    done = shell(
+        f"vitnas search {file} {' '.join(SERIAL[:-3])} 1 --gpus-per-trial 0 --out run | true"
+    )
+    assert done.stderr == ""
+    assert Path("run/report.html").is_file()

@@ -1,0 +1,67 @@
+"""Where lines are printed: streams that may be closed, full, or unable to spell a character."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+_OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+_CLOSED_PIPE = 128 + 13  # as a shell tells of a program that nobody reads from
+
+
+def settle_streams() -> None:
+    """Make sure that there are streams, and that they spell out what their encoding lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def complain(line: str) -> None:
+    """Say a line to whoever watches, on stderr."""
+    try:
+        print(f"vitnas: {line}", file=sys.stderr, flush=True)
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def flush(code: int) -> int:
+    """Write what is left to print; the exit code, which is `code` where that works."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return told(error)
+    return code
+
+
+def told(error: OSError) -> int:
+    """Say in one line what the system refused; the exit code.
+
+    A pipe that nobody reads any more, as after `| head`, is no mistake: nothing is said.
+    """
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    if isinstance(error, BrokenPipeError):
+        _abandon(sys.stdout)
+        return _CLOSED_PIPE
+    if error.filename is not None:
+        complain(f"{os.fsdecode(error.filename)}: {reason}")
+    elif error.errno in _OF_A_STREAM:
+        _abandon(sys.stdout)
+        complain(f"what is printed cannot be written: {reason}")
+    else:
+        complain(reason)
+    return 2
+
+
+def _abandon(stream: TextIO) -> None:
+    """Let what is left in a stream's buffer go nowhere; at its end Python writes it once more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        return
