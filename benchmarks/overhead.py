@@ -68,7 +68,7 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
     os.environ.setdefault("RAY_worker_niceness", "0")  # else they give way to all else here
     import ray
 
-    from vitnas.engine.backends.cluster import RayBackend
+    from vitnas.engine.backends.parallel import RayBackend
 
     class Backend(RayBackend):
         def give(self, worker: Worker) -> None:

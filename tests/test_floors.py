@@ -13,7 +13,6 @@ ARROWS = graph()
 KNOWN_CIRCLES: set[frozenset[str]] = {
     frozenset({"config.checks", "config.model", "config.notation"}),
     frozenset({"config.draws", "config.space"}),
-    frozenset({"engine.backends.cluster", "engine.backends.tune"}),
 }
 
 FLOORS = [
@@ -65,7 +64,7 @@ LIGHT = {
     "vitnas": ("torch", "timm", "ray", "optuna", "numpy", "pydantic", "yaml"),
 }
 ONLY_IMPORTERS = {
-    "ray": {"engine.backends.tune", "engine.backends.cluster"},
+    "ray": {f"engine.backends.{name}" for name in ("cluster", "parallel", "tune")},
     "fvcore": {"cost.counter"},
 }
 

@@ -164,7 +164,7 @@ def _open_backend(options: SearchOptions) -> Backend:
         from vitnas.engine.backends.serial import SerialBackend
 
         return SerialBackend(options.gpus_per_trial)
-    from vitnas.engine.backends.cluster import RayBackend
+    from vitnas.engine.backends.parallel import RayBackend
 
     return RayBackend(options.workers, options.gpus_per_trial, options.ray_address)
 

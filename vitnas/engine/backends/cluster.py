@@ -1,25 +1,18 @@
-"""Ray: starting or joining it, what it has room for, and the back end that trains on it.
-
-The driver holds neither torch nor images: they are read in a process of the driver's machine, and
-stay in Ray's object store, from where every worker takes them once.
-"""
+"""Ray: starting it, joining it, and what it has room for."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from vitnas.config.space import SearchSpace
 from vitnas.cores import cores, threads_beside
-from vitnas.engine.backends.resources import Resources, check_devices
-from vitnas.engine.backends.steering import Steering
-from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
-from vitnas.errors import DeviceError, RunError, VitnasError
+from vitnas.engine.backends.resources import Resources
+from vitnas.errors import DeviceError, RunError
 
 _QUIET = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -35,85 +28,12 @@ _QUIET = {
 os.environ.update({name: os.environ.get(name, value) for name, value in _QUIET.items()})
 
 import ray  # noqa: E402  the environment above is read at import
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
 
 _SILENT = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-_PATIENCE_S = 10.0
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+_PATIENCE_S = 20.0
 
 
-class RayBackend:
-    """Trains in processes of Ray, on this machine or on a cluster.
-
-    Args:
-        workers: trainings at a time; None = as many as there is room for.
-        gpus: GPUs, or the share of one, for each; None = 1 where there is one, else 0.
-        address: of a running cluster; None starts Ray on this machine, and `close` ends it.
-
-    Raises:
-        DeviceError: this machine has fewer GPUs.
-        RunError: nobody answers at `address`, or no node has so many GPUs.
-    """
-
-    def __init__(self, workers: int | None, gpus: float | None, address: str | None) -> None:
-        self._is_ours = False
-        if address is not None:
-            connect(address)
-        elif not ray.is_initialized():
-            check_devices(gpus)
-            _hush()
-            # "local": else Ray joins a cluster that somebody has started on this machine
-            ray.init(address="local", num_cpus=cores(), include_dashboard=False, **_SILENT)
-            self._is_ours = True
-        try:
-            self.resources = _resources(workers, gpus, is_local=address is None)
-        except BaseException:
-            self.close()
-            raise
-
-    def prepare(self, space: SearchSpace) -> Mapping[str, Any]:
-        """Read the images into Ray's object store; what is known of them.
-
-        Raises:
-            DataError, ConfigError: as `prepare_worker`.
-        """
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
-        facts, self._worker = task.options(scheduling_strategy=here).remote(space, self.resources)
-        with _their_own_errors():
-            found: Mapping[str, Any] = ray.get(facts)
-        return found
-
-    def train(self, steering: Steering, scratch: Path) -> None:
-        """Train until the controller has no more jobs.
-
-        Args:
-            steering: where results go.
-            scratch: a folder for Tune's own files, removed at the end.
-        """
-        from vitnas.engine.backends.tune import run_tune
-
-        run_tune(steering, self._worker, self.resources, scratch)
-
-    def score(self, networks: Sequence[Trained]) -> list[float]:
-        """Top-1 of networks in percent on the test split."""
-        task = ray.remote(
-            max_calls=1, num_cpus=self.resources.cpu_share, num_gpus=self.resources.gpus
-        )(_score)
-        with _their_own_errors():
-            return list(ray.get(task.remote(self._worker, networks)))
-
-    def close(self) -> None:
-        """End Ray if it was started here; leave a cluster as it is."""
-        if self._is_ours:
-            ray.shutdown()
-
-
-def _score(worker: Worker, networks: Sequence[Trained]) -> list[float]:
-    return worker.settle().score(networks)
-
-
-def _resources(workers: int | None, gpus: float | None, *, is_local: bool) -> Resources:
+def resources_of(workers: int | None, gpus: float | None, *, is_local: bool) -> Resources:
     """Fill in what was not said from what Ray knows of its nodes."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     most = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
@@ -123,13 +43,13 @@ def _resources(workers: int | None, gpus: float | None, *, is_local: bool) -> Re
         raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has {most:g} GPUs")
     if gpus > most:
         raise RunError(f"--gpus-per-trial {gpus:g}: no node of the cluster has more than {most:g}")
-    room, cpus = _room(nodes, gpus)
-    if workers is not None and workers > room and gpus and is_local:
+    places, cpus = room(nodes, gpus)
+    if workers is not None and workers > places and gpus and is_local:
         raise DeviceError(
-            f"--workers {workers}: {most:g} GPUs have room for {room} trainings with "
+            f"--workers {workers}: {most:g} GPUs have room for {places} trainings with "
             f"--gpus-per-trial {gpus:g}"
         )
-    workers = workers or room
+    workers = workers or places
     total = sum(node.get("CPU", 0.0) for node in nodes)
     # A worker more than there are cores is somebody's wish on one machine; on a cluster it waits
     # for a node to join.
@@ -137,7 +57,7 @@ def _resources(workers: int | None, gpus: float | None, *, is_local: bool) -> Re
     return Resources(workers, gpus, cpus, share)
 
 
-def _room(nodes: Sequence[Mapping[str, float]], gpus: float) -> tuple[int, int]:
+def room(nodes: Sequence[Mapping[str, float]], gpus: float) -> tuple[int, int]:
     """How many trainings the nodes have room for, and how many CPUs for each.
 
     On the CPU a training has one thread: its result must not depend on how many run beside it.
@@ -147,6 +67,13 @@ def _room(nodes: Sequence[Mapping[str, float]], gpus: float) -> tuple[int, int]:
     rooms = [(int(n.get("GPU", 0) / gpus + 1e-9), n.get("CPU", 0.0)) for n in nodes]
     cpus = min((int(there // count) for count, there in rooms if count), default=1)
     return max(1, sum(count for count, _ in rooms)), max(1, cpus)
+
+
+def start() -> None:
+    """Start Ray on this machine, for this process alone."""
+    _hush()
+    # "local": else Ray joins a cluster that somebody has started on this machine
+    ray.init(address="local", num_cpus=cores(), include_dashboard=False, **_SILENT)
 
 
 def connect(address: str) -> None:
@@ -193,10 +120,10 @@ def _find(address: str) -> str:
 
 
 def _knock(address: str) -> None:
-    """Fail within seconds where nobody listens; Ray itself would try for minutes.
+    """Fail within seconds where no cluster answers; Ray itself would try for minutes.
 
     Raises:
-        OSError: nobody accepts a connection at `host:port`, or it is not a gRPC server.
+        OSError: nobody accepts a connection at `host:port`, or it is no cluster that answers.
         ValueError: `address` does not end in a port, or is that of Ray's client.
     """
     if address.startswith("ray://"):
@@ -207,29 +134,14 @@ def _knock(address: str) -> None:
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
         raise ValueError("an address is auto or host:port")
-    with socket.create_connection((host, int(port)), timeout=_PATIENCE_S) as line:
-        if os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true"):
-            _expect_grpc(line)
-
-
-def _expect_grpc(line: socket.socket) -> None:
-    """Greet as HTTP/2 does; Ray's server, as every gRPC server, answers with its settings."""
-    line.settimeout(_PATIENCE_S)
-    line.sendall(_PREFACE)
+    socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()
+    command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
     try:
-        answer = line.recv(9)
-    except TimeoutError:
-        raise OSError(f"connected, but silent for {_PATIENCE_S:g} s") from None
-    if len(answer) < 4 or answer[3] != 4:  # a frame's type stands fourth; 4 is settings
-        raise OSError("something else listens there")
-
-
-@contextlib.contextmanager
-def _their_own_errors() -> Iterator[None]:
-    """Raise a user's mistake that a task found as what it is."""
-    try:
-        yield
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, VitnasError):
-            raise error.cause from None
-        raise
+        subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=True)
+    except subprocess.TimeoutExpired:
+        raise OSError(
+            f"something listens, and `ray status` is silent for {_PATIENCE_S:g} s"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise OSError(f"`ray status` fails there: {''.join(last)}") from None
