@@ -29,12 +29,13 @@ import pareto
 import sampler
 from common import conclude, fresh_process, is_quick, made_up_curve, show
 
-from vitnas.config.space import load_space
+from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.backends.steering import Steering
-from vitnas.engine.backends.worker import EpochMessage, Worker
+from vitnas.engine.backends.worker import Worker
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import Job
+from vitnas.engine.decide.job import EpochDone, Job, Message
+from vitnas.engine.decide.rules import Rules
+from vitnas.engine.decide.steering import Steering
 from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.store.study import RunStore
@@ -48,18 +49,25 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Lookup(Worker):
-    """Says at once what a training of so many epochs would have said in the end."""
-
-    epochs: int = EPOCHS
+    """Says at once what a training would have said in the end."""
 
     def settle(self) -> Lookup:
         return self
 
-    def run(self, job: Job) -> Iterator[EpochMessage]:
+    def run(self, job: Job) -> Iterator[Message]:
         cost = closed_form(job.config)
-        for epoch, top1 in enumerate(made_up_curve(job.config, cost.flops, self.epochs), start=1):
-            weights = bytes(4 * cost.num_params) if epoch == self.epochs else None
-            yield EpochMessage(epoch, top1, 0.01 * epoch, "cpu", weights)
+        for epoch, top1 in enumerate(
+            made_up_curve(job.config, cost.flops, self.proxy.epochs), start=1
+        ):
+            weights = bytes(4 * cost.num_params) if epoch == self.proxy.epochs else None
+            yield EpochDone(epoch, top1, 0.01 * epoch, "cpu", weights)
+
+
+def _space(epochs: int) -> SearchSpace:
+    """The space `digits`, its trainings as long as asked for."""
+    config = load_space("digits").config
+    proxy = config.proxy.model_copy(update={"epochs": epochs})
+    return SearchSpace(config.model_copy(update={"proxy": proxy}))
 
 
 def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> None:
@@ -81,15 +89,13 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             ends.append((time.perf_counter(), time.process_time(), peak))
 
-    space = load_space("digits")
+    space = _space(epochs)
     backend = Backend(workers, 0.0, None)
     try:
-        backend.give(Lookup(space.config.proxy, {}, "cpu", epochs=epochs))
+        backend.give(Lookup(space.config.proxy, {}, "cpu"))
         store = RunStore(folder, {"space": space.to_tree(), "seed": 0})
         pruner = make_pruner(DEFAULT_PRUNER, epochs) if prune else None
-        controller = Controller(
-            store, space, num_trials=trials, epochs=epochs, seed=0, pruner=pruner, listener=listen
-        )
+        controller = Controller(store, space, Rules(trials, pruner=pruner), listener=listen)
         backend.train(Steering(controller, FrontWeights(folder)), folder / ".tune")
         assert controller.num_ended == trials
         store.close()

@@ -30,6 +30,7 @@ from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.samplers import make_sampler
 from vitnas.engine.store.study import RunStore
 from vitnas.pareto import front, front_ranks, hypervolume
@@ -129,9 +130,7 @@ def study_figures(trials: int) -> dict[str, float]:
             continue
         with tempfile.TemporaryDirectory(dir=parent) as folder:
             store = RunStore(Path(folder), {"space": space.to_tree(), "seed": 0})
-            controller = Controller(
-                store, space, num_trials=trials, epochs=10, seed=0, sampler="random"
-            )
+            controller = Controller(store, space, Rules(trials, sampler="random"))
             commits[0] = 0
             seconds = seconds_of(lambda: train_made_up(controller))  # noqa: B023
             store.close()

@@ -27,6 +27,7 @@ from common import (
 
 from vitnas.config.space import load_space
 from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.engine.watch.environment import session_facts
@@ -48,15 +49,8 @@ def write_study(folder: Path, trials: int) -> None:
     }
     store.set("environment", environment)
     store.set("num_trials", trials)
-    controller = Controller(
-        store,
-        space,
-        num_trials=trials,
-        epochs=epochs,
-        seed=0,
-        sampler="random",
-        pruner=make_pruner("both", epochs),
-    )
+    rules = Rules(trials, sampler="random", pruner=make_pruner("both", epochs))
+    controller = Controller(store, space, rules)
     train_made_up(controller, diverging=0.01)
     for trial in read_run(folder).front:
         store.describe_ended(trial.number, "test_top1", round((trial.top1 or 0.0) - 0.5, 4))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import isnan
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vitnas.config.costs import COSTS, MEASURED
+from vitnas.errors import ConfigError
 from vitnas.records import Outcome, TrialRecord, front_of
 
 FEW = st.integers(1, 4)
@@ -54,6 +56,14 @@ def test_the_front_is_what_nothing_dominates(
 
 
 def test_what_did_not_end_is_on_no_front() -> None:
-    one = record(0, (4, 1, 1, 1, 1))
+    one = record(0, (4, *[1] * len(COSTS)))
     stopped = TrialRecord(1, Outcome.STOPPED, flops=1, curve=(9.0,))
     assert front_of([one, stopped], ["flops"]) == (one,)
+
+
+def test_a_configuration_that_breaks_a_rule_is_told_with_its_trial() -> None:
+    trial = TrialRecord(
+        7, Outcome.COMPLETE, config={"stages": [{"token_mixer": "mhsa", "dept": 2}]}
+    )
+    with pytest.raises(ConfigError, match=r"^trial 7: stages\[0\]\.dept = 2: .*nearest: depth"):
+        _ = trial.network

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.files import validate
-from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
 from vitnas.config.space import SearchSpace
 from vitnas.config.space import load_space as _load_space
@@ -247,8 +246,7 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
             f"{run.path}: the weights of trial {number} are not kept (those of the front are): "
             f"vitnas export {run.path} --trial {number} --to DIR trains them again"
         )
-    config = validate(ModelConfig, dict(chosen.config))
-    network = network_with(config, weights, kept.path(number))
+    network = network_with(chosen.network, weights, kept.path(number))
     name = f"{run.name}_trial_{number}"
     data = validate(SpaceConfig, dict(run.space)).data
     return subject_of(network, name, f"those of trial {number} in {run.path}"), data
@@ -269,7 +267,7 @@ def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, d
     from vitnas.training.proxy import ProxyTraining, evaluate
 
     space = validate(SpaceConfig, dict(run.space))
-    config = validate(ModelConfig, dict(trial.config))
+    config = trial.network
     proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
     images = load_data(space.data, config.img_size)
     training = ProxyTraining(config, proxy, images, trial.seed, "auto")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from vitnas.noise import Noise
 
 from vitnas.config.costs import COSTS, cost_of, costs_of, log_costs
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
 
 
 class Outcome(str, Enum):
@@ -94,6 +96,15 @@ class TrialRecord:
     def __repr__(self) -> str:
         top1 = "" if self.top1 is None else f", top1={self.top1:.2f}"
         return f"TrialRecord({self.number}, {self.outcome.value}{top1}, flops={self.flops})"
+
+    @cached_property
+    def network(self) -> ModelConfig:
+        """The network that `config` describes.
+
+        Raises:
+            ConfigError: the configuration breaks a rule; with the trial's number.
+        """
+        return validate(ModelConfig, dict(self.config), file=f"trial {self.number}")
 
     @property
     def top1(self) -> float | None:

@@ -12,6 +12,7 @@ from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.store.study import RunStore
 
 TREE: dict[str, Any] = {
@@ -53,9 +54,10 @@ def controller_of(tmp_path: Path) -> Callable[..., Controller]:
 
     def make(space: SearchSpace | None = None, **options: Any) -> Controller:
         space = space or make_space()
-        defaults: dict[str, Any] = {"num_trials": 8, "epochs": 3, "seed": 0, "sampler": "random"}
+        defaults: dict[str, Any] = {"num_trials": 8, "sampler": "random"}
+        told = {name: options.pop(name) for name in ("listener", "first") if name in options}
         store = RunStore(tmp_path, {"space": space.to_tree(), "seed": 0})
-        return Controller(store, space, **(defaults | options))
+        return Controller(store, space, Rules(**(defaults | options)), **told)
 
     return make
 

@@ -15,7 +15,7 @@ from vitnas.config.space import Bounds, Limits, SearchSpace
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import prepare_worker
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.decide.job import Decision, EpochDone, Job, Measured
 from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.source import MAX_FRUITLESS
 from vitnas.engine.options import SearchOptions
@@ -148,8 +148,10 @@ def test_a_worker_measures_a_network_once(again: bool) -> None:
     _, worker = prepare_worker(space, Resources(1, 0.0, 1))
     messages = list(worker.settle().run(Job(0, space.suggest(RandomTrial(0)), 0, again=again)))
     epochs = space.config.proxy.epochs
-    assert [m.epoch for m in messages] == [*([] if again else [0]), *range(1, epochs + 1)]
-    assert any(m.measured for m in messages) is not again
+    done = [message.epoch for message in messages if isinstance(message, EpochDone)]
+    assert done == [*range(1, epochs + 1)]
+    assert isinstance(messages[0], Measured) is not again
+    assert len(messages) == epochs + (not again)
 
 
 def test_another_runs_figures_are_taken_whole_or_not_at_all(controller_of: Make) -> None:

@@ -15,6 +15,7 @@ from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.samplers import SAMPLERS, make_sampler
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.features import Encoder, facts_of
@@ -42,8 +43,8 @@ class TestByOptunasOwnTests(
 
 
 def controller_in_memory(space: SearchSpace, **options: object) -> Controller:
-    defaults = {"num_trials": 24, "epochs": 3, "seed": 0, "sampler": "ehvi"}
-    return Controller(MemoryStore({}), space, **{**defaults, **options})  # type: ignore[arg-type]
+    rules = Rules(**{"num_trials": 24, **options})  # type: ignore[arg-type]
+    return Controller(MemoryStore({}), space, rules)
 
 
 def keys_of(controller: Controller) -> list[str]:
@@ -76,7 +77,7 @@ def test_the_first_proposal_is_the_cheapest_known() -> None:
 
 def test_workers_in_flight_are_sent_to_different_places() -> None:
     """Eight proposals at once, none of them ended: different networks of different costs."""
-    controller = controller_in_memory(load_space("digits"), num_trials=40, epochs=3)
+    controller = controller_in_memory(load_space("digits"), num_trials=40)
     train_some(controller, 12)
     jobs = [controller.next() for _ in range(8)]
     costs = {closed_form(job.config).flops for job in jobs if job is not None}

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from vitnas.config.files import validate
-from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.backends.steering import Steering
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.rules import Rules
+from vitnas.engine.decide.steering import Steering
 from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
@@ -241,20 +240,16 @@ def _controller(
     start: _Start,
     replication: Replication,
 ) -> Controller:
-    epochs, costs = space.config.proxy.epochs, space.config.objectives.costs
-    return Controller(
-        store,
-        space,
+    costs = space.config.objectives.costs
+    rules = Rules(
         num_trials=options.num_trials or _ENDLESS,
-        epochs=epochs,
         seed=options.seed,
         sampler=options.sampler,
-        pruner=options.make_pruner(epochs, costs),
-        listener=listener,
+        pruner=options.make_pruner(space.config.proxy.epochs, costs),
         budget=options.budget(backend.resources.gpus),
-        first=start.first,
         replication=replication,
     )
+    return Controller(store, space, rules, listener=listener, first=start.first)
 
 
 def _train(
@@ -338,7 +333,7 @@ def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
     tested = store.attrs.get("test_top1", {})
     weights, run = FrontWeights(path), study.read_run(path)
     untested = [
-        (trial.number, Trained(validate(ModelConfig, dict(trial.config)), content, str(file)))
+        (trial.number, Trained(trial.network, content, str(file)))
         for trial in run.front
         if str(trial.number) not in tested
         and (number := next(filter(weights.has, run.trainings_of(trial)), None)) is not None

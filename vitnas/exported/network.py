@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitnas.config.files import dump_yaml, validate, write_bytes, write_text
-from vitnas.config.model import ModelConfig
+from vitnas.config.files import dump_yaml, write_bytes, write_text
 from vitnas.exported.card import Scores, model_card
 from vitnas.exported.folder import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE, beside, check_free
 
@@ -51,7 +50,7 @@ def export_network(
 
     folder = Path(to)
     check_free(folder)
-    config = validate(ModelConfig, dict(trial.config))
+    config = trial.network
     scores = Scores(trial.epochs, trial.curve[-1], trial.test_top1, anew=False)
     if epochs is not None:
         scores = Scores(epochs, top1, test_top1, anew=True)

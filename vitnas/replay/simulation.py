@@ -19,6 +19,7 @@ from vitnas.config.costs import DEFAULT_COSTS, directions_of
 from vitnas.config.space import SearchSpace
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning import CONFIDENCE, PrunerName
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.samplers import SamplerName, make_sampler
@@ -29,6 +30,7 @@ from vitnas.replay.tables import Recorded, Table
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial, TrialState
 
 
 @dataclass(frozen=True)
@@ -106,16 +108,14 @@ def replay(
         confidence: of the pruner's look at learning curves.
         bins: of like FLOPs, for its ranks.
     """
-    controller = Controller(
-        MemoryStore({"seed": seed}),
-        table.space,
+    rules = Rules(
         num_trials=min(trials or len(table.networks), len(table.networks)),
-        epochs=table.epochs,
         seed=seed,
         sampler=sampler,
         samplers=partial(held_sampler, table),
         pruner=make_pruner(pruner, table.epochs, confidence, bins),
     )
+    controller = Controller(MemoryStore({"seed": seed}), table.space, rules)
     simulation = _Simulation(table, controller)
     simulation.run(workers)
     stopped = tuple(t.key for t in controller.trials if t.outcome is Outcome.STOPPED)
@@ -218,11 +218,18 @@ def _length(network: Recorded) -> int:
     return len(network.curve) + (network.outcome is not Outcome.COMPLETE)
 
 
-class _Nowhere:
-    """In place of a run's file: takes everything and keeps nothing."""
+class _NoFile:
+    """What a `RunStore` writes to a file, for a run without one."""
 
-    def __getattr__(self, name: str) -> Any:
-        return lambda *arguments, **named: 0
+    def set_study_user_attr(self, study_id: int, key: str, value: Any) -> None: ...
+
+    def create_new_trial(self, study_id: int, template_trial: FrozenTrial) -> int:
+        return 0
+
+    def set_trial_user_attr(self, trial_id: int, key: str, value: Any) -> None: ...
+
+    def set_trial_state_values(self, trial_id: int, state: TrialState, values: Any = None) -> bool:
+        return True
 
 
 class MemoryStore(RunStore):
@@ -233,7 +240,7 @@ class MemoryStore(RunStore):
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.path = Path("memory")
-        self._file: Any = _Nowhere()
+        self._file: Any = _NoFile()
         self._study_id = 0
         self._attrs = dict(fixed)
         self.study = optuna.create_study(directions=directions_of(DEFAULT_COSTS))

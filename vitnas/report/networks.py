@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
 from vitnas.errors import VitnasError
@@ -34,6 +33,6 @@ def dominant_mixer(trial: TrialRecord) -> str:
 
 def _config(trial: TrialRecord) -> ModelConfig | None:
     try:
-        return validate(ModelConfig, dict(trial.config)) if trial.config else None
+        return trial.network if trial.config else None
     except VitnasError:
         return None

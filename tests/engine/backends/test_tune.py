@@ -17,12 +17,12 @@ from ray import cloudpickle
 from tests.engine.conftest import accuracy, make_space
 from vitnas.engine.backends.cluster import _hush
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.backends.steering import Steering
 from vitnas.engine.backends.tune import _Clock, _ControllerScheduler, _JobSearcher, run_tune
-from vitnas.engine.backends.worker import EpochMessage, Worker
+from vitnas.engine.backends.worker import Worker
 from vitnas.engine.decide.budget import Budget
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import Job
+from vitnas.engine.decide.job import EpochDone, Failure, Job, Message
+from vitnas.engine.decide.steering import Steering
 from vitnas.engine.store.study import read_run
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.records import Outcome, Run, TrialRecord
@@ -62,15 +62,15 @@ class MadeUp(Worker):
             raise OSError("no such device")
         return self
 
-    def run(self, job: Job) -> Iterator[EpochMessage]:
+    def run(self, job: Job) -> Iterator[Message]:
         if job.config.stages[0].depth == 3:
             getattr(self, f"_{self.mischief or 'behave'}")(job)
             if self.mischief == "memory" or (self.mischief == "share" and not job.alone):
-                yield EpochMessage(0, outcome=Outcome.OOM, error="OutOfMemoryError: CUDA")
+                yield Failure(Outcome.OOM, "OutOfMemoryError: CUDA")
                 return
         for epoch in (1, 2, 3):
             weights = bytes(1000) if epoch == 3 else None
-            yield EpochMessage(epoch, accuracy(job, epoch), 0.1 * epoch, f"{os.getpid()}", weights)
+            yield EpochDone(epoch, accuracy(job, epoch), 0.1 * epoch, f"{os.getpid()}", weights)
 
     def _behave(self, job: Job) -> None:
         pass

@@ -12,7 +12,7 @@ from tests.engine.conftest import make_space
 from vitnas.config.draws import RandomTrial
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, prepare_worker
-from vitnas.engine.decide.job import Job
+from vitnas.engine.decide.job import Failure, Job
 from vitnas.records import Outcome
 
 
@@ -50,7 +50,8 @@ def test_the_memory_of_a_gpu_is_capped_to_the_share(
     config = make_space().suggest(RandomTrial(0))
     for alone in (False, True):
         (message,) = worker.run(Job(0, config, 0, alone=alone))
-        assert message.outcome is Outcome.FAILED, "there are no images"
+        assert isinstance(message, Failure), "there are no images"
+        assert message.outcome is Outcome.FAILED
     assert told == [(share, "cuda"), (1.0, "cuda")]
     told.clear()
     list(replace(worker, device="cpu").run(Job(0, config, 0)))

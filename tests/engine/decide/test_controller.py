@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.conftest import make_space, start, train, train_some
 from vitnas.engine.decide.controller import MAX_RETRIES, Controller
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError
@@ -246,7 +247,7 @@ def test_the_same_seed_gives_the_same_study(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         space = make_space()
         store = RunStore(tmp_path / name, {"space": space.to_tree(), "seed": 5})
-        controller = Controller(store, space, num_trials=15, epochs=3, seed=5)
+        controller = Controller(store, space, Rules(num_trials=15, seed=5))
         finish_all(controller)
         keys.append([(trial.key, trial.seed, trial.curve) for trial in controller.trials])
     assert keys[0] == keys[1]

@@ -14,6 +14,7 @@ from tests.engine.conftest import accuracy, make_space
 from vitnas.engine.decide.controller import MAX_RETRIES, Controller
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.search import run_search
@@ -137,9 +138,8 @@ def test_killed_and_resumed_is_the_run_that_was_not(
         space = make_space()
         for part in parts:
             store = RunStore(tmp_path / name, {"space": space.to_tree(), "seed": 0})
-            options: dict[str, Any] = {"num_trials": 5, "epochs": 3, "seed": 0, "sampler": "random"}
-            wants = Replication(2, IMAGES)
-            controller = Controller(store, space, replication=wants, **options)
+            rules = Rules(5, sampler="random", replication=Replication(2, IMAGES))
+            controller = Controller(store, space, rules)
             finish_all(controller, part)
             if (job := controller.next()) is not None:  # under way when the driver is killed
                 controller.report(job.number, 1, 50.0)

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import train
-from vitnas.engine.backends.steering import Steering
-from vitnas.engine.backends.worker import EpochMessage
 from vitnas.engine.decide.budget import Budget
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.decide.job import Decision, EpochDone, Job
+from vitnas.engine.decide.steering import Steering
 from vitnas.engine.store.study import read_run
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.records import Outcome
@@ -164,11 +163,11 @@ def test_a_training_that_is_late_is_ended(controller_of: Make, tmp_path: Path) -
     controller = controller_of(num_trials=2)
     steering = Steering(controller, FrontWeights(tmp_path), trial_seconds=60.0)
     late = start(controller)
-    assert steering.take(late.number, EpochMessage(1, 50.0, 30.0)) is Decision.CONTINUE
-    assert steering.take(late.number, EpochMessage(2, 60.0, 61.0)) is Decision.STOP
+    assert steering.take(late.number, EpochDone(1, 50.0, 30.0)) is Decision.CONTINUE
+    assert steering.take(late.number, EpochDone(2, 60.0, 61.0)) is Decision.STOP
     just = start(controller)
     for epoch, seconds in ((1, 20.0), (2, 40.0), (3, 61.0)):
-        steering.take(just.number, EpochMessage(epoch, 50.0, seconds))
+        steering.take(just.number, EpochDone(epoch, 50.0, seconds))
     trial = controller.trials[late.number]
     assert (trial.outcome, trial.curve) == (Outcome.TIMEOUT, (50.0, 60.0))
     assert trial.error == "not done after 61 s; a training may take 60 s"

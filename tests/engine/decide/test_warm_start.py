@@ -15,6 +15,7 @@ from tests.engine.conftest import TREE, make_space, train
 from vitnas.config.space import load_space
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
@@ -34,16 +35,13 @@ def write_model(path: Path, **changes: Any) -> str:
     return str(path)
 
 
-def finished(
-    folder: Path, space: Any = None, num_trials: int = 12, epochs: int = 3, **options: Any
-) -> Run:
+def finished(folder: Path, space: Any = None, num_trials: int = 12, **options: Any) -> Run:
     """A run of made-up trainings."""
     folder.mkdir()
     space = space or make_space()
     store = RunStore(folder, {"space": space.to_tree(), "seed": 7})
-    controller = Controller(
-        store, space, num_trials=num_trials, epochs=epochs, seed=7, sampler="random", **options
-    )
+    rules = Rules(num_trials, seed=7, sampler="random", **options)
+    controller = Controller(store, space, rules)
     while (job := controller.next()) is not None:
         train(controller, job)
     store.close()

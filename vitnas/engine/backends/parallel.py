@@ -19,8 +19,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.resources import check_devices
-from vitnas.engine.backends.steering import Steering
 from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
+from vitnas.engine.decide.steering import Steering
 from vitnas.errors import VitnasError
 
 

@@ -25,9 +25,9 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import Searcher
 
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.backends.steering import Steering
-from vitnas.engine.backends.worker import EpochMessage
-from vitnas.engine.decide.job import Decision, Job
+from vitnas.engine.backends.worker import summary
+from vitnas.engine.decide.job import Decision, Failure, Job, Message
+from vitnas.engine.decide.steering import Steering
 from vitnas.records import Outcome
 
 assert cluster
@@ -114,19 +114,18 @@ class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
         try:
             self._worker = ray.get(worker[0]).settle()
         except Exception as error:  # said by every job, and not taken for a lost worker
-            self._problem = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            self._problem = summary(error)
         self.reset_config(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Drop the last job's model with its iterator and start on the new job."""
-        self._messages: Iterator[EpochMessage] = iter(())
+        self._messages: Iterator[Message] = iter(())
         _empty_cuda_cache()
         (job,) = new_config["job"]
         self.config: dict[str, Any] = {}  # or it comes back with every result
         self._began = time.monotonic()
         if self._problem:
-            failure = EpochMessage(0, outcome=Outcome.FAILED, error=self._problem)
-            self._messages = iter((failure,))
+            self._messages = iter((Failure(Outcome.FAILED, self._problem),))
         else:
             self._messages = self._worker.run(job)
         return True

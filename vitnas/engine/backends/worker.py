@@ -15,52 +15,13 @@ from vitnas.config.training import ProxyConfig
 from vitnas.cost.survey import median_network
 from vitnas.engine.backends.gate import DeviceGate
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.decide.job import Job
+from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
     from vitnas.training.proxy import EpochResult, ProxyTraining
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a network costs on a device.
-
-    Attributes:
-        costs: amounts by name (see `vitnas.config.costs`).
-        device: its name.
-    """
-
-    costs: Mapping[str, float]
-    device: str
-
-
-@dataclass(frozen=True)
-class EpochMessage:
-    """What a training says before its first epoch where it has measured something, after every
-    epoch, or when it could not go on.
-
-    Attributes:
-        epoch: from 1; 0 before the first has ended.
-        top1: percent on the scoring split.
-        seconds: wall time since the training started.
-        device: name of the device it runs on.
-        weights: the network as safetensors bytes, with the last epoch only.
-        outcome: why it could not go on: `failed`, `diverged` or `oom`; None while all is well.
-        error: one line, with `outcome`.
-        measured: what was measured, in a message of its own; else None.
-    """
-
-    epoch: int
-    top1: float = 0.0
-    seconds: float = 0.0
-    device: str = ""
-    weights: bytes | None = field(default=None, repr=False)
-    outcome: Outcome | None = None
-    error: str = ""
-    measured: Measured | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +74,7 @@ class Worker:
         images = {size: images.to(device) for size, images in self.images.items()}
         return replace(self, images=images, device=str(device))
 
-    def run(self, job: Job) -> Iterator[EpochMessage]:
+    def run(self, job: Job) -> Iterator[Message]:
         """Train `job` from the start. The caller stops it by asking for no more messages.
 
         The result is a function of the job alone, whatever ran here before.
@@ -125,26 +86,24 @@ class Worker:
 
         started = time.monotonic()
         device = device_name(self.device)
-        epoch = 0
         try:
             self._cap_memory(1.0 if job.alone else self.gpu_share)
             images = self.images[job.config.image_hw]
             training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
             if self.measures and not job.again:
-                yield EpochMessage(0, device=device, measured=self._measure(training, job.config))
+                yield self._measure(training, job.config)
                 started = time.monotonic()  # waiting for others is not the network's fault
             for result in self._paused(training):
-                epoch = result.epoch
-                last = epoch == self.proxy.epochs
-                weights = weights_bytes(training.model) if last else None
+                is_last = result.epoch == self.proxy.epochs
+                weights = weights_bytes(training.model) if is_last else None
                 seconds = time.monotonic() - started
-                yield EpochMessage(epoch, result.top1, seconds, device, weights)
+                yield EpochDone(result.epoch, result.top1, seconds, device, weights)
         except Diverged as error:
-            yield self._ended(epoch, started, device, Outcome.DIVERGED, error)
+            yield _failure(Outcome.DIVERGED, error, started, device)
         except torch.OutOfMemoryError as error:
-            yield self._ended(epoch, started, device, Outcome.OOM, error)
+            yield _failure(Outcome.OOM, error, started, device)
         except Exception as error:  # a bug in the code: this trial's outcome, not the search's end
-            yield self._ended(epoch, started, device, Outcome.FAILED, error)
+            yield _failure(Outcome.FAILED, error, started, device)
 
     def _measure(self, training: ProxyTraining, config: ModelConfig) -> Measured:
         """What forward passes cost, in the precision that scores, with the device for itself."""
@@ -199,12 +158,14 @@ class Worker:
         if device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(share, device)
 
-    def _ended(
-        self, epoch: int, started: float, device: str, outcome: Outcome, error: BaseException
-    ) -> EpochMessage:
-        line = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-        seconds = time.monotonic() - started
-        return EpochMessage(epoch, 0.0, seconds, device, outcome=outcome, error=line)
+
+def _failure(outcome: Outcome, error: BaseException, started: float, device: str) -> Failure:
+    return Failure(outcome, summary(error), time.monotonic() - started, device)
+
+
+def summary(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
 def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, Any], Worker]:

@@ -26,6 +26,9 @@ class Budget:
     gpus: float = 0.0
 
 
+NO_BOUNDS = Budget()
+
+
 class Meter:
     """Counts what a session spends of a budget.
 

@@ -11,23 +11,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vitnas.config.files import validate
-from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
-from vitnas.engine.decide.budget import Budget, Meter
+from vitnas.engine.decide.budget import Meter
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.ledger import Ledger, Listener
 from vitnas.engine.decide.locate import Candidate
-from vitnas.engine.decide.replicates import Replication
+from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.source import MAX_FRUITLESS, Source
-from vitnas.engine.pruning.pareto import ParetoPruner
-from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName, make_sampler
+from vitnas.engine.samplers import SamplerName
 from vitnas.engine.store.study import RunStore
 from vitnas.records import Outcome, TrialRecord
 from vitnas.seeds import derive_seed
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
 
 MAX_RETRIES = 3
 
@@ -49,19 +49,13 @@ class Controller:
 
     Args:
         store: the run's study.
-        space: where networks are drawn from.
-        num_trials: trainings to start and end, those of earlier sessions included.
-        epochs: length of a full training.
-        seed: of the run; a trial's own seed comes from it and the network's key.
-        sampler: who proposes.
-        samplers: makes samplers by their names.
-        pruner: who stops trials early; None = nobody.
+        space: where networks are drawn from, and how long a training is.
+        rules: by what it decides.
         listener: told of every change; for displays.
-        budget: what may be spent beside; None = no bounds.
         first: what is trained before the sampler is asked.
-        replication: who is trained again once the trials have ended; None = nobody.
 
     Attributes:
+        epochs: length of a full training.
         costs: those among the objectives.
         exhausted: every network of the space is known, or it has shown nothing new for
             `MAX_FRUITLESS` draws in a row.
@@ -71,38 +65,35 @@ class Controller:
         self,
         store: RunStore,
         space: SearchSpace,
+        rules: Rules,
         *,
-        num_trials: int,
-        epochs: int,
-        seed: int,
-        sampler: SamplerName = DEFAULT_SAMPLER,
-        samplers: SamplerFactory = make_sampler,
-        pruner: ParetoPruner | None = None,
         listener: Listener | None = None,
-        budget: Budget | None = None,
         first: Iterable[Candidate] = (),
-        replication: Replication | None = None,
     ) -> None:
-        self.store, self.space, self.pruner = store, space, pruner
-        self.num_trials, self.epochs, self.seed = num_trials, epochs, seed
-        self.costs = space.config.objectives.costs
+        self.store, self.space, self.rules = store, space, rules
+        self.epochs, self.costs = space.config.proxy.epochs, space.config.objectives.costs
         self.exhausted = False
         self._measured_in_vain = 0
-        self._replication = replication or Replication(0, 1)
         self._in_flight: set[int] = set()
         self._times_lost: dict[int, int] = {}
         self._alone: set[int] = set()
         self._trials_waiting, self._replicates_waiting = _Waiting(), _Waiting()
         self._draining = False
-        self._ledger = Ledger(store, space, seed, listener)
-        spent = sum(trial.gpu_seconds for trial in self.trials)
-        self._meter = Meter(budget or Budget(), spent)
+        self._ledger = Ledger(store, space, rules.seed, listener)
+        self._meter = Meter(rules.budget, sum(trial.gpu_seconds for trial in self.trials))
         session = int(store.attrs.get("num_sessions", 0))
-        proposing = samplers(sampler, derive_seed(seed, "session", session), space)
-        random = samplers("random", derive_seed(seed, "random", session), space)
-        self._source = Source(self._ledger, space, proposing, random, first)
+        self._source = Source(
+            self._ledger,
+            space,
+            self._sampler(rules.sampler, "session", session),
+            self._sampler("random", "random", session),
+            first,
+        )
         self._take_up()
         store.set("num_sessions", session + 1)
+
+    def _sampler(self, name: SamplerName, *purpose: str | int) -> BaseSampler:
+        return self.rules.samplers(name, derive_seed(self.rules.seed, *purpose), self.space)
 
     @property
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -131,7 +122,7 @@ class Controller:
     @property
     def cut_short_by(self) -> str | None:
         """Why the run has fewer trainings than it was to have; None when it has them all."""
-        if self.num_ended >= self.num_trials:
+        if self.num_ended >= self.rules.num_trials:
             return self.stopped_by if self._is_replicate_left() else None
         if self.exhausted and not self._is_work_left():
             return "the space has nothing new to show"
@@ -155,7 +146,7 @@ class Controller:
         trial = self._ledger.start(number)
         return Job(
             number,
-            validate(ModelConfig, dict(trial.config)),
+            trial.network,
             trial.seed,
             alone=number in self._alone,
             again=trial.replicate_of is not None,
@@ -227,11 +218,11 @@ class Controller:
     def report(self, number: int, epoch: int, top1: float) -> Decision:
         """Take the accuracy after `epoch` (from 1) and say whether to go on."""
         trial = self._ledger.epoch(number, epoch, top1)
-        if epoch >= self.epochs or self.pruner is None or trial.replicate_of is not None:
+        if epoch >= self.epochs or self.rules.pruner is None or trial.replicate_of is not None:
             return Decision.CONTINUE
         candidates = (t for t in self.trials if t.replicate_of is None)
         others = [t for t in candidates if t.curve and t.number != number]
-        stop = self.pruner.should_stop(trial, others)
+        stop = self.rules.pruner.should_stop(trial, others)
         return Decision.STOP if stop else Decision.CONTINUE
 
     def finish(self, number: int, *, seconds: float, device: str) -> TrialRecord:
@@ -285,7 +276,7 @@ class Controller:
 
     def _pick(self) -> int | None:
         """What is trained next: a trial, or a replicate once all trials have ended; or None."""
-        if self.num_ended + self._num_trials_in_flight < self.num_trials:
+        if self.num_ended + self._num_trials_in_flight < self.rules.num_trials:
             number = self._pick_from(self._trials_waiting, self._pick_new)
             if number is not None:
                 return number
@@ -311,12 +302,13 @@ class Controller:
 
     def _pick_replicate(self) -> int | None:
         """One more training of the network in need, with the next of its seeds."""
-        number = self._replication.next(self.trials)
+        number = self.rules.replication.next(self.trials)
         if number is None:
             return None
         original = self._ledger[number]
         earlier = sum(trial.replicate_of == number for trial in self.trials)
-        return self._source.repeat(original, derive_seed(self.seed, original.key, earlier + 1))
+        seed = derive_seed(self.rules.seed, original.key, earlier + 1)
+        return self._source.repeat(original, seed)
 
     @property
     def _num_trials_in_flight(self) -> int:
@@ -324,15 +316,16 @@ class Controller:
 
     def _may_draw(self) -> bool:
         waiting = self._num_trials_in_flight + len(self._trials_waiting.alone)
-        return not self.exhausted and self.num_ended + waiting < self.num_trials
+        return not self.exhausted and self.num_ended + waiting < self.rules.num_trials
 
     def _is_trial_left(self) -> bool:
         if self._trials_waiting:
-            return self.num_ended < self.num_trials
+            return self.num_ended < self.rules.num_trials
         return self._may_draw()
 
     def _is_replicate_left(self) -> bool:
-        return bool(self._replicates_waiting) or self._replication.next(self.trials) is not None
+        is_waiting = bool(self._replicates_waiting)
+        return is_waiting or self.rules.replication.next(self.trials) is not None
 
     def _is_work_left(self) -> bool:
         return self._is_trial_left() or self._is_replicate_left()

@@ -1,11 +1,14 @@
-"""What a worker is told: the training to run, and after each epoch whether to go on."""
+"""What passes between the controller and a worker: a job one way, messages the other way, and
+after each message whether to go on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from vitnas.config.model import ModelConfig
+from vitnas.records import Outcome
 
 
 class Decision(str, Enum):
@@ -33,3 +36,55 @@ class Job:
     seed: int
     alone: bool = False
     again: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a network costs on a device; said before the first epoch.
+
+    Attributes:
+        costs: amounts by name (see `vitnas.config.costs`).
+        device: its name.
+    """
+
+    costs: Mapping[str, float]
+    device: str
+
+
+@dataclass(frozen=True)
+class EpochDone:
+    """An epoch has ended.
+
+    Attributes:
+        epoch: from 1.
+        top1: percent on the scoring split.
+        seconds: wall time since the training started.
+        device: name of the device it runs on.
+        weights: the network as safetensors bytes, with the last epoch only.
+    """
+
+    epoch: int
+    top1: float
+    seconds: float
+    device: str = ""
+    weights: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The training cannot go on; its last message.
+
+    Attributes:
+        outcome: why: `failed`, `diverged` or `oom`.
+        error: one line.
+        seconds: wall time since the training started.
+        device: name of the device it ran on.
+    """
+
+    outcome: Outcome
+    error: str
+    seconds: float = 0.0
+    device: str = ""
+
+
+Message = Measured | EpochDone | Failure

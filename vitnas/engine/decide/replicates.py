@@ -55,3 +55,6 @@ class Replication:
             found = chances(scores, costs, noise).tolist() if known else []
             self._known = ended, dict(zip((t.number for t in known), found, strict=True))
         return self._known[1]
+
+
+NO_REPLICATES = Replication(0, 1)

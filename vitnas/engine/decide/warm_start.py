@@ -85,7 +85,7 @@ def _again(space: SearchSpace, trial: TrialRecord, origin: str) -> Candidate:
     Raises:
         ConfigError: the space has no such network.
     """
-    config = validate(ModelConfig, dict(trial.config))
+    config = trial.network
     same = locate_by(space, trial.params, origin)
     candidate = same if same and same.key == config.key else locate(space, config, origin)
     if candidate.key != config.key:
@@ -117,10 +117,7 @@ def _named(name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
         return [(name, zoo_config(name), False)]
     if (Path(name) / FILE_NAME).is_file():
         run = read_run(name)
-        return [
-            (f"{name}, trial {t.number}", validate(ModelConfig, dict(t.config)), True)
-            for t in run.front
-        ]
+        return [(f"{name}, trial {t.number}", t.network, True) for t in run.front]
     if not Path(name).suffix and not Path(name).exists():
         rule = "no such file, run or model of the zoo"
         nearest = nearest_name(name, ["zoo", *zoo_names()])

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from optuna.samplers import BaseSampler, RandomSampler
 
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, EXACT, MEASURED, cost_of, log_cost
-from vitnas.config.files import validate
-from vitnas.config.model import ModelConfig
 from vitnas.config.space import Bounds, Limits
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.curves import CurveModel, logit, percent
@@ -255,7 +253,7 @@ class _Model:
 def _facts(network: Proposal | TrialRecord) -> Mapping[str, float]:
     if isinstance(network, Proposal):
         return network.facts
-    config = validate(ModelConfig, dict(network.config))
+    config = network.network
     return facts_of(config, closed_form(config))
 
 

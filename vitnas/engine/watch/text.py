@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from vitnas.config.costs import COSTS, EXACT, amount, cost_of
-from vitnas.config.files import validate
-from vitnas.config.model import ModelConfig
 from vitnas.config.notation import one_line
 from vitnas.engine.watch.pace import Pace
 from vitnas.records import TrialRecord
@@ -50,4 +48,4 @@ def span(seconds: float) -> str:
 
 def network_of(trial: TrialRecord) -> str:
     """Its network in one line; empty where nothing was drawn."""
-    return one_line(validate(ModelConfig, dict(trial.config))) if trial.config else ""
+    return one_line(trial.network) if trial.config else ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from vitnas.engine.backends.worker import EpochMessage
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import Decision
+from vitnas.engine.decide.job import Decision, EpochDone, Failure, Measured, Message
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.records import Outcome
 
@@ -24,28 +23,36 @@ class Steering:
         self.controller, self.weights = controller, weights
         self.trial_seconds = trial_seconds
 
-    def take(self, number: int, message: EpochMessage) -> Decision:
+    def take(self, number: int, message: Message) -> Decision:
         """Take a message of trial `number`; STOP means that the trial has ended."""
-        result = {"seconds": round(message.seconds, 3), "device": message.device}
-        if message.outcome is not None:
-            self.controller.fail(number, message.outcome, message.error, **result)
-            return Decision.STOP
-        if message.measured is not None:
-            costs, device = message.measured.costs, message.measured.device
-            return self.controller.measured(number, costs, device)
-        decision = self.controller.report(number, message.epoch, message.top1)
-        last = message.epoch >= self.controller.epochs
-        if decision is Decision.CONTINUE and not last:
-            if not self._is_late(message.seconds):
+        match message:
+            case Measured(costs, device):
+                return self.controller.measured(number, costs, device)
+            case EpochDone():
+                return self._after(number, message)
+            case Failure(outcome, error, seconds, device):
+                self._fail(number, outcome, error, seconds, device)
+                return Decision.STOP
+
+    def _after(self, number: int, done: EpochDone) -> Decision:
+        """Whether a training goes on after an epoch; it ends here where it does not."""
+        decision = self.controller.report(number, done.epoch, done.top1)
+        is_last = done.epoch >= self.controller.epochs
+        if decision is Decision.CONTINUE and not is_last:
+            if not self._is_late(done.seconds):
                 return Decision.CONTINUE
-            self.controller.fail(number, Outcome.TIMEOUT, self._late(message.seconds), **result)
+            late = self._late(done.seconds)
+            self._fail(number, Outcome.TIMEOUT, late, done.seconds, done.device)
             return Decision.STOP
-        if last and message.weights is not None and self._wants_weights(number):
-            self.weights.put(number, message.weights)
-        self.controller.finish(number, seconds=message.seconds, device=message.device)
-        if last:
+        if is_last and done.weights is not None and self._wants_weights(number):
+            self.weights.put(number, done.weights)
+        self.controller.finish(number, seconds=done.seconds, device=done.device)
+        if is_last:
             self.weights.keep_front(self.controller.trials, self.controller.costs)
         return Decision.STOP
+
+    def _fail(self, number: int, outcome: Outcome, error: str, seconds: float, device: str) -> None:
+        self.controller.fail(number, outcome, error, seconds=round(seconds, 3), device=device)
 
     def lose(self, number: int, reason: str) -> None:
         """Trial `number` lost its worker; a worker that was late has been ended for that."""

@@ -1,0 +1,33 @@
+"""By what a controller decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vitnas.engine.decide.budget import NO_BOUNDS, Budget
+from vitnas.engine.decide.replicates import NO_REPLICATES, Replication
+from vitnas.engine.pruning.pareto import ParetoPruner
+from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName, make_sampler
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How many networks are trained, who proposes them, and what ends a training or the run.
+
+    Attributes:
+        num_trials: trainings to start and end, those of earlier sessions included.
+        seed: of the run; a trial's own seed comes from it and the network's key.
+        sampler: who proposes.
+        samplers: makes samplers by their names.
+        pruner: who stops trials early; None = nobody.
+        budget: what may be spent beside.
+        replication: who is trained again once the trials have ended.
+    """
+
+    num_trials: int
+    seed: int = 0
+    sampler: SamplerName = DEFAULT_SAMPLER
+    samplers: SamplerFactory = make_sampler
+    pruner: ParetoPruner | None = None
+    budget: Budget = NO_BOUNDS
+    replication: Replication = NO_REPLICATES
