@@ -108,15 +108,15 @@ def chances(
     """
     means, errors = _summary(trainings, noise)
     table = _table(costs)
-    found = np.zeros(len(means))
+    chance = np.zeros(len(means))
     near = np.flatnonzero(_contend(means, errors, table, noise, _NEGLIGIBLE))
     if not len(near):
-        return found
+        return chance
     given = _Given(means[near], errors[near], table[near])
     kept = np.flatnonzero(given.chances(1.0, np.arange(len(near))) >= _NEGLIGIBLE)
     for scale, weight in zip(*_scales(noise.degrees), strict=True):
-        found[near[kept]] += weight * given.chances(float(scale), kept)
-    return np.clip(found, 0.0, 1.0)
+        chance[near[kept]] += weight * given.chances(float(scale), kept)
+    return np.clip(chance, 0.0, 1.0)
 
 
 class _Given:
@@ -140,8 +140,8 @@ class _Given:
         rivals = np.asarray(self._costs[None] <= self._costs[of, None]).all(axis=2).astype(float)
         rivals[np.arange(len(of)), of] = 0.0
         beaten = np.exp(rivals @ np.interp(apart, _AT, _LOG_NORMAL))
-        found: _Array = (density * beaten).sum(axis=1)
-        return found
+        on_front: _Array = (density * beaten).sum(axis=1)
+        return on_front
 
 
 def _points(means: _Array, errors: _Array) -> _Array:

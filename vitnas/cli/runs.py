@@ -146,8 +146,8 @@ def replay(
         listener=lambda line: print(line, file=sys.stderr),
     )
     if plot is not None:
-        from vitnas.report.compared import write_comparison
+        from vitnas.report.replay_plot import write_replay_png
 
-        write_comparison(table, pairs, plot)
+        write_replay_png(table, pairs, plot)
     text = comparison.comparison_text(table, pairs)
     print(json.dumps(comparison.comparison_json(table, pairs)) if as_json else text)

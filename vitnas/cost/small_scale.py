@@ -23,7 +23,7 @@ _HEAD = """\
 """
 
 
-class Row(Frozen):
+class PrintedRow(Frozen):
     """A row of the table.
 
     Attributes:
@@ -48,10 +48,10 @@ class Size(NamedTuple):
 
 
 @cache
-def small_scale_rows() -> dict[str, Row]:
+def small_scale_rows() -> dict[str, PrintedRow]:
     """All rows by name."""
     tree = read_yaml(ROWS)
-    return {name: validate(Row, entry, file=ROWS) for name, entry in tree.items()}
+    return {name: validate(PrintedRow, entry, file=ROWS) for name, entry in tree.items()}
 
 
 def small_scale_size(name: str) -> Size:
@@ -68,7 +68,7 @@ def size_of(model: nn.Module, in_chans: int = 3) -> Size:
     return Size(params, count_flops(model, (in_chans, *image_size(model))))
 
 
-def row_agrees(row: Row, size: Size) -> tuple[bool, bool]:
+def row_agrees(row: PrintedRow, size: Size) -> tuple[bool, bool]:
     """Whether the printed parameters and FLOPs are at most one in their last digit away."""
     params, flops = size.num_params / 1e6, 2 * size.flops / 1e9
     return agrees(row.params, params), agrees(row.flops, flops)
@@ -81,7 +81,7 @@ def small_scale_table() -> str:
     )
 
 
-def _line(name: str, row: Row, size: Size) -> str:
+def _line(name: str, row: PrintedRow, size: Size) -> str:
     same = row_agrees(row, size)
     params, flops = (
         figure if agreed else f"**{figure}**"

@@ -89,8 +89,8 @@ def _below(number: int) -> str:
 
 
 def _ends(cost: str, trials: list[TrialRecord]) -> tuple[float, float]:
-    found = [value for trial in trials for value in trial.costs([cost])]
-    return min(found), max(found)
+    values = [value for trial in trials for value in trial.costs([cost])]
+    return min(values), max(values)
 
 
 def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
@@ -124,17 +124,17 @@ def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) ->
 
 def _bars(run: Run, cost: str) -> list[Tree]:
     """One standard error up and down for each network that is drawn large."""
-    found = barred(run)
-    if not found:
+    shown = barred(run)
+    if not shown:
         return []
     bar = {
         "type": "scatter", "mode": "markers", "name": "± one standard error", "hoverinfo": "skip",
         "showlegend": False,
-        "x": [cost_of(trial, cost) for trial, _ in found],
-        "y": [_short(trial.top1) for trial, _ in found],
+        "x": [cost_of(trial, cost) for trial, _ in shown],
+        "y": [_short(trial.top1) for trial, _ in shown],
         "marker": {"size": 1, "opacity": 0},
         "error_y": {
-            "type": "data", "array": [_short(error) for _, error in found], "color": "soft",
+            "type": "data", "array": [_short(error) for _, error in shown], "color": "soft",
             "thickness": 1.3, "width": 4,
         },
     }  # fmt: skip

@@ -50,8 +50,8 @@ def render_pages(run: Run, picture: bytes) -> Pages:
 
 def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
     panels = {_place(run, cost): front_figure(run, cost) for cost in run.costs}
-    found = {"curves_plot": curves_figure, "volume_plot": volume_figure}
-    figures = {**panels, **{name: make(run) for name, make in found.items()}}
+    others = {"curves_plot": curves_figure, "volume_plot": volume_figure}
+    figures = {**panels, **{name: make(run) for name, make in others.items()}}
     packed = packed_plotly()
     return _environment().get_template("report.html.j2").render(
         **view,

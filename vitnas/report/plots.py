@@ -138,8 +138,8 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)
     if not drawn:
         axes.text(0.5, 0.5, "no trained networks yet", transform=axes.transAxes, ha="center")
-    found = [value for trial in drawn for value in trial.costs([cost])] or [1_000_000.0]
-    low, high = cost_range(min(found), max(found))
+    values = [value for trial in drawn for value in trial.costs([cost])] or [1_000_000.0]
+    low, high = cost_range(min(values), max(values))
     axes.set_xlim(low, high)
     positions, labels = cost_ticks(cost, low, high)
     axes.set_xticks(positions, labels)
@@ -191,11 +191,11 @@ def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
 
 
 def _error_bars(axes: Any, run: Run, cost: str) -> None:
-    found = barred(run)
-    if found:
-        x, top1 = [cost_of(t, cost) for t, _ in found], [t.top1 for t, _ in found]
+    shown = barred(run)
+    if shown:
+        x, top1 = [cost_of(t, cost) for t, _ in shown], [t.top1 for t, _ in shown]
         style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
-        errors = [error for _, error in found]
+        errors = [error for _, error in shown]
         axes.errorbar(x, top1, yerr=errors, label="one standard error", **style)
 
 

@@ -25,8 +25,8 @@ def error_of(run: Run, trial: TrialRecord) -> float | None:
 def open_trials(run: Run) -> list[TrialRecord]:
     """Who is on the front or plausible, but not confident, cheapest first."""
     confident = {trial.number for trial in run.confident}
-    found = {trial.number: trial for trial in (*run.front, *run.plausible)}
-    chosen = (trial for number, trial in found.items() if number not in confident)
+    candidates = {trial.number: trial for trial in (*run.front, *run.plausible)}
+    chosen = (trial for number, trial in candidates.items() if number not in confident)
     return sorted(chosen, key=lambda trial: (trial.flops, trial.number))
 
 

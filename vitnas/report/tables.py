@@ -113,7 +113,7 @@ def flops_bins(run: Run) -> list[BinRow]:
         inside[min(int(share * number), number - 1)].append(trial)
     members = {trial.number for trial in run.front}
     pairs = zip(edges[:-1], edges[1:], inside, strict=True)
-    return [_bin_row(low, high, found, members) for low, high, found in pairs]
+    return [_bin_row(low, high, group, members) for low, high, group in pairs]
 
 
 def _bin_row(low: float, high: float, trials: list[TrialRecord], members: set[int]) -> BinRow:

@@ -22,7 +22,7 @@ _LOWEST = 60.0
 _SPENT = np.geomspace(0.005, 1.0, 160)
 
 
-def comparison_png(table: Table, pairs: Sequence[Pair]) -> bytes:
+def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     """A PNG of 1210 x 495 pixels: one panel a measure, one line a pair, means over seeds.
 
     Colours are samplers, line styles are pruners; the share of epochs is logarithmic, because what
@@ -59,14 +59,14 @@ def comparison_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     return small.getvalue()
 
 
-def write_comparison(table: Table, pairs: Sequence[Pair], file: Path) -> None:
-    """Write `comparison_png`.
+def write_replay_png(table: Table, pairs: Sequence[Pair], file: Path) -> None:
+    """Write `replay_png`.
 
     Raises:
         RunError: the file cannot be written.
     """
     try:
-        write_bytes(file, comparison_png(table, pairs))
+        write_bytes(file, replay_png(table, pairs))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise RunError(f"{file}: cannot be written: {reason}") from None
