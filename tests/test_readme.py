@@ -1,0 +1,39 @@
+"""What the README tells people to write works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from vitnas.api import load_space
+from vitnas.cli import main
+from vitnas.cost.survey import survey
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+
+
+@pytest.fixture
+def own_space(tmp_path: Path) -> Path:
+    """The README's space for somebody's own images."""
+    (text,) = re.findall(r"```yaml\n(name: my_space\n.*?)```", README, flags=re.DOTALL)
+    file = tmp_path / "my_space.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_most_networks_of_the_own_space_meet_its_limits(own_space: Path) -> None:
+    found = survey(load_space(own_space), draws=400)
+    assert found.within > 0.75
+    assert found.problems == ()
+    assert found.flops[1] > 3 * found.flops[0], "a front needs room"
+
+
+def test_the_own_space_is_described_without_its_images(
+    own_space: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["space", str(own_space)])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("my_space")
