@@ -1,0 +1,136 @@
+"""Data sets of other packages: read as ours are, and one line for whatever is wrong with them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from vitnas.config.training import DataConfig
+from vitnas.data.foreign import describe
+from vitnas.data.source import Source
+from vitnas.data.table import read_source
+from vitnas.errors import DataError
+from vitnas.training.plan import make_plan, read_data
+
+
+class Stripes(list):  # a list of (image, label) is a map-style data set
+    classes = ("across", "down")
+
+
+def stripes(number: int, make: Callable[[torch.Tensor], Any] = lambda image: image) -> Stripes:
+    image = torch.zeros(1, 8, 8, dtype=torch.uint8)
+    image[:, ::2] = 200
+    return Stripes(
+        (make(image if label == 0 else image.mT), label) for label in [0, 1] * (number // 2)
+    )
+
+
+@pytest.fixture
+def given() -> Iterator[ModuleType]:
+    """A module `stripes_package` whose `my_data` gives what a test puts there."""
+    module = ModuleType("stripes_package")
+    sys.modules[module.__name__] = module
+    yield module
+    del sys.modules[module.__name__]
+
+
+def read(given: ModuleType, train: Any, test: Any = None, side: int = 8) -> Source:
+    given.my_data = lambda: (train, test)
+    return read_source(DataConfig(name="stripes_package:my_data"), (side, side))
+
+
+def test_images_labels_and_class_names_arrive(given: ModuleType) -> None:
+    source = read(given, stripes(10), stripes(4))
+    assert source.test is not None
+    assert source.classes == ("across", "down")
+    assert source.train[0].shape == (10, 1, 8, 8)
+    assert source.train[1].tolist() == [0, 1] * 5
+    assert source.train[0][0, 0, :2, 0].tolist() == [200, 0]
+    assert len(source.test[1]) == 4
+
+
+def to_pil(image: torch.Tensor) -> Image.Image:
+    return Image.fromarray(image[0].numpy())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [to_pil, lambda image: image / 255, lambda image: image[0]],
+    ids=["PIL", "floats", "no channel"],
+)
+def test_every_kind_of_image_gives_the_same_bytes(given: ModuleType, make: Any) -> None:
+    plain, other = read(given, stripes(4)), read(given, stripes(4, make))
+    assert torch.equal(plain.train[0], other.train[0])
+    assert plain.fingerprint == other.fingerprint
+
+
+def test_colour_is_kept_and_the_size_changed(given: ModuleType) -> None:
+    red = Image.new("RGB", (9, 5), (255, 0, 0))
+    source = read(given, [(red, 0), (red, 1)], side=4)
+    assert source.train[0].shape == (2, 3, 4, 4)
+    assert source.train[0][0, :, 0, 0].tolist() == [255, 0, 0]
+    assert source.classes == ("0", "1")
+    assert source.test is None
+
+
+def test_the_fingerprint_is_of_the_pixels(given: ModuleType) -> None:
+    first = read(given, stripes(4)).fingerprint
+    changed = stripes(4)
+    changed[3] = (changed[3][0] + 1, 1)
+    assert read(given, changed).fingerprint["digest"] != first["digest"]
+
+
+def test_a_root_reaches_the_function(given: ModuleType, tmp_path: Path) -> None:
+    seen: list[Path] = []
+    given.my_data = lambda root: (seen.append(root), (stripes(2), None))[1]
+    read_source(DataConfig(name="stripes_package:my_data", root=str(tmp_path)), (8, 8))
+    assert seen == [tmp_path]
+
+
+class Torn(Stripes):
+    def __getitem__(self, index: Any) -> Any:
+        if index == 3:
+            raise OSError("disk\ngone")
+        return super().__getitem__(index)
+
+
+MISTAKES: list[tuple[Any, str]] = [
+    (lambda: 1 / 0, r"must give \(train, test\).*ZeroDivisionError"),
+    (lambda: 7, r"must give \(train, test\).*TypeError"),
+    (lambda: ([], None), "gives a data set without images"),
+    (lambda: (iter([]), None), r"must give \(train, test\), data sets with a length: TypeError"),
+    (lambda: (Torn(stripes(6)), None), "item 3 cannot be read: OSError: disk gone"),
+    (lambda: ([(7, 0)], None), "item 0 cannot be read: TypeError: an image is a tensor or a PIL"),
+    (lambda: (stripes(2, lambda x: x - 0.5), None), "floats are from 0 to 1, not normalised"),
+    (lambda: (stripes(2, lambda x: x.int()), None), "pixels are uint8 or floats"),
+    (lambda: (stripes(2, lambda x: x[None]), None), r"has the shape \(C, H, W\), and this one"),
+    (lambda: ([*stripes(2), (torch.zeros(3, 8, 8), 0)], None), "item 2 has 3 channels"),
+    (lambda: (Stripes([(torch.zeros(1, 8, 8), 2)]), None), "label 2 where the largest is 1"),
+    (lambda: (stripes(2), Stripes([(torch.zeros(1, 8, 8), 5)])), "label 5 where the largest is 1"),
+    (lambda: ([(torch.zeros(1, 8, 8), -1)], None), "item 0 has the label -1"),
+]
+
+
+@pytest.mark.parametrize(("function", "message"), MISTAKES, ids=[text for _, text in MISTAKES])
+def test_a_mistake_is_one_line(given: ModuleType, function: Any, message: str) -> None:
+    given.my_data = function
+    with pytest.raises(DataError, match=message) as caught:
+        read_source(DataConfig(name="stripes_package:my_data"), (8, 8))
+    assert str(caught.value).startswith("data set stripes_package:my_data: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_of_the_zoo_gets_its_classes_and_channels(given: ModuleType) -> None:
+    given.my_data = lambda: (stripes(4), None)
+    data = read_data("stripes_package:my_data")
+    config = make_plan("sret_t", data, img_size=32).config
+    assert (config.num_classes, config.in_chans) == (2, 1)
+    given.my_data = lambda: (list(stripes(4)), None)  # without names
+    assert describe(data) == (2, 1)
