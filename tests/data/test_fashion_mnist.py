@@ -49,7 +49,11 @@ def test_images_are_resized_when_read(fashion_root: Path) -> None:
         ("train-labels-idx1-ubyte", b"\0\0\x08\x01\0\0\0\x02\0\1", "40 images and 2 labels"),
         ("train-labels-idx1-ubyte", b"\0\0\x08\x01\0\0\0\x28" + b"\x0a" * 40, "label 10"),
         ("train-images-idx3-ubyte.gz", b"not packed", "cannot be read"),
-        ("train-images-idx3-ubyte.gz", gzip.compress(b"12345678" * 9, mtime=0)[:20], "cannot be read"),
+        (
+            "train-images-idx3-ubyte.gz",
+            gzip.compress(b"12345678" * 9, mtime=0)[:20],
+            "cannot be read",
+        ),
         ("t10k-labels-idx1-ubyte", None, "no such file"),
     ],
 )

@@ -12,12 +12,13 @@ from torch.nn.functional import interpolate
 
 from vitnas.config.files import exists, validate
 from vitnas.config.space import load_space, shipped_spaces
-from vitnas.config.training import DATA_FACTS, DataConfig, class_names
+from vitnas.config.training import DATA_FACTS, GROUP, DataConfig, class_names
 from vitnas.data.imagefolder import read_files
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.source import ImageHW, split_by_class
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.plugins import announced, is_path
 from vitnas.training.data import Split, load_data
 
 _WHOLE_SIDE = 64
@@ -39,17 +40,20 @@ class Shown:
 
 
 def data_named(text: str) -> DataConfig | Path:
-    """`digits`, `cifar10`, `cifar10:/data/cifar`, a folder, a space file or a shipped space.
+    """`digits`, `cifar10`, `cifar10:/data/cifar`, another package's data set by name or path, a
+    folder, a space file or a shipped space.
 
     Raises:
         ConfigError: none of them, with the nearest name; or the space file is wrong.
     """
-    names = [name for name in DATA_FACTS if name != "imagefolder"]
+    names = [name for name in (*DATA_FACTS, *announced(GROUP)) if name != "imagefolder"]
     asked, _, root = text.partition(":")
     if asked in names:
         return validate(DataConfig, {"name": asked, "root": root or None})
     if exists(text) and Path(text).is_dir():
         return Path(text)
+    if is_path(text):
+        return DataConfig(name=text)
     spaces = shipped_spaces()
     if text in spaces or Path(text).suffix in (".yaml", ".yml"):
         return load_space(text).config.data
