@@ -295,7 +295,7 @@ def judge(chaos: Chaos, events: list[str]) -> dict[str, float | str | list[str]]
         "disk": "a tmpfs of its own" if chaos.is_own_disk else "RLIMIT_FSIZE",
         "disk_full_in_one_line": int(chaos.said.count("\n") == 1 and "cannot be" in chaos.said),
         "disk_full_said": chaos.said.strip().splitlines()[-1].rpartition("/")[2],
-        "sessions": len(run.environment["sessions"]),
+        "sessions": len(run.environment.sessions),
     }
 
 

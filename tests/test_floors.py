@@ -18,6 +18,7 @@ KNOWN_CIRCLES: set[frozenset[str]] = {
 FLOORS = [
     ("columns", "cores", "errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
     ("config",),
+    ("sessions",),
     ("records",),
     ("cost.closed_form",),
     ("nn.layers", "nn.mixers"),

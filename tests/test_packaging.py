@@ -81,8 +81,9 @@ def test_the_wheel_works_where_no_checkout_is(unpacked: Path, tmp_path: Path) ->
 def test_the_wheel_finds_its_templates(unpacked: Path, tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from vitnas.records import Run; "
+        "from vitnas.sessions import Environment; "
         "from vitnas.report import write_report; "
-        "write_report(Run(Path('run'), 'empty', (), {}, {}, 0))"
+        "write_report(Run(Path('run'), 'empty', (), {}, Environment(), 0))"
     )
     run_there(unpacked, tmp_path, "-c", code)
     assert (tmp_path / "run" / "report.html").is_file()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 from vitnas.config.costs import COSTS, cost_of, costs_of, log_costs
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.sessions import Environment
 
 
 class Outcome(str, Enum):
@@ -183,7 +184,7 @@ class Run:
         name: the space's name.
         trials: every candidate, by number; refused and duplicate ones included.
         space: the space file's tree.
-        environment: versions, hardware, seed, command and git revision of every session.
+        environment: what the run tells of its sessions, its data and its proxy training.
         num_trials: how many trials the run was asked for.
         replicates: trainings of candidates with other seeds, by number; their trials know of them.
     """
@@ -192,7 +193,7 @@ class Run:
     name: str
     trials: tuple[TrialRecord, ...]
     space: Mapping[str, Any]
-    environment: Mapping[str, Any]
+    environment: Environment
     num_trials: int
     replicates: tuple[TrialRecord, ...] = ()
 
@@ -210,6 +211,12 @@ class Run:
     def costs(self) -> tuple[str, ...]:
         """The costs among its objectives, fields of `TrialRecord`; the other one is top-1."""
         return costs_of(self.space)
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of a whole training; 0 where the space does not say."""
+        proxy = self.space.get("proxy")
+        return proxy.get("epochs") or 0 if isinstance(proxy, Mapping) else 0
 
     @property
     def front(self) -> tuple[TrialRecord, ...]:
@@ -237,8 +244,7 @@ class Run:
         """How far trainings scatter; None where the run does not say what top-1 was measured on."""
         from vitnas.noise import measure
 
-        data = self.environment.get("data")
-        images = data.get("num_val_images") if isinstance(data, Mapping) else None
+        images = self.environment.data.num_val_images
         return measure([t.trainings for t in self._scored], images) if images else None
 
     @cached_property

@@ -22,6 +22,7 @@ from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
 from vitnas.nn.weights import weights_bytes
 from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.sessions import Environment
 from vitnas.training.data import Split
 
 PNG = b"\x89PNG\r\n"
@@ -237,7 +238,7 @@ def run_of(folder: Path, *stages: dict[str, Any]) -> Run:
     tree = config(*stages).to_tree()
     trial = TrialRecord(3, Outcome.COMPLETE, config=tree, curve=(50.0,))
     space = {"name": "s", "data": {"name": "digits"}, "model": tree}
-    return Run(folder, "s", (trial,), space, {}, 1)
+    return Run(folder, "s", (trial,), space, Environment(), 1)
 
 
 def test_a_trial_is_looked_into_with_the_weights_that_its_run_kept(tmp_path: Path) -> None:

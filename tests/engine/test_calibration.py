@@ -4,6 +4,7 @@ search does: the chances are compared with how often they come true over many in
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from vitnas.engine.decide.replicates import Replication
 from vitnas.noise import Noise
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.sessions import Data, Environment
 
 IMAGES, NETWORKS = 400, 14
 
@@ -36,7 +38,8 @@ def invented(draw: np.random.Generator, phi: float, wanted: int) -> list[tuple[f
         trials.append(training(original, original))
     from vitnas.records import averaged
 
-    run = Run(None, "", averaged(trials), {}, {"data": {"num_val_images": IMAGES}}, NETWORKS)  # type: ignore[arg-type]
+    told = Environment(data=Data(num_val_images=IMAGES))
+    run = Run(Path(), "", averaged(trials), {}, told, NETWORKS)
     members = set(front(np.column_stack([-truth, [t.flops for t in run.trials]])))
     return [(run.chances[t.number], t.number in members) for t in run.trials]
 

@@ -39,7 +39,7 @@ def card(scores: Scores = PROXY, environment: dict[str, Any] = ENVIRONMENT, **mo
         "| input | 3 x 32 x 32, floats |",
         "run `results/small`, trial 5, on the Pareto front, key 000000000005",
         "space hybrid_cifar, seed of the run 3",
-        "name cifar10, num_train_images 45000",
+        "name cifar10, num_classes 10, num_train_images 45000",
         "epochs 12, batch_size 512",
         "--trials 200 --seed 3` at git revision 40a507c81f2e",
         "torch 2.6.0",
@@ -69,7 +69,7 @@ def test_normalisation_is_told_where_known() -> None:
     assert "mean and deviation of" not in text
 
 
-@pytest.mark.parametrize("environment", [{}, {"sessions": [], "data": None, "seed": None}])
+@pytest.mark.parametrize("environment", [{}, {"sessions": [], "data": {}, "seed": None}])
 def test_old_runs_have_a_card(environment: dict[str, Any]) -> None:
     text = card(environment=environment)
     assert "None" not in text

@@ -9,6 +9,7 @@ from typing import Any
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.sessions import Environment
 
 ENVIRONMENT: dict[str, Any] = {
     "sessions": [
@@ -83,7 +84,9 @@ def run_of(path: Path, *trials: TrialRecord, **more: Any) -> Run:
         "environment": ENVIRONMENT,
         "num_trials": len(trials),
     }
-    return Run(path=path, trials=trials, **{**fields, **more})
+    fields |= more
+    fields["environment"] = Environment.model_validate(fields["environment"])
+    return Run(path=path, trials=trials, **fields)
 
 
 def invented_run(path: Path, number: int, seed: int = 0) -> Run:

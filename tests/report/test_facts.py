@@ -6,16 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.report.runs import run_of, trial
-from vitnas.report.facts import facts, hardware_text, number_of, session_rows
+from vitnas.report.facts import facts, hardware_text, session_rows
 from vitnas.report.summary import key_numbers, lead
 from vitnas.report.terminal import ended_text
+from vitnas.sessions import Environment, Hardware, Session
 
 PATH = Path("results/small")
 
 
 def test_facts_are_readable() -> None:
     found = dict(facts(run_of(PATH, trial(0, device="NVIDIA H100"))))
-    assert found["Data"].startswith("cifar10, train images 45,000, val images 5,000")
+    assert found["Data"].startswith("cifar10, classes 10, train images 45,000, val images 5,000")
     assert found["Proxy training"] == "epochs 12, batch size 512, lr 0.001"
     assert found["Limits"] == "flops max 300,000,000, params max 8,000,000"
     assert found["Trained on"] == "NVIDIA H100"
@@ -43,16 +44,8 @@ def test_what_is_not_known_is_left_out() -> None:
     bare = run_of(PATH, environment={"sessions": [{}]}, space={})
     assert [label for label, _ in facts(bare)] == ["Run", "Space"]
     assert set(session_rows(bare)[0].values()) == {"–"}
-    assert hardware_text({"device": "cpu", "cpu": "Ryzen", "cores": None}) == "Ryzen"
-
-
-def test_only_positive_whole_numbers_count() -> None:
-    data = {"num_val_images": 0, "num_classes": True, "num_test_images": 7}
-    run = run_of(PATH, environment={"data": data})
-    assert number_of(run, "data", "num_val_images") is None
-    assert number_of(run, "data", "num_classes") is None
-    assert number_of(run, "data", "num_test_images") == 7
-    assert number_of(run, "proxy", "epochs") is None
+    session = Session(device="cpu", hardware=Hardware(cpu="Ryzen", cores=None))
+    assert hardware_text(session) == "Ryzen"
 
 
 def test_what_another_run_has_trained_cost_this_one_nothing() -> None:
@@ -75,7 +68,7 @@ def test_why_a_run_has_less_than_it_was_to_have() -> None:
     bare = run_of(PATH, trial(0), environment={}, num_trials=4)
     assert ended_text(bare) == ""
     replicate = trial(1, replicate_of=0)
-    cut = replace(bare, environment={"sessions": [{"ended_by": "the time is up"}]})
+    cut = replace(bare, environment=Environment(sessions=[Session(ended_by="the time is up")]))
     assert ended_text(cut) == "1 of 4 trials: the time is up"
     cut = replace(cut, replicates=(replicate,))
     assert ended_text(cut) == "1 of 4 trials, 1 replicate: the time is up"

@@ -18,6 +18,7 @@ from vitnas.errors import RunError
 from vitnas.records import Outcome, Run
 from vitnas.report import write_report
 from vitnas.report.page import code_spans, render_pages
+from vitnas.sessions import Environment
 
 FILES = {"trials.csv", "front.csv", "front.png", "report.md", "report.html"}
 
@@ -103,7 +104,7 @@ def test_hostile_text_stays_text() -> None:
         trial(1, None, outcome=Outcome.FAILED, error=evil),
         name=evil,
         space={"name": evil, "limits": {"flops": {"max": evil}}},
-        environment={"sessions": [session], "data": {"name": evil}, "seed": evil},
+        environment={"sessions": [session], "data": {"name": evil}, "proxy": {evil: evil}},
     )
     page = html_of(run)
     assert "<script>alert" not in page
@@ -143,7 +144,7 @@ def odd_runs() -> dict[str, Run]:
     path = Path("results/odd")
     return {
         "empty": run_of(path),
-        "bare": Run(path, "bare", (trial(0),), {}, {}, 10),
+        "bare": Run(path, "bare", (trial(0),), {}, Environment(), 10),
         "failed only": run_of(path, failed),
         "refused only": run_of(path, trial(0, None, outcome=Outcome.REFUSED, error="too dear")),
         "running": run_of(path, trial(0, 40.0, outcome=Outcome.RUNNING)),
@@ -159,7 +160,7 @@ def odd_runs() -> dict[str, Run]:
             path,
             trial(0),
             space={"limits": None},
-            environment={"sessions": {}, "data": [1], "proxy": 3},
+            environment={"sessions": [{"hardware": {}}], "data": {"name": None}, "proxy": {}},
         ),
     }
 

@@ -285,7 +285,7 @@ def _describe(
     found: Mapping[str, Any],
 ) -> None:
     """Write down what this session is, in the study and beside it."""
-    environment = store.attrs.get("environment", {"sessions": []})
+    environment = store.attrs.get("environment", {})
     facts = session_facts(
         **options.facts(),
         workers=resources.workers,
@@ -293,7 +293,7 @@ def _describe(
         device=found["device"],
     )
     environment = {
-        "sessions": [*environment["sessions"], facts],
+        "sessions": [*environment.get("sessions", []), facts],
         "seed": options.seed,
         "data": found["data"],
         "proxy": space.config.proxy.model_dump(mode="json"),

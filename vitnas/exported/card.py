@@ -48,7 +48,7 @@ def model_card(
     command: str | None = None,
 ) -> str:
     """The card as Markdown; what the run does not tell is left out."""
-    session, data = _last_session(run), _mapping(run.environment.get("data"))
+    session, data = run.environment.last, run.environment.data
     height, width = config.image_hw
     card = _environment().get_template("card.md.j2").render(
         name=folder.name,
@@ -63,14 +63,14 @@ def model_card(
         error=_error(run, trial),
         chance=run.chances.get(trial.number),
         on_front=any(member.number == trial.number for member in run.front),
-        seed=run.environment.get("seed"),
-        data=_listed(data, skip=("mean", "std")),
-        mean=_numbers(data.get("mean")),
-        std=_numbers(data.get("std")),
-        proxy=_listed(_mapping(run.environment.get("proxy"))),
-        search_command=session.get("command"),
-        git_revision=session.get("git_revision"),
-        versions=_listed(_mapping(session.get("versions"))) or "not recorded",
+        seed=run.environment.seed,
+        data=_listed(data.told(), skip=("mean", "std")),
+        mean=_numbers(data.mean),
+        std=_numbers(data.std),
+        proxy=_listed(run.environment.proxy.told()),
+        search_command=session.command,
+        git_revision=session.git_revision,
+        versions=_listed(session.versions) or "not recorded",
         version=__version__,
         command=command or shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -117,11 +117,6 @@ def _environment() -> Environment:
     )
 
 
-def _last_session(run: Run) -> Mapping[str, Any]:
-    sessions = run.environment.get("sessions")
-    return _mapping(sessions[-1]) if isinstance(sessions, list) and sessions else {}
-
-
 def _error(run: Run, trial: TrialRecord) -> float | None:
     """Standard error of the trial's mean top-1 in points, where it was trained more than once."""
     if run.noise is None or trial.top1 is None or not trial.replicates:
@@ -135,12 +130,6 @@ def _listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
     return ", ".join(f"{name} {value}" for name, value in known if name not in skip)
 
 
-def _numbers(values: Any) -> str:
+def _numbers(values: Sequence[float] | None) -> str:
     """One number a channel, four digits each; empty when not known."""
-    if not isinstance(values, (list, tuple)):
-        return ""
-    return ", ".join(f"{float(value):.4f}" for value in values)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return ", ".join(f"{value:.4f}" for value in values or ())

@@ -29,6 +29,7 @@ from vitnas.errors import RunError, nearest_name
 from vitnas.noise import measure
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, Run
+from vitnas.sessions import Session
 
 FORMAT = 1
 SUFFIX = ".json.gz"
@@ -253,15 +254,15 @@ def _recorded(
 
 def _made(run: Run) -> dict[str, Any]:
     """How a run was made, without the paths of the machine."""
-    facts = run.environment
-    (session, *more) = facts.get("sessions") or [{}]
-    pruner = session.get("pruner") or {"name": "curve" if session.get("prune") else "none"}
-    options = f"--sampler {session.get('sampler')} --pruner {pruner['name']}"
+    sessions = run.environment.sessions or [Session()]
+    session, told = sessions[0], sessions[0].told()
+    pruner = session.pruner.name if session.pruner else "curve" if session.prune else "none"
+    options = f"--sampler {session.sampler} --pruner {pruner}"
     command = f"vitnas search {run.name} {options} --trials {run.num_trials} --seed"
     return {
-        "command": f"{command} {facts.get('seed')}",
-        "sessions": 1 + len(more),
-        "seed": facts.get("seed"),
-        "data": facts.get("data"),
-        **{key: session.get(key) for key in ("versions", "hardware", "device", "git_revision")},
+        "command": f"{command} {run.environment.seed}",
+        "sessions": len(sessions),
+        "seed": run.environment.seed,
+        "data": run.environment.data.told() or None,
+        **{key: told.get(key) for key in ("versions", "hardware", "device", "git_revision")},
     }

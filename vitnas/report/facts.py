@@ -8,27 +8,7 @@ from typing import Any
 
 from vitnas.records import Run
 from vitnas.report.text import NOTHING, plural
-
-_HARDWARE = ("device", "cpu")
-
-
-def section(run: Run, name: str) -> Mapping[str, Any]:
-    """One mapping of the run's environment; empty where the run has none."""
-    found = run.environment.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def sessions(run: Run) -> list[Mapping[str, Any]]:
-    """The sessions that worked on the run, first to last."""
-    found = run.environment.get("sessions")
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
-
-
-def number_of(run: Run, part: str, name: str) -> int | None:
-    """A positive whole number of the environment, e.g. `data`, `num_val_images`, or None."""
-    value = section(run, part).get(name)
-    usable = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if usable else None
+from vitnas.sessions import Session
 
 
 def space_name(run: Run) -> str:
@@ -37,17 +17,18 @@ def space_name(run: Run) -> str:
 
 def facts(run: Run) -> list[tuple[str, str]]:
     """(label, value) pairs on space, data, proxy and seed; without what is not known."""
+    sessions = run.environment.sessions
     pairs = [
         ("Run", str(run.path)),
         ("Space", space_name(run)),
         ("Trials asked for", str(run.num_trials or "")),
-        ("Data", _mapping(section(run, "data"))),
-        ("Proxy training", _mapping(section(run, "proxy"))),
+        ("Data", _mapping(run.environment.data.told())),
+        ("Proxy training", _mapping(run.environment.proxy.told())),
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
         ("Limits", _mapping(_inner(run.space, "limits"))),
-        ("Proposed by", _distinct(_value(session.get("sampler")) for session in sessions(run))),
-        ("Stopped early by", _distinct(_pruner(session) for session in sessions(run))),
-        ("Seed", str(run.environment.get("seed", ""))),
+        ("Proposed by", _distinct(_value(one.sampler) for one in sessions)),
+        ("Stopped early by", _distinct(_pruner(one) for one in sessions)),
+        ("Seed", _seed(run)),
         ("Trained on", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))),
         ("Measured on", ", ".join(sorted({t.measured_on for t in run.trials if t.measured_on}))),
         ("Taken over from", _taken_over(run)),
@@ -56,10 +37,15 @@ def facts(run: Run) -> list[tuple[str, str]]:
     return [(label, value) for label, value in pairs if value]
 
 
-def _pruner(session: Mapping[str, Any]) -> str:
+def _pruner(session: Session) -> str:
     """`curve, confidence 0.98`; `nobody` without a pruner."""
-    pruner = _inner(session, "pruner")
-    return "nobody" if pruner.get("name") == "none" else _mapping(pruner)
+    if session.pruner is None:
+        return ""
+    return "nobody" if session.pruner.name == "none" else _mapping(session.pruner.told())
+
+
+def _seed(run: Run) -> str:
+    return "" if run.environment.seed is None else str(run.environment.seed)
 
 
 def _distinct(texts: Iterable[str]) -> str:
@@ -75,37 +61,36 @@ def _taken_over(run: Run) -> str:
 
 def session_rows(run: Run) -> list[dict[str, str]]:
     """One row a session: started, command, revision, hardware, workers, versions."""
-    return [_session_row(session) for session in sessions(run)]
+    return [_session_row(session) for session in run.environment.sessions]
 
 
-def _session_row(session: Mapping[str, Any]) -> dict[str, str]:
+def _session_row(session: Session) -> dict[str, str]:
     return {
-        "started": _value(session.get("started")).replace("T", " ") or NOTHING,
-        "command": _value(session.get("command")) or NOTHING,
-        "revision": _value(session.get("git_revision"))[:12] or NOTHING,
-        "hardware": hardware_text({**session, **_inner(session, "hardware")}) or NOTHING,
+        "started": _value(session.started).replace("T", " ") or NOTHING,
+        "command": _value(session.command) or NOTHING,
+        "revision": _value(session.git_revision)[:12] or NOTHING,
+        "hardware": hardware_text(session) or NOTHING,
         "workers": " × ".join(
-            text for name in ("workers", "backend") if (text := _value(session.get(name)))
+            text for fact in (session.workers, session.backend) if (text := _value(fact))
         )
         or NOTHING,
         "versions": versions_text(session) or NOTHING,
     }
 
 
-def hardware_text(hardware: Mapping[str, Any]) -> str:
+def hardware_text(session: Session) -> str:
     """`NVIDIA H100, 16 cores, 128 GB` from what is known."""
-    parts = [_value(hardware.get(name)) for name in _HARDWARE if hardware.get(name) != "cpu"]
-    for name, unit in (("cores", "cores"), ("memory_gb", "GB")):
-        value = hardware.get(name)
-        if isinstance(value, (int, float)):
+    hardware = session.hardware
+    parts = [_value(name) for name in (session.device, hardware.cpu) if name != "cpu"]
+    for value, unit in ((hardware.cores, "cores"), (hardware.memory_gb, "GB")):
+        if value is not None:
             parts.append(f"{value:.3g} {unit}")
     return ", ".join(dict.fromkeys(part for part in parts if part))
 
 
-def versions_text(session: Mapping[str, Any]) -> str:
+def versions_text(session: Session) -> str:
     """`python 3.11.7, torch 2.6.0` from what is known."""
-    versions = _inner(session, "versions")
-    return ", ".join(f"{name} {value}" for name, value in versions.items() if value)
+    return ", ".join(f"{name} {value}" for name, value in session.versions.items() if value)
 
 
 def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:

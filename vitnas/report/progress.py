@@ -10,7 +10,6 @@ import numpy as np
 from vitnas.config.costs import COSTS, log_cost, log_costs
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Run, TrialRecord
-from vitnas.report.facts import number_of
 
 
 def reference_point(run: Run) -> tuple[float, ...]:
@@ -18,7 +17,7 @@ def reference_point(run: Run) -> tuple[float, ...]:
 
     Guessing is 0 where the number of classes is not known.
     """
-    classes = number_of(run, "data", "num_classes")
+    classes = run.environment.data.num_classes
     return (100.0 / classes if classes else 0.0, *(_worst(run, cost) for cost in run.costs))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
-from vitnas.report.facts import section, space_name
+from vitnas.report.facts import space_name
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
 from vitnas.report.progress import reached, reference_point, volume_curve
@@ -97,12 +97,12 @@ def lead(run: Run) -> str:
     listed = f"{', '.join(most)} and {last}" if most else last
     text += f"out of {plural(len(run.trials), 'candidate')}, {listed}"
     text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
-    data, proxy = section(run, "data"), section(run, "proxy")
-    parts = [str(data["name"])] if data.get("name") else []
-    if isinstance(proxy.get("epochs"), int):
-        parts.append(f"{plural(proxy['epochs'], 'epoch')} a network")
-    if run.environment.get("seed") is not None:
-        parts.append(f"seed {run.environment['seed']}")
+    told = run.environment
+    parts = [told.data.name] if told.data.name else []
+    if told.proxy.epochs is not None:
+        parts.append(f"{plural(told.proxy.epochs, 'epoch')} a network")
+    if told.seed is not None:
+        parts.append(f"seed {told.seed}")
     return f"{text} {', '.join(parts)}." if parts else text
 
 

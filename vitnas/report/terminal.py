@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from vitnas.columns import columns
 from vitnas.config.costs import COSTS, EXACT, cost_of
@@ -30,8 +30,7 @@ def front_text(run: Run) -> str:
 
 def ended_text(run: Run) -> str:
     """What the run has and why its last session ended before it had all; empty where it has."""
-    sessions: Sequence[Mapping[str, str]] = run.environment.get("sessions") or ({},)
-    why = sessions[-1].get("ended_by")
+    why = run.environment.last.ended_by
     ended = sum(trial.is_ended_here for trial in run.trials)
     again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
     total = f" of {run.num_trials}" if run.num_trials else ""

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
-from vitnas.report.facts import number_of
 from vitnas.report.standing import error_of, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
 
@@ -83,7 +82,7 @@ def assess(run: Run) -> Trust:
     """Everything that can be said of the ranking without training anything again."""
     members = run.front
     scores = sorted(trial.top1 or 0.0 for trial in members)
-    images = number_of(run, "data", "num_val_images")
+    images = run.environment.data.num_val_images or None
     error = binomial_error(float(np.median(scores)), images) if images and scores else None
     ranked = _ranked(run)
     epochs = len(ranked[0].curve) if ranked else 0

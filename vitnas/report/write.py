@@ -9,7 +9,7 @@ from vitnas.config.files import dump_yaml
 from vitnas.errors import RunError
 from vitnas.files import own_folder, read_bytes, write_bytes, write_text
 from vitnas.records import Run, TrialRecord
-from vitnas.report.facts import section, sessions, space_name
+from vitnas.report.facts import space_name
 from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
@@ -101,13 +101,12 @@ def _measured_text(trial: TrialRecord) -> str:
 
 
 def _provenance_line(run: Run, trial: TrialRecord) -> str:
-    found = sessions(run)
-    versions = found[-1].get("versions") if found else None
+    session = run.environment.last
     parts = {
-        "data": section(run, "data").get("name"),
+        "data": run.environment.data.name,
         "seed": trial.seed,
-        "vitnas": versions.get("vitnas") if isinstance(versions, dict) else None,
-        "git": found[-1].get("git_revision") if found else None,
+        "vitnas": session.versions.get("vitnas"),
+        "git": session.git_revision,
         "key": trial.key,
     }
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value not in (None, ""))

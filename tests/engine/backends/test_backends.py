@@ -47,14 +47,15 @@ def test_a_real_search_leaves_a_scored_front(serial_run: Run) -> None:
 def test_the_folder_says_what_the_run_depends_on(serial_run: Run) -> None:
     assert (serial_run.path / "space.yaml").is_file()
     assert (serial_run.path / "environment.json").is_file()
-    (session,) = serial_run.environment["sessions"]
-    assert session["backend"] == "serial"
-    assert session["versions"]["torch"]
-    assert session["hardware"]["cores"] >= 1
-    assert session["sampler"] == "ehvi"
-    assert session["pruner"] == {"name": "curve", "confidence": 0.98}
-    assert serial_run.environment["seed"] == 1
-    data = serial_run.environment["data"]
+    (session,) = serial_run.environment.sessions
+    assert session.backend == "serial"
+    assert session.versions["torch"]
+    assert session.hardware.cores
+    assert session.sampler == "ehvi"
+    assert session.pruner
+    assert session.pruner.told() == {"name": "curve", "confidence": 0.98}
+    assert serial_run.environment.seed == 1
+    data = serial_run.environment.data.told()
     assert data["num_train_images"] + data["num_val_images"] + data["num_test_images"] == 1797
 
 
@@ -65,12 +66,12 @@ def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
     run = run_search(space, tmp_path / "run", options)
     assert run.count(Outcome.STOPPED) >= 1
     assert {t.epochs for t in run.trials if t.outcome is Outcome.STOPPED} <= {1, 2}
-    assert run.environment["sessions"][0]["pruner"] == {"name": "front", "bins": 1}
+    assert run.environment.told()["sessions"][0]["pruner"] == {"name": "front", "bins": 1}
     kept = run_search(space, tmp_path / "kept", replace(options, pruner="none"))
     assert len(kept.complete) == 9
     for cut, whole in zip(run.trials, kept.trials, strict=True):
         assert (cut.key, cut.curve) == (whole.key, whole.curve[: cut.epochs])
-    assert kept.environment["sessions"][0]["pruner"] == {"name": "none"}
+    assert kept.environment.told()["sessions"][0]["pruner"] == {"name": "none"}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_run_that_was_cut_off_is_finished(serial_run: Run, tmp_path: Path) -> 
     run = run_search(make_space(), tmp_path / "run", SMALL)
     assert len(run.complete) == 3
     assert essence(run)[:2] == essence(serial_run)[:2]
-    assert len(run.environment["sessions"]) == 2
+    assert len(run.environment.sessions) == 2
 
 
 def test_an_error_in_the_code_fails_the_trial_and_not_the_search(

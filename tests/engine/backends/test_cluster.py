@@ -150,7 +150,7 @@ def test_two_nodes_give_one_worker_s_front_also_when_one_leaves(
     alone = run_search(make_space(), tmp_path / "alone", SMALL)
     options = replace(SMALL, backend="tune", ray_address=made.address)
     both = run_search(make_space(), tmp_path / "both", options)
-    assert both.environment["sessions"][0]["workers"] == 2
+    assert both.environment.last.workers == 2
     assert front_of(both) == front_of(alone)
     assert {t.key for t in both.complete} == {t.key for t in alone.complete}
     left: list[int] = []

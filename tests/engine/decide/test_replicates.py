@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from vitnas.errors import VitnasError
 from vitnas.noise import PLAUSIBLE
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.seeds import derive_seed
+from vitnas.sessions import Data, Environment
 
 Make = Callable[..., Controller]
 IMAGES = 400
@@ -74,7 +76,7 @@ def facts(run: Run) -> list[tuple[Any, ...]]:
 
 def of_images(run: Run) -> Run:
     """The run with what it was scored on, which these tests' studies lack."""
-    return Run(**{**vars(run), "environment": {"data": {"num_val_images": IMAGES}}})
+    return replace(run, environment=Environment(data=Data(num_val_images=IMAGES)))
 
 
 def test_what_may_be_on_the_front_is_trained_again(replicating: Make, tmp_path: Path) -> None:

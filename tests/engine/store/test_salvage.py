@@ -73,7 +73,7 @@ def test_any_page_may_be_damaged(whole: Run, controller_of: Make, tmp_path: Path
 
 def test_a_salvaged_run_goes_on(whole: Run, controller_of: Make, tmp_path: Path) -> None:
     overwrite(tmp_path / "study.db", 1)
-    with pytest.raises(RunError, match=r"'vitnas salvage .*' saves what can be read"):
+    with pytest.raises(RunError, match=r"; vitnas salvage .* saves what can be read"):
         read_run(tmp_path)
     done = salvage(tmp_path)
     assert (done.saved, done.lost, done.unfinished) == (len(whole.trials), 0, 1)

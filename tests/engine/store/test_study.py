@@ -32,7 +32,7 @@ def test_a_folder_without_a_study_is_no_run(tmp_path: Path) -> None:
 )
 def test_a_damaged_study_says_what_is_left(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "study.db").write_bytes(content)
-    message = rf"study\.db: cannot be read as a study \(.*{why}.*\); 'vitnas salvage"
+    message = rf"study\.db: cannot be read as a study \(.*{why}.*\); vitnas salvage"
     with pytest.raises(RunError, match=message):
         read_run(tmp_path)
 

@@ -21,7 +21,7 @@ from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.pool import Pool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
-from vitnas.engine.store.study import as_record
+from vitnas.engine.store.stored import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitnas.errors import RunError
+from vitnas.errors import RunError, printable
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
@@ -32,22 +33,32 @@ _PATIENCE_S = 30.0
 _SHARED = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p")
 
 
+class ForeignStudy(RunError):
+    """A study that is whole, but not one that this vitnas reads."""
+
+
 def open_database(path: Path, *, write: bool) -> RDBStorage:
     """Optuna's storage over the study.db of a results folder.
 
     Args:
         path: the results folder.
         write: whether this is the run's one writer; a reader changes nothing, not even the mode.
+
+    Raises:
+        RunError: another version of Optuna made the file.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     file = (path / FILE_NAME).resolve()
-    return optuna.storages.RDBStorage(
-        f"sqlite:///{file}",
-        engine_kwargs={"creator": partial(_connect, file, write)},
-        skip_table_creation=not write,
-    )
+    try:
+        return optuna.storages.RDBStorage(
+            f"sqlite:///{FILE_NAME}",  # Optuna would fill in braces of a path; `creator` opens it
+            engine_kwargs={"creator": partial(_connect, file, write)},
+            skip_table_creation=not write,
+        )
+    except RuntimeError as error:
+        raise ForeignStudy(f"{path / FILE_NAME}: {printable(str(error))}") from None
 
 
 def _connect(file: Path, write: bool) -> sqlite3.Connection:
@@ -135,8 +146,8 @@ def readable(path: Path) -> Iterator[None]:
     except (SQLAlchemyError, OptunaError, sqlite3.Error, *_NOT_OURS) as error:
         raise RunError(
             f"{path / FILE_NAME}: cannot be read as a study ({_reason(error)}); "
-            f"'vitnas salvage {path}' saves what can be read, and trials.csv and configs/ beside "
-            "it hold what was reported"
+            f"{shlex.join(['vitnas', 'salvage', str(path)])} saves what can be read, and "
+            "trials.csv and configs/ beside it hold what was reported"
         ) from error
 
 

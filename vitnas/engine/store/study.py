@@ -14,10 +14,11 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.costs import MEASURED, costs_of, directions_of
+from vitnas.config.costs import costs_of, directions_of
 from vitnas.config.differences import differences, with_defaults
 from vitnas.engine.store.database import (
     FILE_NAME,
+    ForeignStudy,
     close_database,
     flush,
     make_plain,
@@ -25,12 +26,11 @@ from vitnas.engine.store.database import (
     readable,
     writable,
 )
+from vitnas.engine.store.stored import FORMAT, check_format, records_of, stored_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome, Run, TrialRecord, averaged
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     import optuna
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 STUDY_NAME = "vitnas"
-FORMAT = 1
 _FLUSH_S = 2.0
 
 
@@ -80,9 +79,11 @@ class RunStore:
                 for name, value in {**fixed, "format": FORMAT}.items():
                     self.set(name, value)
             refuse_other(path, self._attrs, fixed)
+            records_of(path, stored)
             directions = directions_of(costs)
             self.study = optuna.create_study(study_name=STUDY_NAME, directions=directions)
             with readable(path):
+                _check_distributions(stored)
                 self.study.add_trials(map(_as_seen, stored))
         except BaseException:
             self.close()
@@ -102,7 +103,7 @@ class RunStore:
     def records(self) -> tuple[TrialRecord, ...]:
         """All candidates as stored."""
         with readable(self.path):
-            return tuple(as_record(trial) for trial in self._stored())
+            return records_of(self.path, self._stored())
 
     @property
     def alone(self) -> frozenset[int]:
@@ -189,16 +190,12 @@ class RunStore:
 
 
 def refuse_other(path: Path, attrs: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
-    """Make sure that a run's `attrs` are of this format and of what is `fixed`.
+    """Make sure that a run's `attrs` are of this format, of the right types and of what is `fixed`.
 
     Raises:
         RunError: they are not, naming the differences.
     """
-    if attrs.get("format") != FORMAT:
-        raise RunError(
-            f"{path / FILE_NAME}: format {attrs.get('format')}, this vitnas reads {FORMAT}; use "
-            "another --out"
-        )
+    stored_run(path, attrs)
     for name, value in fixed.items():
         stored = with_defaults(attrs.get(name)) if name == "space" else attrs.get(name)
         changes = list(differences(stored, value))
@@ -217,18 +214,16 @@ def read_run(path: str | Path) -> Run:
     """
     path = Path(path)
     attrs, stored = read_study(path)
-    space = attrs.get("space", {})
-    with readable(path):
-        tested = attrs.get("test_top1", {})
-        trials = tuple(as_record(trial, tested) for trial in stored)
+    facts = stored_run(path, attrs)
+    trials = records_of(path, stored, facts.test_top1)
     return Run(
         path=path,
-        name=space.get("name", path.name),
+        name=facts.space.name or path.resolve().name,
         trials=averaged(trials),
         replicates=tuple(trial for trial in trials if trial.replicate_of is not None),
-        space=space,
-        environment=attrs.get("environment", {}),
-        num_trials=attrs.get("num_trials", 0),
+        space=attrs.get("space", {}),
+        environment=facts.environment,
+        num_trials=facts.num_trials,
     )
 
 
@@ -243,44 +238,34 @@ def read_study(path: Path) -> tuple[dict[str, Any], list[optuna.trial.FrozenTria
     with readable(path):
         storage = open_database(path, write=False)
         try:
-            study_id = storage.get_study_id_from_name(STUDY_NAME)
+            study_id = _known_study(path, storage)
             attrs = storage.get_study_user_attrs(study_id)
+            check_format(path, attrs)
             return attrs, storage.get_all_trials(study_id, deepcopy=False)
         finally:
             close_database(storage)
 
 
-def as_record(trial: optuna.trial.FrozenTrial, tested: Mapping[str, float] = {}) -> TrialRecord:
-    """A stored trial as plain values."""
-    network = trial.user_attrs.get("network", {})
-    result = trial.user_attrs.get("result", {})
-    measured = trial.user_attrs.get("measured", {})
-    running = not trial.state.is_finished()
-    outcome = Outcome.RUNNING if running else Outcome(result.get("outcome", "failed"))
-    return TrialRecord(
-        number=trial.number,
-        outcome=outcome,
-        config=network.get("config", {}),
-        key=network.get("key", ""),
-        flops=network.get("flops", 0),
-        num_params=network.get("num_params", 0),
-        curve=tuple(trial.user_attrs.get("curve", ())),
-        test_top1=tested.get(str(trial.number)),
-        seconds=result.get("seconds"),
-        seed=network.get("seed", 0),
-        params=trial.params,
-        error=result.get("error"),
-        duplicate_of=result.get("duplicate_of"),
-        device=result.get("device", ""),
-        origin=network.get("origin", ""),
-        taken=network.get("taken", False),
-        gpu_seconds=result.get("gpu_seconds", 0.0),
-        started=_seconds(trial.datetime_start),
-        ended=_seconds(trial.datetime_complete),
-        measured={name: measured[name] for name in MEASURED if measured.get(name) is not None},
-        measured_on=measured.get("measured_on", ""),
-        replicate_of=network.get("replicate_of"),
-    )
+def _known_study(path: Path, storage: optuna.storages.RDBStorage) -> int:
+    try:
+        return storage.get_study_id_from_name(STUDY_NAME)
+    except KeyError:
+        raise ForeignStudy(f"{path / FILE_NAME}: holds no study named '{STUDY_NAME}'") from None
+
+
+def _check_distributions(stored: Sequence[optuna.trial.FrozenTrial]) -> None:
+    """Optuna asks for a parameter by one kind of distribution and fails later at a second one.
+
+    Raises:
+        ValueError: a parameter of two kinds.
+    """
+    from optuna.distributions import BaseDistribution, check_distribution_compatibility
+
+    first: dict[str, BaseDistribution] = {}
+    for trial in stored:
+        for name, kind in trial.distributions.items():
+            if first.setdefault(name, kind) is not kind:
+                check_distribution_compatibility(first[name], kind)
 
 
 def _is_replicate(trial: optuna.trial.FrozenTrial) -> bool:
@@ -315,8 +300,3 @@ def _study_id(file: optuna.storages.RDBStorage, costs: Sequence[str]) -> int:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             optuna.Study(STUDY_NAME, file).set_metric_names(["top1", *costs])
         return study_id
-
-
-def _seconds(moment: datetime | None) -> float | None:
-    """Optuna's local time as seconds since 1970."""
-    return None if moment is None else moment.timestamp()

@@ -15,6 +15,7 @@ from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.pace import Pace, pace_of
 from vitnas.engine.watch.text import clock, network_of, rates_text, replicates_text, said
 from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.sessions import Session
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,15 @@ def read_status(path: str | Path) -> Status:
     """
     run = read_run(path)
     is_searching = is_locked(run.path)
-    session = _last_session(run)
+    session = run.environment.last
     began, until = _span(run, session, is_searching)
     underway = [t for t in (*run.trials, *run.replicates) if t.outcome is Outcome.RUNNING and t.key]
     again = [t for t in run.replicates if t.outcome.is_trial and not t.taken]
     num_ended = sum(trial.is_ended_here for trial in run.trials)
-    epochs = run.space.get("proxy", {}).get("epochs", 0)
     known = (*run.trials, *run.replicates)
     if not is_searching:
         known = tuple(trial for trial in known if trial.outcome is not Outcome.RUNNING)
-    pace = pace_of(known, run.num_trials or None, epochs, began, until)
+    pace = pace_of(known, run.num_trials or None, run.epochs, began, until)
     best = max(run.complete, key=lambda trial: trial.top1 or 0.0, default=None)
     return Status(
         path=str(run.path),
@@ -112,7 +112,7 @@ def read_status(path: str | Path) -> Status:
         num_ended=num_ended,
         num_trials=run.num_trials or None,
         num_replicates=len(again),
-        epochs=epochs,
+        epochs=run.epochs,
         underway=tuple(_underway(trial, run.costs) for trial in underway),
         epochs_per_second=_rounded(pace.epochs_per_second, 3),
         seconds=round(max(0.0, until - began), 1),
@@ -120,7 +120,7 @@ def read_status(path: str | Path) -> Status:
         best_top1=None if best is None else best.top1,
         best_trial=None if best is None else best.number,
         front_size=len(run.front),
-        ended_by=session.get("ended_by"),
+        ended_by=session.ended_by,
     )
 
 
@@ -157,16 +157,11 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _last_session(run: Run) -> Mapping[str, Any]:
-    sessions = run.environment.get("sessions") or [{}]
-    return sessions[-1] if isinstance(sessions[-1], Mapping) else {}
-
-
-def _span(run: Run, session: Mapping[str, Any], is_searching: bool) -> tuple[float, float]:
+def _span(run: Run, session: Session, is_searching: bool) -> tuple[float, float]:
     """When the last session began, and now or when it last ended a trial; seconds since 1970."""
     now = time.time()
     try:
-        began = datetime.fromisoformat(str(session.get("started"))).timestamp()
+        began = datetime.fromisoformat(str(session.started)).timestamp()
     except ValueError:
         began = min((t.started for t in run.trials if t.started is not None), default=now)
     if is_searching:

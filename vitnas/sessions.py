@@ -1,0 +1,129 @@
+"""What a run tells of itself beside its trials: sessions, data, proxy training.
+
+All of it is stored as JSON. What an older or later version did not or does not know is None, and
+what it tells beside these fields is kept (`told`). A value of a wrong type is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Amount = Annotated[float, Field(ge=0.0)]
+Text = Annotated[str, Field(max_length=100_000)]  # the bound also refuses half a surrogate pair
+
+
+class Facts(BaseModel):
+    """Facts of one kind, as stored."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False)
+
+    def told(self) -> dict[str, Any]:
+        """What is stored, as plain values, and nothing that is only a default."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Data(Facts):
+    """What was trained and scored on.
+
+    Attributes:
+        name: of the data set.
+        num_classes: its classes.
+        mean, std: of a channel of the training images; None where each size has its own.
+        num_train_images, num_val_images, num_test_images: images of each split.
+    """
+
+    name: Text | None = None
+    num_classes: Count | None = None
+    mean: list[float] | None = None
+    std: list[float] | None = None
+    num_train_images: Count | None = None
+    num_val_images: Count | None = None
+    num_test_images: Count | None = None
+
+
+class Proxy(Facts):
+    """The short training that scores a candidate; its other fields are those of `ProxyConfig`.
+
+    Attributes:
+        epochs: of a training that is not stopped.
+    """
+
+    epochs: Count | None = None
+
+
+class Hardware(Facts):
+    """The machine that the driver ran on.
+
+    Attributes:
+        cpu: the processor's name.
+        cores: its logical cores.
+        memory_gb: in 10^9 bytes.
+    """
+
+    cpu: Text | None = None
+    cores: Count | None = None
+    memory_gb: Amount | None = None
+
+
+class Pruner(Facts):
+    """Who stopped trainings early, with its options.
+
+    Attributes:
+        name: `none`, `curve`, `front` or `both`.
+    """
+
+    name: Text | None = None
+
+
+class Session(Facts):
+    """One call of the search.
+
+    Attributes:
+        started: when, in ISO 8601.
+        command: the command line.
+        versions: of Python and of the packages that matter, by name.
+        hardware: the driver's machine.
+        git_revision: of the checkout, with `+` when files differ from it.
+        backend, sampler, pruner: who trained, who proposed, who stopped early.
+        prune: stands for the pruner in the oldest runs.
+        workers: trainings at a time.
+        device: where a worker trained.
+        ended_by: why the session ended before all trials had; None when it did not.
+    """
+
+    started: Text | None = None
+    command: Text | None = None
+    versions: dict[Text, Text | None] = {}
+    hardware: Hardware = Hardware()
+    git_revision: Text | None = None
+    backend: Text | None = None
+    sampler: Text | None = None
+    pruner: Pruner | None = None
+    prune: bool | None = None
+    workers: Count | None = None
+    device: Text | None = None
+    ended_by: Text | None = None
+
+
+class Environment(Facts):
+    """What a run's results depend on beside the code.
+
+    Attributes:
+        sessions: first to last.
+        seed: of the run.
+        data: what was trained and scored on.
+        proxy: how.
+    """
+
+    sessions: list[Session] = []
+    seed: int | None = None
+    data: Data = Data()
+    proxy: Proxy = Proxy()
+
+    @property
+    def last(self) -> Session:
+        """The last session; one that tells nothing where there is none."""
+        return self.sessions[-1] if self.sessions else Session()
