@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.contracts import place_of
 from vitnas.nn.layers.reattention import Reattention
+from vitnas.nn.mixers import build_mixer
 
 
 def maps() -> torch.Tensor:
@@ -48,3 +50,17 @@ def test_every_entry_of_theta_learns_from_the_start() -> None:
     weights = torch.randn(2, 4, 5, 5, generator=torch.Generator().manual_seed(1))
     (module(maps()) * weights).sum().backward()
     assert module.theta.weight.grad.abs().min() > 1e-4
+
+
+@pytest.mark.parametrize("eps", [1e-6, 1e-5])
+def test_layer_norm_has_the_networks_epsilon(eps: float) -> None:
+    """001's code normalises with PyTorch's 1e-5; entries of a map are so small that it matters."""
+    place = place_of(
+        "mhsa", reattention_blocks=1, reattention={"norm": "layer", "bias": False}, norm_eps=eps
+    )
+    module = build_mixer(place).get_submodule("reattention").double()
+    attention = (maps() / 1000).double()
+    mixed = torch.einsum("bhij,hg->bgij", attention, module.theta.weight[:, :, 0, 0].T)
+    wanted = torch.nn.functional.layer_norm(mixed.permute(0, 2, 3, 1), (4,), eps=eps)
+    found = module(attention)
+    torch.testing.assert_close(found, wanted.permute(0, 3, 1, 2), atol=1e-14, rtol=0)

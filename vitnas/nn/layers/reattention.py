@@ -28,6 +28,8 @@ class Reattention(nn.Module):
         norm: as above.
         bias: whether Theta has one.
         scale: 1 in the paper; a constant in the official code.
+        eps: of the `layer` norm; 1e-5 in 001's code. The values over the heads are so close to each
+            other that it makes a difference.
 
     Shape: map `(B, h, N, N)` -> the same.
     MACs: ``h * h * N * N``, and 2 (batch) or 5 (layer) per entry of the map for the norm.
@@ -39,12 +41,13 @@ class Reattention(nn.Module):
         norm: Literal["batch", "layer", "none"] = "batch",
         bias: bool = True,
         scale: float = 1.0,
+        eps: float = EPS,
     ) -> None:
         super().__init__()
         self.scale = scale
         self.theta = nn.Conv2d(num_heads, num_heads, 1, bias=bias)
         self.over_heads = norm == "layer"
-        self.norm = _NORMS[norm](num_heads)
+        self.norm = _NORMS[norm](num_heads, eps)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -75,8 +78,8 @@ class Reattention(nn.Module):
         return mixed.view_as(attention)
 
 
-_NORMS: dict[str, Callable[[int], nn.Module]] = {
-    "batch": nn.BatchNorm2d,
-    "layer": lambda num_heads: nn.LayerNorm(num_heads, eps=EPS),
-    "none": lambda num_heads: nn.Identity(),
+_NORMS: dict[str, Callable[[int, float], nn.Module]] = {
+    "batch": lambda num_heads, eps: nn.BatchNorm2d(num_heads),
+    "layer": lambda num_heads, eps: nn.LayerNorm(num_heads, eps),
+    "none": lambda num_heads, eps: nn.Identity(),
 }

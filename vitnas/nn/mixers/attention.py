@@ -127,4 +127,5 @@ def _reattention_at(place: Place) -> Reattention | None:
     if not place.reattention:
         return None
     wanted = place.config.reattention
-    return Reattention(place.stage_config.heads, wanted.norm, wanted.bias, wanted.scale)
+    heads, eps = place.stage_config.heads, place.config.norm_eps
+    return Reattention(heads, wanted.norm, wanted.bias, wanted.scale, eps)
