@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import pytest
@@ -537,31 +536,6 @@ def test_other_images_are_refused_naming_what_fits(images: tuple[int, ...]) -> N
 
 
 # Where it runs
-
-
-@pytest.mark.parametrize("seed", VARIED)
-def test_scripts(seed: int) -> None:
-    """TorchScript, in eval and in training; another image size is an error there too."""
-    model = built(random_config(seed))
-    images = images_for(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scripted = torch.jit.script(model)
-    torch.testing.assert_close(scripted(images), model(images))
-    scripted.train()(images_for(model, 4)).sum().backward()
-    assert all(parameter.grad is not None for parameter in scripted.parameters())
-    with pytest.raises(torch.jit.Error, match="built for images of"):
-        scripted(torch.nn.functional.pad(images, (0, 8)))
-
-
-@pytest.mark.parametrize("name", ["sret_t", "bvit_5m", "skaformer_s18"])
-def test_scripts_features(name: str) -> None:
-    model = timm.create_model(name, img_size=64, features_only=True, out_indices=(0, 1)).eval()
-    images = torch.randn(1, 3, 64, 64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scripted = torch.jit.script(model)
-    torch.testing.assert_close(scripted(images), model(images))
 
 
 @pytest.mark.parametrize("seed", VARIED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-import torch
 from timm.layers import DropPath
 from torch import Tensor, nn
 
@@ -43,8 +42,6 @@ class Block(nn.Module):
     Randomness: drop-path and the mixer's, in training only.
     """
 
-    __constants__ = ("has_mlp",)  # for TorchScript, which then leaves the MLP's line out too
-
     def __init__(self, place: Place, drop_path: float = 0.0) -> None:
         super().__init__()
         config, stage = place.config, place.stage_config
@@ -64,7 +61,7 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        if self.grad_checkpointing and not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if self.grad_checkpointing:
             return checkpointed(self, partial(self._run, grid=grid, passed=passed), x, taps)
         return self._run(x, grid, passed, taps)
 

@@ -63,11 +63,6 @@ class BroadAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.gamma, self.target, self.sources = gamma, target, tuple(sources)
-        # the same in what TorchScript can hold
-        self.target_grid, self.target_heads, self.target_dim = target
-        self.grids = [source.grid for source in sources]
-        self.dims = [source.dim for source in sources]
-        self.fits = [source == target for source in sources]
         self.pool, self.with_v, self.with_qk = pool, with_v, with_qk
         per_head = target.dim // target.num_heads
         self.scale = (target.dim if scale == "embed_dim" else per_head) ** -0.5
@@ -93,18 +88,12 @@ class BroadAttention(nn.Module):
 
     def forward(self, z: Tensor, taps: list[Tap]) -> Tensor:
         """Add the broad feature of `taps`, one per collected layer, to the last layer's output."""
-        last = len(self.grids) - 1
-        assert len(taps) == last + 1
-        queries: list[Tensor] = []
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
-        for index, tap in enumerate(taps):
-            if self.with_qk or index == last:
-                queries.append(self._fit(tap.query, index))
-                keys.append(self._fit(tap.key, index))
-            if self.with_v or index == last:
-                values.append(self._fit(tap.value, index))
-        query, key, value = torch.cat(queries, -1), torch.cat(keys, -1), self.pool_values(values)
+        layers = list(zip(taps, self.sources, strict=True))
+        asked = layers if self.with_qk else layers[-1:]
+        query = torch.cat([self._fit(tap.query, source) for tap, source in asked], -1)
+        key = torch.cat([self._fit(tap.key, source) for tap, source in asked], -1)
+        given = layers if self.with_v else layers[-1:]
+        value = self.pool_values([self._fit(tap.value, source) for tap, source in given])
         out = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
         return z + self.gamma * out.transpose(1, 2).flatten(2)
 
@@ -115,17 +104,17 @@ class BroadAttention(nn.Module):
         side_by_side = torch.cat(values, dim=-1)  # (B, h, N, L * d), layers outermost
         return torch.unflatten(side_by_side, -1, (-1, len(values))).mean(dim=-1)
 
-    def _fit(self, x: Tensor, index: int) -> Tensor:
+    def _fit(self, x: Tensor, source: Source) -> Tensor:
         """`(B, h_i, N_i, d_i)` of source i -> `(B, h, N, d)`."""
-        if self.fits[index]:
+        if source == self.target:
             return x
         tokens = x.transpose(1, 2).flatten(2)  # (B, N_i, C_i)
-        grid, (rows, columns) = self.grids[index], self.target_grid
-        if grid != self.target_grid:
+        grid, (rows, columns) = source.grid, self.target.grid
+        if grid != self.target.grid:
             picture = to_picture(tokens, grid)
             tokens = to_tokens(F.max_pool2d(picture, [grid[0] // rows, grid[1] // columns]))
-        fitted = resize_channels(tokens, self.dims[index], self.target_dim)
-        return torch.unflatten(fitted, 2, (self.target_heads, -1)).transpose(1, 2)
+        fitted = resize_channels(tokens, source.dim, self.target.dim)
+        return torch.unflatten(fitted, 2, (self.target.num_heads, -1)).transpose(1, 2)
 
 
 def resize_channels(x: Tensor, before: int, after: int) -> Tensor:

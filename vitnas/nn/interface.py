@@ -5,9 +5,8 @@ docs/timm.md shows each of these at work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import torch
 from timm.models._features import feature_take_indices
 from torch import nn
 
@@ -34,26 +33,21 @@ except ImportError:  # an older timm does not
 
 
 class TimmInterface(nn.Module):
-    """Base of `HybridTransformer`: the methods of timm's models, with timm's names and meaning.
+    """Base of `HybridTransformer`: the methods of timm's models, with timm's names and meaning."""
 
-    TorchScript leaves all of them out, as it does timm's.
-    """
-
-    if TYPE_CHECKING:  # TorchScript would take annotations of a class for types of its own
-        config: ModelConfig
-        stages: Any
-        head: Head
-        norm: nn.Module
-        broad: BroadAttention | None
-        pos_embed: nn.Parameter | None
-        image_hw: tuple[int, int]
-        feature_info: list[dict[str, Any]]
+    config: ModelConfig
+    stages: Any
+    head: Head
+    norm: nn.Module
+    broad: BroadAttention | None
+    pos_embed: nn.Parameter | None
+    image_hw: tuple[int, int]
+    feature_info: list[dict[str, Any]]
 
     num_classes = num_features = head_hidden_size = num_levels = 0
     global_pool = ""
     flat = collects = False
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def no_weight_decay(self) -> set[str]:
         """Names of parameters that weight decay must leave alone, beside the 1-D ones.
 
@@ -66,7 +60,6 @@ class TimmInterface(nn.Module):
                 names |= {f"{prefix}.branch", f"{prefix}.identity"}
         return names
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
         """timm's patterns for learning rates by layer: the stem, then each block, or each stage.
 
@@ -82,18 +75,15 @@ class TimmInterface(nn.Module):
             ]
         return {"stem": r"^stem|class_token|pos_embed", "blocks": blocks}
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Whether each pass through a block keeps its input alone, and is run again in backward."""
         for stage in self.stages:
             stage.set_grad_checkpointing(enable)
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def get_classifier(self) -> nn.Module:
         """What comes after pooling, norm and dropout; the identity once it is taken off."""
         return self.head.classifier
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
         """A new classifier with fresh weights, on the device and of the type of the others.
 
@@ -118,7 +108,6 @@ class TimmInterface(nn.Module):
         if misplaced is not None and not isinstance(misplaced, nn.Identity):
             self.norm, self.head.norm = self.head.norm, self.norm
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def prune_intermediate_layers(
         self,
         indices: int | list[int] | tuple[int, ...] = 1,
@@ -154,7 +143,6 @@ class TimmInterface(nn.Module):
         indices_taken: list[int] = taken
         return indices_taken
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def resize(self, img_size: int | tuple[int, int]) -> None:
         """Make this network, in place, one for images of another size.
 
@@ -187,7 +175,6 @@ class TimmInterface(nn.Module):
         if update_model_input_size is not None:
             update_model_input_size(self, new.image_hw)
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def set_input_size(self, img_size: int | tuple[int, int] | None = None) -> None:
         """timm's name for `resize`; None changes nothing."""
         if img_size is not None:

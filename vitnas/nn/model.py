@@ -88,7 +88,6 @@ class HybridTransformer(TimmInterface):
         )
         self.init_weights()
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def init_weights(self) -> None:
         """Linear weights, position table and class token: truncated normal 0.02; biases zero."""
         self.apply(init_linear)
@@ -139,11 +138,11 @@ class HybridTransformer(TimmInterface):
             indices: levels to give: the last n, those in a list (negative ones from the end), or
                 all with None.
             return_prefix_tokens: give pairs of feature and class token `(B, 1, C)`, in a network
-                that has one; not in TorchScript.
+                that has one.
             norm: whether the last norm is applied to each; it has none to apply where it comes
                 after pooling.
             stop_early: leave out the levels after the last wanted one; broad attention belongs to
-                the last level. Not in TorchScript.
+                the last level.
             output_fmt: `NCHW` or `NLC`.
             intermediates_only: give the list alone.
 
@@ -153,14 +152,13 @@ class HybridTransformer(TimmInterface):
         if output_fmt not in ("NCHW", "NLC"):
             raise ValueError(f"output_fmt = {output_fmt}: must be NCHW or NLC")
         take, last = feature_take_indices(self.num_levels, indices)
-        stops = stop_early and not torch.jit.is_scripting()  # type: ignore[attr-defined]
-        whole = not stops or last == self.num_levels - 1
+        whole = not stop_early or last == self.num_levels - 1
         taken: list[Tensor] = []
         taps: list[Tap] | None = [] if self.collects else None
         x, grid = self.embed(x), self.image_hw
         for index, stage in enumerate(self.stages):
             if self.flat:
-                x, grid = stage(x, taps, take, taken, last if stops else -1), stage.grid
+                x, grid = stage(x, taps, take, taken, last if stop_early else -1), stage.grid
             elif whole or index <= last:
                 x, grid = stage(x, taps), stage.grid
                 if index in take:
@@ -171,8 +169,7 @@ class HybridTransformer(TimmInterface):
             taken = [self.norm(y) if norm else y for y in taken]
             class_tokens = [y[:, :prefix] for y in taken]
             taken = [as_feature(y[:, prefix:], grid, output_fmt) for y in taken]
-        pairs = return_prefix_tokens and self.num_prefix_tokens > 0
-        if pairs and not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        if return_prefix_tokens and self.num_prefix_tokens > 0:
             taken = list(zip(taken, class_tokens, strict=True))  # type: ignore[arg-type]
         if intermediates_only:
             return taken

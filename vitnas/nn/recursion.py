@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import torch
 from torch import Tensor, nn
 
 from vitnas.nn.block import Block, mlp_options
@@ -77,13 +76,12 @@ class RecursiveBlock(nn.Module):
         for passed, nll in enumerate(self.nlls):
             if passed < self.passes:  # fewer than there are in mixed-depth training alone
                 found = taps if passed == self.passes - 1 else None
-                if self.grad_checkpointing and not torch.jit.is_scripting():  # type: ignore[attr-defined]
+                if self.grad_checkpointing:
                     x = checkpointed(self, partial(self._pass, nll, grid, passed), x, found)
                 else:
                     x = nll(self.block(x, grid, passed, found))
         return x
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def _pass(
         self, nll: nn.Module, grid: Grid, passed: int, x: Tensor, taps: list[Tap] | None
     ) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
@@ -47,7 +46,6 @@ class Stage(nn.Module):
         )
         self.tapped = tapped_blocks(config, index)
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Whether each block (each pass of it) is computed again in the backward pass."""
         for block in self.blocks:

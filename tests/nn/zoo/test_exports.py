@@ -78,11 +78,3 @@ def test_onnx(model: HybridTransformer, program: torch.export.ExportedProgram) -
     images = images_for(model, 3)
     (scores,) = session.run(None, {session.get_inputs()[0].name: images.numpy()})
     torch.testing.assert_close(torch.from_numpy(scores), model(images), rtol=1e-4, atol=1e-4)
-
-
-def test_torchscript(model: HybridTransformer) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scripted = torch.jit.script(model)
-    images = images_for(model, 3)
-    torch.testing.assert_close(scripted(images), model(images))

@@ -18,17 +18,8 @@ def check_images(images: Tensor, channels: int, height: int, width: int) -> None
     In a trace nothing is compared: sizes are tensors there, and comparing them would warn.
 
     Raises:
-        InputSizeError: naming both sizes; a plain ValueError in TorchScript, which knows no other.
+        InputSizeError: naming both sizes.
     """
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        _refuse_others(images, channels, height, width)
-    elif images.shape[1] != channels or images.shape[2] != height or images.shape[3] != width:
-        raise ValueError(
-            f"this network is built for images of {height}x{width} with {channels} channels"
-        )
-
-
-def _refuse_others(images: Tensor, channels: int, height: int, width: int) -> None:
     if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return
     if images.ndim != 4:

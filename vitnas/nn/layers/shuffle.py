@@ -1,6 +1,6 @@
 """The permutation that group attention slices tokens by."""
 
-# No `from __future__ import annotations`: TorchScript reads the buffers' annotations as types.
+from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
@@ -33,14 +33,12 @@ class TokenShuffle(nn.Module):
         self.register_buffer("order", order, persistent=False)
         self.register_buffer("inverse", torch.argsort(order), persistent=False)
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def fixed_order(self, num_tokens: int) -> Tensor:
         """The order of `num_tokens` tokens in eval; on the CPU."""
         seed = (self.block * 1009 + self.passed) * 1_000_003 + num_tokens
         generator = torch.Generator(device="cpu").manual_seed(seed)
         return torch.randperm(num_tokens, generator=generator, device="cpu")
 
-    @torch.jit.ignore  # type: ignore[untyped-decorator]
     def init_non_persistent_buffers(self) -> None:
         """timm's hook: fill the buffers again after `to_empty` on a network built on "meta"."""
         self.order = self.fixed_order(self.num_tokens).to(self.order.device)

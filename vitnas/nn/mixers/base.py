@@ -1,6 +1,6 @@
 """What every token mixer is and takes."""
 
-# No `from __future__ import annotations`: TorchScript reads the fields of `Tap` as types.
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class TokenMixer(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def at(cls, place: Place) -> "TokenMixer":
+    def at(cls, place: Place) -> TokenMixer:
         """The mixer that the configuration asks for at `place`."""
 
     @abstractmethod

@@ -116,11 +116,10 @@ class MultiHeadSelfAttention(AttentionMixer):
     def _attend_groups(self, qkv: Tensor, passed: int) -> Tensor:
         """As `_attend_all`, inside g groups, which are folded into the batch."""
         number = self.groups[passed]
-        for name, shuffle in self.shuffles.items():  # TorchScript knows no `self.shuffles[name]`
-            if name == str(passed):
-                order, inverse = shuffle(qkv.device)
-                return self._attend_windows(qkv[:, order], number)[:, inverse]
-        return self._attend_windows(qkv, number)
+        if str(passed) not in self.shuffles:
+            return self._attend_windows(qkv, number)
+        order, inverse = self.shuffles[str(passed)](qkv.device)
+        return self._attend_windows(qkv[:, order], number)[:, inverse]
 
     def _attend_windows(self, qkv: Tensor, number: int) -> Tensor:
         batch, tokens = qkv.shape[0], qkv.shape[1]
