@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from vitnas.config import rules
 from vitnas.config.files import validate
+from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
 
 WIDTHS = (8, 12, 16, 24)
@@ -62,8 +63,7 @@ def model_configs() -> st.SearchStrategy[ModelConfig]:
 def _flat_network(rng: random.Random) -> dict[str, Any]:
     """One stage, often with a class token: the shape of ViT, DeepViT and BViT."""
     class_token = rng.random() < 0.6
-    banned = rules.NEEDS_GRID if class_token else frozenset()
-    mixers = [name for name in rules.TOKEN_MIXERS if name not in banned]
+    mixers = [name for name, mixer in MIXERS.items() if not (class_token and mixer.facts.grid)]
     stride = rng.choice([4, 8])
     grid = (rng.choice([2, 3, 4]), rng.choice([2, 4]))
     tokens = grid[0] * grid[1] + class_token
@@ -88,7 +88,7 @@ def _hierarchy(rng: random.Random) -> dict[str, Any]:
         "stem": {"kind": rng.choice(kinds), "stride": stride, "width": rng.choice([4, 6])},
         "downsample": rng.choice(["conv", "metaformer", "patch"]),
         "stages": [
-            _stage(rng, rng.choice(rules.TOKEN_MIXERS), last[0] * last[1] << 2 * (count - 1 - i))
+            _stage(rng, rng.choice(tuple(MIXERS)), last[0] * last[1] << 2 * (count - 1 - i))
             for i in range(count)
         ],
     }
@@ -97,7 +97,7 @@ def _hierarchy(rng: random.Random) -> dict[str, Any]:
 def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
     width, passes = rng.choice(WIDTHS), rng.choice([1, 1, 2, 3])
     groups = [1] * passes
-    if mixer not in rules.POSITION_BOUND:
+    if MIXERS[mixer].facts.groups != "refused":
         groups = [rng.choice(rules.divisors(tokens)) for _ in range(passes)]
     stage: dict[str, Any] = {
         "token_mixer": mixer,
@@ -108,7 +108,7 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
         "nll_ratio": rng.choice([0.0, 0.7, 1.0]),
         "residual": rng.choice([None, "plain", "lrc", "scale"]),
     }
-    if mixer in rules.ATTENTION:
+    if MIXERS[mixer].facts.heads:
         stage |= {"num_heads": rng.choice([1, 2, 4]), "qk_scale": rng.random() < 0.7}
     if mixer in ("ska", "cska"):
         stage["key_init"] = rng.choice(["trunc_normal", "randn"])
@@ -144,7 +144,7 @@ def _add_stem_widths(rng: random.Random, tree: dict[str, Any]) -> None:
 
 
 def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:
-    sources = [s for s in tree["stages"] if s["token_mixer"] in rules.BROAD_SOURCES]
+    sources = [s for s in tree["stages"] if MIXERS[s["token_mixer"]].facts.taps]
     if not sources or tree["stages"][-1]["embed_dim"] % sources[-1]["num_heads"]:
         return
     tree["broad"] = {

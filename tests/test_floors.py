@@ -20,7 +20,7 @@ FLOORS = [
     ("config",),
     ("sessions",),
     ("records",),
-    ("cost.closed_form",),
+    ("cost.mixers", "cost.closed_form", "cost.operators", "nn.modes"),
     ("nn.layers", "nn.mixers"),
     ("nn.block",),
     ("nn.recursion", "nn.broad"),
@@ -30,7 +30,7 @@ FLOORS = [
     ("nn.model",),
     ("nn",),
     ("cost",),
-    ("exported",),
+    ("exported", "testing"),
     ("data",),
     ("training",),
     ("diagnose",),
@@ -66,7 +66,7 @@ LIGHT = {
 }
 ONLY_IMPORTERS = {
     "ray": {f"engine.backends.{name}" for name in ("cluster", "parallel", "tune")},
-    "fvcore": {"cost.counter"},
+    "fvcore": {"cost.operators"},
 }
 
 

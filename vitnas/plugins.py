@@ -18,7 +18,8 @@ from typing import Any
 
 from vitnas.errors import ConfigError, nearest_name
 
-_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+PATH = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$"
+"""A pattern of paths `package.module:Name`."""
 _CLOSED: ContextVar[bool] = ContextVar("closed", default=False)
 
 
@@ -57,7 +58,7 @@ def path_of(
         nearest = nearest_name(name, names)
         rule = f"no such {what}" + ("" if nearest else f"; known are {', '.join(names)}")
         raise ConfigError(rule, address=address, value=name, nearest=nearest)
-    if not _PATH.fullmatch(name):
+    if not is_path(name):
         rule = "a path is package.module:Name, of letters, digits and _"
         raise ConfigError(rule, address=address, value=name)
     if name.startswith("__main__:"):
@@ -68,7 +69,7 @@ def path_of(
 
 def is_path(name: str) -> bool:
     """Whether `name` is spelled as `package.module:Name`."""
-    return _PATH.fullmatch(name) is not None
+    return re.fullmatch(PATH, name) is not None
 
 
 def load(path: str, *, address: str = "") -> Any:

@@ -10,8 +10,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.strategies import random_config
-from vitnas.config import rules
 from vitnas.config.files import validate
+from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
 from vitnas.cost.closed_form import Row, closed_form
 from vitnas.cost.counter import measure_cost
@@ -54,7 +54,7 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     configs = [random_config(seed) for seed in range(120)]
     kinds = Counter(row.kind for config in configs for row in closed_form(config).rows)
     parts = "stem pos_embed class_token downsample reattention mlp nll norm residual broad head"
-    assert set(kinds) == {*rules.TOKEN_MIXERS, *parts.split()}
+    assert set(kinds) == {*MIXERS, *parts.split()}
     assert min(kinds.values()) >= 4
     tree = [config.model_dump() for config in configs]
     for name in ("downsample", "permute", "norm", "mlp_act", "global_pool", "pos_embed"):

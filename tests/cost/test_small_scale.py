@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from vitnas.cli import app
 from vitnas.cost.closed_form import closed_form
-from vitnas.cost.counter import count_operators
+from vitnas.cost.operators import count_operators
 from vitnas.cost.small_scale import (
     row_agrees,
     size_of,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from torch import Tensor, nn
 
 from tests.strategies import model_configs, random_config
-from vitnas.config import rules
 from vitnas.config.files import validate
+from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
 from vitnas.errors import VitnasError
 from vitnas.nn import HybridTransformer, InputSizeError, build_model
@@ -247,7 +247,7 @@ VARIED = [5, 4, 29, 37, 3, 7, 8, 28, 39, 42, 45]
 
 def test_the_seeds_below_are_varied() -> None:
     configs = [random_config(seed) for seed in VARIED]
-    assert {s.token_mixer for c in configs for s in c.stages} == set(rules.TOKEN_MIXERS)
+    assert {s.token_mixer for c in configs for s in c.stages} == set(MIXERS)
     assert any(g > 1 for c in configs for s in c.stages for g in s.groups)
     assert {len(c.stages) > 1 for c in configs if c.broad.gamma} == {True, False}
     assert any(c.class_token for c in configs)

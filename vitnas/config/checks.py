@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vitnas.config import rules
 from vitnas.config.files import RuleError
+from vitnas.config.mixers import MIXERS, MixerFacts, mixer_named, names_with
 
 if TYPE_CHECKING:
     from vitnas.config.model import ModelConfig
@@ -22,6 +23,8 @@ class StageView(Protocol):
     @property
     def token_mixer(self) -> str: ...
     @property
+    def facts(self) -> MixerFacts: ...
+    @property
     def groups(self) -> Sequence[int]: ...
     @property
     def heads(self) -> int: ...
@@ -31,24 +34,26 @@ class StageView(Protocol):
 
 _StageRule = Callable[[StageView], bool]
 
+
+def _read_by_mixer(field: str) -> _StageRule:
+    return lambda stage: field in stage.facts.fields
+
+
+_OF_MIXERS = ("qk_scale", "key_init", "q_proj", "expansion", "kernel_size", "tokens_dim")
 STAGE_MATTERS: dict[str, _StageRule] = {
-    "num_heads": lambda stage: stage.token_mixer in rules.ATTENTION,
-    "head_dim": lambda stage: stage.token_mixer in rules.ATTENTION,
-    "qk_scale": lambda stage: stage.token_mixer in rules.ATTENTION,
-    "key_init": lambda stage: stage.token_mixer in ("ska", "cska"),
-    "q_proj": lambda stage: stage.token_mixer in ("ska", "cska"),
-    "expansion": lambda stage: stage.token_mixer == "dwconv",
-    "kernel_size": lambda stage: stage.token_mixer in ("dwconv", "pool"),
-    "tokens_dim": lambda stage: stage.token_mixer == "mlp",
+    "num_heads": lambda stage: stage.facts.heads,
+    "head_dim": lambda stage: stage.facts.heads,
+    **{field: _read_by_mixer(field) for field in _OF_MIXERS},
     "nll_ratio": lambda stage: len(stage.groups) > 1,
 }
 
 
 def broad_fits(stages: Sequence[StageView]) -> str | None:
     """Why broad attention is impossible over these stages, or None."""
-    sources = [stage for stage in stages if stage.token_mixer in rules.BROAD_SOURCES]
+    sources = [stage for stage in stages if stage.facts.taps]
     if not sources:
-        return "broad attention collects from mhsa and ska, and no stage has either"
+        names = " and ".join(names_with("taps"))
+        return f"broad attention collects from {names}, and no stage has either"
     heads, width = sources[-1].heads, stages[-1].embed_dim
     if heads and width % heads:
         return (
@@ -90,11 +95,9 @@ def _check_class_token(config: ModelConfig) -> None:
     if len(config.stages) > 1:
         rule = "a class token cannot pass a downsampling layer: one stage only, or pool the tokens"
         raise RuleError(rule, "class_token", True, "false")
-    mixer = config.stages[0].token_mixer
-    if mixer in rules.NEEDS_GRID:
-        raise RuleError(
-            f"{mixer} reads a grid of tokens: no class token", "class_token", True, "false"
-        )
+    if config.stages[0].facts.grid:
+        rule = f"{config.stages[0].token_mixer} reads a grid of tokens: no class token"
+        raise RuleError(rule, "class_token", True, "false")
 
 
 def _raise_groups(config: ModelConfig, index: int, problem: str) -> None:
@@ -102,7 +105,7 @@ def _raise_groups(config: ModelConfig, index: int, problem: str) -> None:
     height, width = config.grids[index]
     tokens = config.num_tokens(index)
     nearest = None
-    if stage.token_mixer in rules.POSITION_BOUND:
+    if stage.facts.groups == "refused":
         nearest = [1] * stage.passes
     else:
         problem += f" ({height}x{width} grid at img_size {config.img_size})"
@@ -114,7 +117,7 @@ def _check_reattention(config: ModelConfig) -> None:
     wanted = config.reattention_blocks
     if not wanted:
         return
-    if not any(stage.token_mixer == "mhsa" for stage in config.stages):
+    if not any(stage.facts.reattention for stage in config.stages):
         rule = "re-attention mixes the maps of mhsa, and no stage has mhsa"
         raise RuleError(rule, "reattention_blocks", wanted, 0)
     limit = rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in config.stages])
@@ -127,7 +130,9 @@ def _check_reattention(config: ModelConfig) -> None:
 
 def _check_shared_map(config: ModelConfig) -> None:
     """The last k blocks and the one whose map they use stand in one stage, passed once."""
-    last = max(i for i, stage in enumerate(config.stages) if stage.token_mixer == "mhsa")
+    last = max(i for i, stage in enumerate(config.stages) if stage.facts.reattention)
+    if config.stages[last].token_mixer != "mhsa":
+        raise RuleError("mhsa alone can use shared maps", "reattention.source", "shared", "own")
     limit = config.stages[last].depth - 1
     if config.reattention_blocks > limit:
         rule = f"shared maps come from an mhsa block of the same stage: at most {limit} here"
@@ -162,7 +167,7 @@ def canonical(config: ModelConfig) -> ModelConfig:
     changes["stem"] = _canonical_stem(config)
     if config.head.kind != "mlp":
         changes["head"] = type(config.head)(norm_eps=config.head.norm_eps)
-    if not any(stage.heads for stage in stages):
+    if not any(stage.facts.maps for stage in stages):
         changes |= {"attn_drop_rate": 0.0, "temperature": type(config.temperature)()}
     elif config.temperature.kind != "linear":
         changes["temperature"] = type(config.temperature)(kind=config.temperature.kind)
@@ -198,10 +203,12 @@ def _canonical_stage(config: ModelConfig, index: int) -> Any:
     }
     changes |= {"residual": config.residual_of(stage), "head_dim": None}
     changes["num_heads"] = stage.heads or None
-    if stage.token_mixer == "identity":  # mixes nothing, so there is nothing to slice
+    if stage.token_mixer not in MIXERS:  # an announced name and its path are one mixer
+        changes["token_mixer"] = mixer_named(stage.token_mixer).path
+    if stage.facts.groups == "ignored":
         changes["groups"] = (1,) * len(stage.groups)
-    if stage.token_mixer in ("dwconv", "pool"):
+    if "kernel_size" in stage.facts.fields:
         changes["kernel_size"] = stage.kernel
-    if stage.token_mixer == "mlp":
+    if "tokens_dim" in stage.facts.fields:
         changes["tokens_dim"] = stage.hidden_tokens
     return stage.model_copy(update=changes)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
 from vitnas.config.checks import STAGE_MATTERS, broad_fits
+from vitnas.config.mixers import MixerFacts, mixer_name, mixer_named
 from vitnas.config.notation import Schedule, parse_schedule
 from vitnas.errors import ConfigError
 
@@ -56,7 +57,8 @@ class _Stage:
     """A stage of a draft, as far as it is known."""
 
     def __init__(self, tree: Mapping[str, Any], groups: Sequence[int]) -> None:
-        self.token_mixer = tree.get("token_mixer", "")
+        self.token_mixer = mixer_name(tree.get("token_mixer"))
+        self.facts = mixer_named(self.token_mixer).facts if self.token_mixer else MixerFacts()
         self.depth = tree.get("depth", 1)
         self.embed_dim = tree.get("embed_dim", 0)
         self.heads = tree.get("num_heads") or self.embed_dim // (tree.get("head_dim") or 32)

@@ -38,6 +38,10 @@ class RuleError(ValueError):
         self.rule, self.address, self.value, self.nearest = rule, address, value, nearest
 
 
+class FieldError(RuleError):
+    """A broken rule of one field, whatever the others say."""
+
+
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str", "seq", "map"))
 

@@ -13,13 +13,44 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from vitnas.config import rules
 from vitnas.config.files import RuleError, dump_yaml, read_yaml, validate, write_text
+from vitnas.config.mixers import (
+    MIXERS,
+    Given,
+    MixerFacts,
+    checked_name,
+    checked_options,
+    mixer_named,
+    unpacked,
+)
 from vitnas.config.notation import fit_schedule, format_schedule, parse_schedule
+from vitnas.plugins import PATH
 
-TokenMixer = Literal["mhsa", "ska", "cska", "dwconv", "mlp", "pool", "identity"]
+_MIXER_SCHEMA = {
+    "anyOf": [
+        {"enum": list(MIXERS)},
+        {"type": "string", "pattern": PATH, "description": "Another package's: module:Class."},
+        {
+            "type": "object",
+            "required": ["mixer"],
+            "description": "With options: {mixer: NAME}.",
+        },
+    ]
+}
+TokenMixer = Annotated[str, AfterValidator(checked_name), WithJsonSchema(_MIXER_SCHEMA)]
 Residual = Literal["plain", "lrc", "scale"]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
@@ -106,7 +137,9 @@ class StageConfig(Frozen):
     """Blocks at one resolution.
 
     Attributes:
-        token_mixer: what mixes the tokens.
+        token_mixer: what mixes the tokens: a name of vitnas's, one that an installed package
+            announces, or the path `package.module:Class` of another package's.
+        mixer_options: fields that another package's mixer has of its own.
         depth: blocks with weights of their own.
         embed_dim: channels C.
         num_heads, head_dim: heads of an attention mixer; give one (default head_dim 32).
@@ -123,6 +156,7 @@ class StageConfig(Frozen):
     """
 
     token_mixer: TokenMixer
+    mixer_options: dict[str, Any] = Given()
     depth: Positive = 1
     embed_dim: Positive
     num_heads: Positive | None = None
@@ -138,10 +172,26 @@ class StageConfig(Frozen):
     key_init: Literal["trunc_normal", "randn"] = "trunc_normal"
     q_proj: bool = True
 
+    @model_validator(mode="before")
+    @classmethod
+    def _unpack_mixer(cls, tree: Any) -> Any:
+        return unpacked(tree)
+
+    @field_validator("mixer_options")
+    @classmethod
+    def _mixer_has_options(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        name = info.data.get("token_mixer")
+        return given if name is None else checked_options(name, given)
+
+    @cached_property
+    def facts(self) -> MixerFacts:
+        """What has to be known of the token mixer."""
+        return mixer_named(self.token_mixer).facts
+
     @cached_property
     def heads(self) -> int:
         """Number of heads; 0 for a mixer without."""
-        if self.token_mixer not in rules.ATTENTION:
+        if not self.facts.heads:
             return 0
         return self.num_heads or self.embed_dim // (self.head_dim or 32)
 
@@ -155,7 +205,7 @@ class StageConfig(Frozen):
 
     @property
     def kernel(self) -> int:
-        return self.kernel_size or (3 if self.token_mixer == "pool" else 7)
+        return self.kernel_size or self.facts.kernel_size
 
     @property
     def hidden_tokens(self) -> int:
@@ -163,7 +213,7 @@ class StageConfig(Frozen):
 
     @model_validator(mode="after")
     def _heads_divide(self) -> StageConfig:
-        if self.token_mixer in rules.ATTENTION:
+        if self.facts.heads:
             width, heads, dim = self.embed_dim, self.num_heads, self.head_dim
             if heads and width % heads:
                 nearest = rules.nearest_divisor(width, heads)
@@ -366,7 +416,7 @@ class ModelConfig(Frozen):
         left = self.reattention_blocks
         plan = []
         for stage in reversed(self.stages):
-            taken = min(left, stage.depth) if stage.token_mixer == "mhsa" else 0
+            taken = min(left, stage.depth) if stage.facts.reattention else 0
             left -= taken
             plan.append(taken)
         return tuple(reversed(plan))
@@ -383,8 +433,8 @@ class ModelConfig(Frozen):
     @cached_property
     def attention_span(self) -> tuple[int, int]:
         """Index in the network of the first and of the last attention block; (0, 0) without one."""
-        mixers = [stage.token_mixer for stage in self.stages for _ in range(stage.depth)]
-        found = [index for index, mixer in enumerate(mixers) if mixer in rules.ATTENTION]
+        maps = [stage.facts.maps for stage in self.stages for _ in range(stage.depth)]
+        found = [index for index, has_maps in enumerate(maps) if has_maps]
         return (found[0], found[-1]) if found else (0, 0)
 
     @cached_property
@@ -392,9 +442,7 @@ class ModelConfig(Frozen):
         """Stages that broad attention collects from; empty when it is off."""
         if not self.broad.gamma:
             return ()
-        return tuple(
-            index for index, s in enumerate(self.stages) if s.token_mixer in rules.BROAD_SOURCES
-        )
+        return tuple(index for index, stage in enumerate(self.stages) if stage.facts.taps)
 
     def to_tree(self) -> dict[str, Any]:
         """A model file's plain tree: what differs from the defaults, groups in brackets."""

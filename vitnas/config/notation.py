@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from vitnas.config.mixers import short_name
+
 if TYPE_CHECKING:
     from vitnas.config.model import ModelConfig, StageConfig
 
@@ -83,7 +85,7 @@ def one_line(config: ModelConfig) -> str:
 
 
 def _one_stage(stage: StageConfig) -> str:
-    text = f"{stage.depth}x {stage.token_mixer} {stage.embed_dim}"
+    text = f"{stage.depth}x {short_name(stage.token_mixer)} {stage.embed_dim}"
     if stage.heads:
         text += f" h{stage.heads}"
     if stage.groups != (1,):

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from vitnas.config.files import RuleError, read_yaml, validate
+from vitnas.config.mixers import names_with
 from vitnas.config.model import Frozen, ModelConfig, Rate
-from vitnas.config.rules import ATTENTION
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, nearest_name
 
@@ -134,9 +134,11 @@ def check_recipe_fits(recipe: Recipe, config: ModelConfig) -> None:
         raise ConfigError(rule, address="mixed_depth", value=True, nearest="false")
     penalty = recipe.similarity_penalty
     if penalty.weight and not comparable_maps(config, penalty.blocks):
+        *first, last = names_with("maps")
+        names = f"{', '.join(first)} and {last}"
         rule = (
             f"the first {penalty.blocks + 2} attention layers of this network have no two maps of "
-            "equal size that follow each other: mhsa, ska and cska with g = 1 have maps"
+            f"equal size that follow each other: {names} with g = 1 have maps"
         )
         address = "similarity_penalty.weight"
         raise ConfigError(rule, address=address, value=penalty.weight, nearest=0)
@@ -149,7 +151,7 @@ def comparable_maps(config: ModelConfig, blocks: int) -> int:
     """
     sizes: list[tuple[int, int] | None] = []
     for index, stage in enumerate(config.stages):
-        if stage.token_mixer in ATTENTION:
+        if stage.facts.maps:
             size = (stage.heads, config.num_tokens(index))
             sizes += [size if g == 1 else None for g in stage.groups] * stage.depth
     pairs = list(pairwise(sizes))[: blocks + 1]

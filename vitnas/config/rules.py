@@ -1,22 +1,14 @@
 """Rules that no single field can hold, as pure functions on plain values.
 
 A model file and a space use the same functions: the model refuses what breaks a rule, the space
-offers only what keeps it. Nothing here knows pydantic, YAML or torch.
+offers only what keeps it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-TOKEN_MIXERS = ("mhsa", "ska", "cska", "dwconv", "mlp", "pool", "identity")
-ATTENTION = frozenset({"mhsa", "ska", "cska"})
-"""Mixers with heads."""
-BROAD_SOURCES = frozenset({"mhsa", "ska"})
-"""Mixers with a query, a key and a value that broad attention can collect."""
-POSITION_BOUND = frozenset({"ska", "cska", "dwconv", "mlp", "pool"})
-"""Mixers tied to the order of the tokens: their tokens cannot be sliced into groups."""
-NEEDS_GRID = frozenset({"dwconv", "pool"})
-"""Mixers that read the tokens as a picture, so a class token has no place in them."""
+from vitnas.config.mixers import mixer_named
 
 
 def divisors(number: int) -> list[int]:
@@ -33,7 +25,7 @@ def groups_fit(token_mixer: str, num_tokens: int, groups: Sequence[int]) -> str 
     for passed, number in enumerate(groups):
         if number == 1:
             continue
-        if token_mixer in POSITION_BOUND:
+        if mixer_named(token_mixer).facts.groups == "refused":
             return (
                 f"{token_mixer} is bound to token positions and cannot be sliced into groups "
                 f"(pass {passed + 1} has g = {number})"
@@ -44,17 +36,17 @@ def groups_fit(token_mixer: str, num_tokens: int, groups: Sequence[int]) -> str 
 
 
 def reattention_limit(stages: Sequence[tuple[str, int, Sequence[int]]]) -> int:
-    """How many of the last MHSA blocks can take re-attention.
+    """How many of the last blocks with maps to mix can take re-attention.
 
     Args:
         stages: (token mixer, depth, groups) of each stage.
 
     Returns:
-        The number of MHSA blocks at the end of the network that all have g = 1 in every pass.
+        The number of such blocks at the end of the network that all have g = 1 in every pass.
     """
     count = 0
     for token_mixer, depth, groups in reversed(stages):
-        if token_mixer != "mhsa":
+        if not mixer_named(token_mixer).facts.reattention:
             continue
         if any(number != 1 for number in groups):
             break

@@ -8,9 +8,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from vitnas.config.mixers import GROUP, MIXERS
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.config.space import SpaceConfig
+from vitnas.plugins import announced
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _GROUPS = {
@@ -25,6 +27,7 @@ def model_schema() -> dict[str, Any]:
     schema = ModelConfig.model_json_schema()
     schema["properties"]["groups"] = dict(_GROUPS)
     for stage in (schema["$defs"]["StageConfig"],):
+        stage["properties"]["token_mixer"]["anyOf"][0] = {"enum": [*MIXERS, *announced(GROUP)]}
         groups = stage["properties"]["groups"]
         stage["properties"]["groups"] = {"anyOf": [groups, dict(_GROUPS)], "default": [1]}
     return {"$schema": _DIALECT, "title": "vitnas model file", **_without_title(schema)}

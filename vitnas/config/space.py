@@ -30,6 +30,7 @@ from vitnas.config.axes import (
 from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.drawing import Refused, Trial, draw_tree
 from vitnas.config.files import (
+    FieldError,
     RuleError,
     as_config_error,
     dump_yaml,
@@ -232,7 +233,8 @@ class SearchSpace:
                 ModelConfig.model_validate(tree)
             except ValidationError as error:
                 broken = error.errors()[0].get("ctx", {}).get("error")
-                if not (isinstance(broken, RuleError) and broken.address):
+                is_of_field = not isinstance(broken, RuleError) or not broken.address
+                if is_of_field or isinstance(broken, FieldError):
                     found = as_config_error(error, ModelConfig)
                     raise found.at(file=self.file, prefix="model") from None
 

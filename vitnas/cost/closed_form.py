@@ -5,7 +5,7 @@ BatchNorm 2 an element, element-wise operations, means and softmax nothing. A bl
 through several times counts once per pass, its parameters once. `vitnas.cost.counter` counts the
 built network, and the tests hold the two equal for every kind of configuration.
 
-Letters: N tokens, C channels, h heads, g groups, L passes, T tokens of a static key (= N).
+Letters: N tokens, C channels, h heads, g groups, L passes. Token mixers' formulas are in `mixers`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig, StageConfig
+from vitnas.cost.mixers import FORMULAS, other_formula
 
 LAYER_NORM, BATCH_NORM = 5, 2
 """FLOPs per element, as fvcore counts them."""
@@ -177,10 +178,9 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
 def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
     dim, depth, tokens = stage.embed_dim, stage.depth, config.num_tokens(index)
     passes, branches = len(stage.groups), 1
-    params, fixed, sliced = _MIXERS[stage.token_mixer](config, stage, tokens)
-    params += config.temperature.kind == "learnable" and stage.heads > 0
-    first = fixed + sliced // stage.groups[0]
-    every = fixed * passes + sum([sliced // number for number in stage.groups])
+    formula = FORMULAS.get(stage.token_mixer) or other_formula(stage.token_mixer)
+    params, of_passes = formula(config, index, tokens)
+    every, first = sum(of_passes), of_passes[0]
     rows = [_shared(index, stage, stage.token_mixer, depth, every, first, params)]
     if config.map_source is not None and config.reattention_plan[index]:
         rows[0] = _without_own_maps(config, stage, rows[0], tokens)
@@ -247,61 +247,6 @@ def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens:
 def _norm_width(config: ModelConfig) -> int:
     """Parameters per channel of a norm inside the network; the last norm always has two."""
     return 2 if config.norm == "layernorm" else 1
-
-
-# Token mixers: parameters, FLOPs of a pass, and FLOPs of a pass with one group
-
-
-_MixerCost = tuple[int, int, int]
-
-
-def _mhsa(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
-    dim = stage.embed_dim
-    params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim
-    return params, 4 * tokens * dim * dim, 2 * tokens * tokens * dim
-
-
-def _ska(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
-    dim = stage.embed_dim
-    linears = 2 + stage.q_proj
-    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
-    return params + tokens * dim, tokens * dim * (linears * dim + 2 * tokens), 0
-
-
-def _cska(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
-    dim, patches = stage.embed_dim, tokens - config.class_token
-    linears = 2 + stage.q_proj
-    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
-    params += 9 * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
-    rows_of_map = 9 * patches + config.class_token  # a class token's row is no convolution
-    return params, tokens * dim * (linears * dim + tokens + rows_of_map), 0
-
-
-def _dwconv(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
-    hidden = int(stage.expansion * stage.embed_dim)
-    weights = 2 * stage.embed_dim * hidden + hidden * stage.kernel**2
-    return weights + 2, tokens * weights, 0
-
-
-def _token_mlp(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
-    hidden = stage.hidden_tokens
-    weights = 2 * tokens * hidden
-    return weights + hidden + tokens, weights * stage.embed_dim, 0
-
-
-def _nothing(config: ModelConfig, stage: StageConfig, tokens: int) -> _MixerCost:
-    return 0, 0, 0
-
-
-_MIXERS: dict[str, Callable[[ModelConfig, StageConfig, int], _MixerCost]] = {
-    "mhsa": _mhsa,
-    "ska": _ska,
-    "cska": _cska,
-    "dwconv": _dwconv,
-    "mlp": _token_mlp,
-    "pool": _nothing,
-    "identity": _nothing,
-}
 
 
 # After the stages

@@ -10,7 +10,7 @@ from torch import nn
 
 from vitnas.config.files import read_yaml, validate
 from vitnas.config.model import Frozen
-from vitnas.cost.counter import count_flops
+from vitnas.cost.operators import count_flops
 from vitnas.nn.graft import build_network, graft
 from vitnas.nn.graft.networks import image_size
 from vitnas.nn.zoo.table import agrees

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import nn
 
+from vitnas.config import mixers
 from vitnas.errors import VitnasError
 from vitnas.nn.broad import BroadAttention
 from vitnas.nn.layers.tokens import Grid
-from vitnas.nn.mixers import MIXERS
 from vitnas.nn.mixers.mhsa import SharedMapAttention
 from vitnas.nn.recursion import RecursiveBlock
 
@@ -158,10 +158,9 @@ def _place(stage: int, number: int, passed: int, output: nn.Module, block: nn.Mo
 
 def mixer_name(module: nn.Module) -> str:
     """As a model file says it; a class of timm's by its name."""
-    known = next((name for name, kind in MIXERS.items() if type(module) is kind), None)
     if isinstance(module, SharedMapAttention):
         return "mhsa with an earlier block's map"
-    name = known or type(module).__name__
+    name = mixers.name_of(type(module))
     dropout = getattr(module, "attn_drop", None)  # a graft's re-attention is inside it
     mixed = any(isinstance(getattr(m, "reattention", None), nn.Module) for m in (module, dropout))
     return f"{name} with re-attention" if mixed else name

@@ -17,13 +17,12 @@ from vitnas.nn.broad import BroadAttention
 from vitnas.nn.layers.head import Head
 from vitnas.nn.layers.init import init_linear
 from vitnas.nn.layers.residual import LearnableResidual
+from vitnas.nn.layers.resizing import Change, resize_tokens
 from vitnas.nn.resize import (
-    Change,
     apply_changes,
     config_at,
     layout_of,
     plan_resize,
-    resize_tokens,
 )
 
 try:  # where timm remembers the size that a model has now

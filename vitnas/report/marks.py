@@ -6,41 +6,19 @@ from collections.abc import Sequence
 from math import floor, log10
 
 from vitnas.config.costs import COSTS, EXACT, amount
-from vitnas.report.networks import UNKNOWN
-
-COLOURS = {
-    "mhsa": "#3b78d8",
-    "ska": "#0f9d94",
-    "cska": "#8059d6",
-    "dwconv": "#e0762a",
-    "mlp": "#c43d86",
-    "pool": "#7c9a22",
-    "identity": "#8b8f97",
-    UNKNOWN: "#8b8f97",
-}
-"""Readable on white and on near-black; told apart by shape as well."""
-
-SHAPES = {
-    "mhsa": ("o", "circle"),
-    "ska": ("s", "square"),
-    "cska": ("D", "diamond"),
-    "dwconv": ("^", "triangle-up"),
-    "mlp": ("v", "triangle-down"),
-    "pool": ("p", "pentagon"),
-    "identity": ("X", "x"),
-    UNKNOWN: ("P", "cross"),
-}
-"""Matplotlib's marker and plotly's symbol."""
+from vitnas.config.mixers import MIXERS, Mixer
 
 KNEE_COLOUR = "#d6365f"
+_OTHER = Mixer("")  # of other packages, and of what is not recorded
 
 
 def colour(mixer: str) -> str:
-    return COLOURS.get(mixer, COLOURS[UNKNOWN])
+    return MIXERS.get(mixer, _OTHER).mark[0]
 
 
 def shape(mixer: str) -> tuple[str, str]:
-    return SHAPES.get(mixer, SHAPES[UNKNOWN])
+    """Matplotlib's marker and plotly's symbol."""
+    return MIXERS.get(mixer, _OTHER).mark[1:]
 
 
 def and_text(costs: Sequence[str]) -> str:

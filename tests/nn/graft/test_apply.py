@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.nn.graft.networks import ALL, images, vit
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.cost.counter import count_operators
+from vitnas.cost.operators import count_operators
 from vitnas.nn import build_model
 from vitnas.nn.graft import graft
 

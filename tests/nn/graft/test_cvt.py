@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.nn.graft.networks import cvt, images
-from vitnas.cost.counter import count_flops
+from vitnas.cost.operators import count_flops
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.cvt import ConvAttention, CvT
 

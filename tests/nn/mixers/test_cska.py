@@ -13,7 +13,7 @@ from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
 
 class TestContract(MixerContract):
-    token_mixer = "cska"
+    mixer = "cska"
     variants: ClassVar = {
         "default": {},
         "class token": {"class_token": True},

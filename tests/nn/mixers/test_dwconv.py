@@ -13,7 +13,7 @@ from vitnas.nn.mixers import build_mixer
 
 
 class TestContract(MixerContract):
-    token_mixer = "dwconv"
+    mixer = "dwconv"
     variants: ClassVar = {
         "default": {},
         "small": {"kernel_size": 3, "expansion": 1.3},

@@ -11,7 +11,7 @@ from vitnas.nn.mixers import build_mixer
 
 
 class TestContract(MixerContract):
-    token_mixer = "identity"
+    mixer = "identity"
     variants: ClassVar = {"default": {}, "class token": {"class_token": True}}
 
 

@@ -16,7 +16,7 @@ REATTENTION = {"reattention_blocks": 1}
 
 
 class TestContract(MixerContract):
-    token_mixer = "mhsa"
+    mixer = "mhsa"
     variants: ClassVar = {
         "whole": {},
         "class token": {"class_token": True},

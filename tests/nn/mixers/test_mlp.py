@@ -12,7 +12,7 @@ from vitnas.nn.mixers import build_mixer
 
 
 class TestContract(MixerContract):
-    token_mixer = "mlp"
+    mixer = "mlp"
     variants: ClassVar = {
         "default": {},
         "class token": {"class_token": True},

@@ -13,7 +13,7 @@ from vitnas.nn.mixers import build_mixer
 
 
 class TestContract(MixerContract):
-    token_mixer = "pool"
+    mixer = "pool"
     variants: ClassVar = {"default": {}, "large": {"kernel_size": 7}}
 
 

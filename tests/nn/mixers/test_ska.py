@@ -12,7 +12,7 @@ from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
 
 class TestContract(MixerContract):
-    token_mixer = "ska"
+    mixer = "ska"
     variants: ClassVar = {
         "default": {},
         "class token": {"class_token": True},

@@ -10,7 +10,8 @@ import pytest
 import timm
 
 from vitnas.cost.closed_form import closed_form
-from vitnas.cost.counter import count_operators, measure_cost
+from vitnas.cost.counter import measure_cost
+from vitnas.cost.operators import count_operators
 from vitnas.nn.zoo import printed, zoo_config, zoo_names
 from vitnas.nn.zoo.table import agrees
 

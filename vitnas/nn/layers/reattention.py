@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitnas.nn.layers.norm import EPS
+from vitnas.nn.layers.resizing import Change, Layout
 
 
 class Reattention(nn.Module):
@@ -76,6 +77,30 @@ class Reattention(nn.Module):
             torch.bmm(weight, maps) if bias is None else torch.baddbmm(bias[:, None], weight, maps)
         )
         return mixed.view_as(attention)
+
+    @torch.no_grad()
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        """Rows of a map sum to 1: its entries are smaller by r = N / N', so is their deviation.
+
+        The mixed map has to become smaller by r as well, for A' V to stay as large as it is.
+        """
+        ratio, changes = old.tokens / new.tokens, []
+        if self.theta.bias is not None:
+            changes.append(Change(self.theta, "bias", ratio * self.theta.bias))
+        norm = self.norm
+        if isinstance(norm, nn.BatchNorm2d):
+            mean, variance = norm.running_mean, norm.running_var
+            assert mean is not None
+            assert variance is not None
+            after = ratio**2 * variance
+            weight = norm.weight * ((after + norm.eps) / (variance + norm.eps)).sqrt()
+            changes.append(Change(norm, "running_mean", ratio * mean))
+            changes.append(Change(norm, "running_var", after))
+            changes += [Change(norm, "weight", weight), Change(norm, "bias", ratio * norm.bias)]
+        elif isinstance(norm, nn.LayerNorm):
+            changes += [Change(norm, "weight", ratio * norm.weight)]
+            changes += [Change(norm, "bias", ratio * norm.bias)]
+        return changes
 
 
 _NORMS: dict[str, Callable[[int, float], nn.Module]] = {

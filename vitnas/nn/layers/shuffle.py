@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from vitnas.nn.layers.resizing import Change, Layout
+
 
 class TokenShuffle(nn.Module):
     """An order of N tokens, and the order that undoes it.
@@ -50,3 +52,12 @@ class TokenShuffle(nn.Module):
             return self.order, self.inverse
         order = torch.randperm(self.num_tokens, device=device)
         return order, torch.argsort(order)
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        """The permutation that a network built for this size has."""
+        order = self.fixed_order(new.tokens).to(self.order.device)
+        return [
+            Change(self, "num_tokens", new.tokens),
+            Change(self, "order", order),
+            Change(self, "inverse", torch.argsort(order)),
+        ]

@@ -1,30 +1,32 @@
-"""Token mixers by name: one name, one file, one class, one entry in the table."""
+"""Token mixers, a file and a class each; `config/mixers.py` has the table with a line for each."""
 
 from __future__ import annotations
 
+from vitnas.config.mixers import MixerFacts, MixerOptions, mixer_named
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
-from vitnas.nn.mixers.cska import ConvStaticKeyAttention
-from vitnas.nn.mixers.dwconv import SeparableConv
-from vitnas.nn.mixers.identity import Identity
-from vitnas.nn.mixers.mhsa import MultiHeadSelfAttention
-from vitnas.nn.mixers.mlp import TokenMlp
-from vitnas.nn.mixers.pool import Pool
-from vitnas.nn.mixers.ska import StaticKeyAttention
+from vitnas.plugins import load
 
-MIXERS: dict[str, type[TokenMixer]] = {
-    "mhsa": MultiHeadSelfAttention,
-    "ska": StaticKeyAttention,
-    "cska": ConvStaticKeyAttention,
-    "dwconv": SeparableConv,
-    "mlp": TokenMlp,
-    "pool": Pool,
-    "identity": Identity,
-}
-"""The table of mixers; its keys are `StageConfig.token_mixer`'s."""
+__all__ = [
+    "MixerFacts",
+    "MixerOptions",
+    "Place",
+    "Tap",
+    "TokenMixer",
+    "build_mixer",
+    "mixer_class",
+]
 
-__all__ = ["MIXERS", "Place", "Tap", "TokenMixer", "build_mixer"]
+
+def mixer_class(name: str) -> type[TokenMixer]:
+    """The class of the token mixer that a configuration names so.
+
+    Raises:
+        ConfigError: there is no such mixer, or its package is not installed here.
+    """
+    found: type[TokenMixer] = load(mixer_named(name).path)
+    return found
 
 
 def build_mixer(place: Place) -> TokenMixer:
     """The token mixer of the block at `place`, with fresh weights."""
-    return MIXERS[place.stage_config.token_mixer].at(place)
+    return mixer_class(place.stage_config.token_mixer).at(place)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
+from vitnas.config.mixers import MixerFacts
 from vitnas.config.model import ModelConfig, StageConfig
+from vitnas.cost.operators import count_operators
+from vitnas.errors import VitnasError
+from vitnas.nn.layers.resizing import Change, Layout
 from vitnas.nn.layers.tokens import Grid
 
 
@@ -51,6 +56,13 @@ class Place:
     def num_tokens(self) -> int:
         return self.config.num_tokens(self.stage)
 
+    @property
+    def options(self) -> Any:
+        """The mixer's own fields with their defaults: an object of its `facts.options`."""
+        options = self.stage_config.facts.options
+        assert options is not None
+        return options.model_validate(self.stage_config.mixer_options)
+
 
 class TokenMixer(nn.Module, ABC):
     """`(B, N, C)` on grid `(H, W)` -> `(B, N, C)`; images never see each other.
@@ -58,7 +70,12 @@ class TokenMixer(nn.Module, ABC):
     N is H * W, plus one where there is a class token, which comes first. In eval a mixer is
     deterministic and draws no random numbers. Its class docstring states its multiply-adds per
     image and pass as an expression, which the contract test evaluates.
+
+    Attributes:
+        facts: of another package's mixer; those of vitnas's stand in `config/mixers.py`.
     """
+
+    facts: ClassVar[MixerFacts] = MixerFacts()
 
     @classmethod
     @abstractmethod
@@ -78,3 +95,59 @@ class TokenMixer(nn.Module, ABC):
             taps: where given, an attention with query, key and value appends them; it computes
                 them anyway. One without takes its map from the last tap.
         """
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        """What changes in the mixer itself for images of another size; parts of it say their own.
+
+        Raises:
+            VitnasError: nobody has said how it is resized; so by default.
+        """
+        raise VitnasError(f"{type(self).__name__} cannot be resized")
+
+    @classmethod
+    def counted(cls, config: ModelConfig, stage: int, tokens: int) -> tuple[int, list[int]]:
+        """Parameters, and FLOPs of each pass, of a mixer without a closed form.
+
+        The mixer is built on its own and counted; each form of it once a process.
+
+        Raises:
+            UncountedOperatorError: it has an operator that nobody has said how to count.
+        """
+        key = cls, _what_a_mixer_reads(config, stage)
+        if key not in _COUNTED:
+            _COUNTED[key] = _count(cls, Place(config, stage))
+        return _COUNTED[key]
+
+
+class OnPicture(nn.Module):
+    """A mixer that takes its tokens as a picture `(B, C, 1, N)`, for the counter."""
+
+    def __init__(self, mixer: TokenMixer, place: Place, passed: int) -> None:
+        super().__init__()
+        self.mixer, self.grid, self.passed = mixer, place.grid, passed
+
+    def forward(self, picture: Tensor) -> Tensor:
+        out: Tensor = self.mixer(picture.flatten(2).transpose(1, 2), self.grid, self.passed)
+        return out
+
+
+_COUNTED: dict[tuple[type[TokenMixer], str], tuple[int, list[int]]] = {}
+_OF_BLOCKS = {"depth", "mlp_ratio", "nll_ratio", "residual"}
+_OF_NETWORKS = {"name", "num_classes", "stages", "head", "broad", "reattention_blocks"}
+
+
+def _what_a_mixer_reads(config: ModelConfig, stage: int) -> str:
+    """Text that is equal for two places with the same mixer."""
+    inside = config.stages[stage].model_dump_json(exclude=_OF_BLOCKS)
+    return f"{config.grids[stage]} {inside} {config.model_dump_json(exclude=_OF_NETWORKS)}"
+
+
+def _count(kind: type[TokenMixer], place: Place) -> tuple[int, list[int]]:
+    with torch.random.fork_rng(devices=[]):
+        mixer = kind.at(place)
+    shape = (place.stage_config.embed_dim, 1, place.num_tokens)
+    flops = [
+        sum(count_operators(OnPicture(mixer, place, passed), shape).values())
+        for passed in range(place.stage_config.passes)
+    ]
+    return sum(parameter.numel() for parameter in mixer.parameters()), flops

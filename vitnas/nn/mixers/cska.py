@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vitnas.nn.layers.resizing import Change, Layout, resize_tokens
 from vitnas.nn.layers.tokens import Grid, to_picture
 from vitnas.nn.mixers.attention import options_at
 from vitnas.nn.mixers.base import Place, Tap
@@ -96,3 +97,15 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         picture = self.key(to_picture(query, grid))  # (B, h * N, H, W)
         rows = torch.unflatten(picture.flatten(2), 1, (self.num_heads, self.num_tokens))
         return rows.transpose(-2, -1)
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        """Output channels are (head, key token): the convolution's weight and bias over tokens."""
+        conv, heads = self.key, self.num_heads
+        changes = [Change(self, "num_tokens", new.tokens)]
+        changes.append(Change(conv, "out_channels", heads * new.tokens))
+        for name in ("weight", "bias"):
+            by_head = torch.unflatten(getattr(conv, name), 0, (heads, old.tokens))
+            changes.append(Change(conv, name, resize_tokens(by_head, 1, old, new).flatten(0, 1)))
+        if self.class_key is not None:
+            changes.append(Change(self, "class_key", resize_tokens(self.class_key, 1, old, new)))
+        return changes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from vitnas.nn.layers.activation import StarReLU
+from vitnas.nn.layers.resizing import Change, Layout
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -46,3 +47,6 @@ class SeparableConv(TokenMixer):
         hidden = self.act(self.expand(x))
         out: Tensor = self.reduce(to_tokens(self.depthwise(to_picture(hidden, grid))))
         return out
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from vitnas.nn.layers.resizing import Change, Layout
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -27,3 +28,6 @@ class Identity(TokenMixer):
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         return x
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        return []

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vitnas.nn.layers.resizing import Change, Layout
 from vitnas.nn.layers.shuffle import TokenShuffle
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.attention import AttentionMixer, options_at
@@ -126,6 +127,9 @@ class MultiHeadSelfAttention(AttentionMixer):
         inner = [batch * number, tokens // number, 3, self.num_heads, self.head_dim]
         return self._attend_all(qkv.reshape(inner)).reshape(batch, tokens, -1)
 
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        return []
+
 
 class SharedMapAttention(AttentionMixer):
     """scale * Norm(Theta^T A_unique) V, then a projection: an earlier block's map is used again.
@@ -170,3 +174,6 @@ class SharedMapAttention(AttentionMixer):
         value = self._split_heads(self.v(x))
         mixed = self.reattention(self.attn_drop(attention))
         return self._project(self._apply_map(mixed, value))
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from vitnas.nn.layers.resizing import Change, Layout, resize_tokens
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -38,3 +39,16 @@ class TokenMlp(TokenMixer):
     ) -> Tensor:
         mixed: Tensor = self.fc2(self.act(self.fc1(x.transpose(1, 2))))
         return mixed.transpose(1, 2)
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        """The first layer sums over tokens, the second gives one row to each."""
+        first, second = self.fc1, self.fc2
+        weight = resize_tokens(first.weight, 1, old, new)
+        weight[:, new.prefix :] *= (old.tokens - old.prefix) / (new.tokens - new.prefix)
+        return [
+            Change(first, "weight", weight),
+            Change(first, "in_features", new.tokens),
+            Change(second, "weight", resize_tokens(second.weight, 0, old, new)),
+            Change(second, "bias", resize_tokens(second.bias, 0, old, new)),
+            Change(second, "out_features", new.tokens),
+        ]

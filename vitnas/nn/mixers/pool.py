@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
+from vitnas.nn.layers.resizing import Change, Layout
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -42,3 +43,6 @@ class Pool(TokenMixer):
             count_include_pad=False,
         )
         return to_tokens(pooled) - x
+
+    def resized(self, old: Layout, new: Layout) -> list[Change]:
+        return []

@@ -1,0 +1,95 @@
+"""What a token mixer costs: parameters, and FLOPs of each pass, from the configuration alone.
+
+`FORMULAS` has one formula for each mixer of vitnas. Another package's mixer has its formula in its
+facts, or is built and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vitnas.config.mixers import Formula, mixer_named
+from vitnas.config.model import ModelConfig
+from vitnas.plugins import load
+
+Cost = tuple[int, list[int]]
+
+
+def _mhsa(config: ModelConfig, index: int, tokens: int) -> Cost:
+    stage = config.stages[index]
+    dim = stage.embed_dim
+    params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim + _tau(config)
+    linear, maps = 4 * tokens * dim * dim, 2 * tokens * tokens * dim
+    return params, [linear + maps // number for number in stage.groups]
+
+
+def _ska(config: ModelConfig, index: int, tokens: int) -> Cost:
+    stage = config.stages[index]
+    dim, linears = stage.embed_dim, 2 + stage.q_proj
+    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
+    flops = tokens * dim * (linears * dim + 2 * tokens)
+    return params + tokens * dim + _tau(config), [flops] * len(stage.groups)
+
+
+def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
+    stage = config.stages[index]
+    dim, patches, linears = stage.embed_dim, tokens - config.class_token, 2 + stage.q_proj
+    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
+    params += 9 * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
+    rows_of_map = 9 * patches + config.class_token  # a class token's row is no convolution
+    flops = tokens * dim * (linears * dim + tokens + rows_of_map)
+    return params + _tau(config), [flops] * len(stage.groups)
+
+
+def _tau(config: ModelConfig) -> int:
+    """Parameters of a learned temperature."""
+    return config.temperature.kind == "learnable"
+
+
+def _dwconv(config: ModelConfig, index: int, tokens: int) -> Cost:
+    stage = config.stages[index]
+    hidden = int(stage.expansion * stage.embed_dim)
+    weights = 2 * stage.embed_dim * hidden + hidden * stage.kernel**2
+    return weights + 2, [tokens * weights] * len(stage.groups)
+
+
+def _token_mlp(config: ModelConfig, index: int, tokens: int) -> Cost:
+    stage = config.stages[index]
+    hidden = stage.hidden_tokens
+    weights = 2 * tokens * hidden
+    return weights + hidden + tokens, [weights * stage.embed_dim] * len(stage.groups)
+
+
+def _nothing(config: ModelConfig, index: int, tokens: int) -> Cost:
+    return 0, [0] * len(config.stages[index].groups)
+
+
+FORMULAS: dict[str, Formula] = {
+    "mhsa": _mhsa,
+    "ska": _ska,
+    "cska": _cska,
+    "dwconv": _dwconv,
+    "mlp": _token_mlp,
+    "pool": _nothing,
+    "identity": _nothing,
+}
+
+
+def other_formula(name: str) -> Formula:
+    """The formula of another package's mixer; without one, a function that builds and counts it."""
+    mixer = mixer_named(name)
+    if mixer.facts.cost is not None:
+        return mixer.facts.cost
+    counted: Formula = load(mixer.path).counted
+    return counted
+
+
+def is_counted(name: str) -> bool:
+    """Whether a mixer has no closed form, so that it is built and counted."""
+    return name not in FORMULAS and mixer_named(name).facts.cost is None
+
+
+def counted_mixers(configs: Iterable[ModelConfig]) -> list[str]:
+    """The mixers of these networks that have no closed form."""
+    names = {stage.token_mixer for config in configs for stage in config.stages}
+    return sorted(name for name in names if is_counted(name))

@@ -1,0 +1,51 @@
+"""Parameters over positions, for images of another size.
+
+Positions are points of the picture, whatever the grid: a table, a static key or a weight over
+positions is a picture of its own and is resized as one. What is summed over positions without a
+softmax is divided by how many there are now.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitnas.nn.layers.tokens import Grid
+
+
+class Layout(NamedTuple):
+    """Tokens of a stage: `prefix` class tokens, then a grid (H, W)."""
+
+    grid: Grid
+    prefix: int
+
+    @property
+    def tokens(self) -> int:
+        return self.prefix + self.grid[0] * self.grid[1]
+
+
+class Change(NamedTuple):
+    """`owner.name` is to become `value`; a tensor becomes a parameter or buffer, as it was one."""
+
+    owner: nn.Module
+    name: str
+    value: Any
+
+
+@torch.no_grad()
+def resize_tokens(table: Tensor, axis: int, old: Layout, new: Layout) -> Tensor:
+    """A tensor with the tokens of `old` along `axis`, for those of `new`: bicubic, antialiased.
+
+    Entries of class tokens are kept. This is timm's `resample_abs_pos_embed` for any axis.
+    """
+    if old == new:
+        return table.detach().clone()
+    rows = table.detach().movedim(axis, -1)
+    prefix, patches = rows[..., : old.prefix], rows[..., old.prefix :]
+    picture = patches.reshape(1, -1, *old.grid).float()
+    picture = F.interpolate(picture, new.grid, mode="bicubic", antialias=True)
+    fitted = picture.reshape(*rows.shape[:-1], -1).to(table.dtype)
+    return torch.cat([prefix, fitted], dim=-1).movedim(-1, axis).contiguous()
