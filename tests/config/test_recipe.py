@@ -108,6 +108,9 @@ def test_a_recipe_survives_the_way_through_a_file(tmp_path: Path) -> None:
         ("ema_decay: 1.0", r"ema_decay = 1\.0: .*less than 1"),
         ("mixup: -1.0", r"mixup = -1\.0: .*\(nearest: 0\.0\)"),
         ("rand_augment: autoaugment", r"rand_augment = 'autoaugment'"),
+        ("rand_augment: rand-x3", r"rand_augment = 'rand-x3'"),
+        ("rand_augment: rand-m9.5", r"rand_augment = 'rand-m9\.5'"),
+        (f"rand_augment: rand-m{'9' * 5000}", r"rand_augment = 'rand-m999"),
         ("similarity_penalty: {weight: -1.0}", r"similarity_penalty\.weight = -1\.0: .*nearest"),
         ("similarity_penalty: {lambda: 1.0}", r"similarity_penalty\.lambda = 1\.0: unknown key"),
         ("distill: {weights: w.pth}", r"distill\.weights = 'w\.pth': needs a teacher"),
@@ -164,3 +167,14 @@ def test_pairs_are_counted_as_printed_in_equation_6() -> None:
     star = zoo_config("sret_star_t")  # 4, 10 and 6 passes, and other maps in each stage
     assert comparable_maps(star, 99) == 3 + 9 + 5
     assert comparable_maps(zoo_config("sret_t"), 99) == 5  # g = 1 in the last stage alone
+
+
+POLICIES = ["rand", "rand-m9-mstd0.5-inc1", "rand-n3-p0.5-mmax20-mstd101", "rand-m0-t3a-inc0"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_that_is_taken_is_one_of_timm(policy: str) -> None:
+    from timm.data.auto_augment import rand_augment_transform
+
+    assert Recipe(rand_augment=policy).rand_augment == policy
+    assert rand_augment_transform(policy, {}).ops

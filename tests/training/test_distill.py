@@ -141,7 +141,7 @@ def test_teachers_that_do_not_fit_are_refused(
     ("teacher", "weights", "message"),
     [
         ("resnet5O", None, r"distill\.teacher = 'resnet5O': is neither .*\(nearest: resnet50"),
-        ("test_resnet", "gone.pth", "teacher test_resnet: gone.pth cannot be loaded"),
+        ("test_resnet", "gone.pth", r"teacher test_resnet: gone\.pth: no such file"),
         ("sret_t", None, "teacher sret_t: its weights cannot be loaded: .*distill.weights"),
         ("resnet50.zzz", None, r"teacher resnet50\.zzz: its weights cannot be loaded: .*tag"),
     ],
