@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,9 +243,10 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
     kept = FrontWeights(run.path)
     weights = kept.get(chosen.number)
     if weights is None:
+        command = f"vitnas export {shlex.quote(str(run.path))} --trial {number} --to DIR"
         raise RunError(
             f"{run.path}: the weights of trial {number} are not kept (those of the front are): "
-            f"vitnas export {run.path} --trial {number} --to DIR trains them again"
+            f"{command} trains them again"
         )
     network = network_with(chosen.network, weights, kept.path(number))
     name = f"{run.name}_trial_{number}"

@@ -55,3 +55,15 @@ def test_a_search_outlives_its_pipe() -> None:
     )
     assert done.stderr == ""
     assert Path("run/report.html").is_file()
+
+
+def test_a_folder_with_any_name_is_told_as_python_and_a_shell_take_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vitnas.cli.app import print_folder
+    from vitnas.engine.watch.environment import command_line
+
+    print_folder(Path("it's\x1b[2J"))
+    assert capsys.readouterr().out == ("it's\\x1b[2J: load it with vitnas.load(\"it's\\x1b[2J\")\n")
+    monkeypatch.setattr(sys, "argv", ["/bin/vitnas", "search", "my space.yaml"])
+    assert command_line() == "vitnas search 'my space.yaml'"

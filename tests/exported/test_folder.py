@@ -165,3 +165,41 @@ def test_others_may_read_the_folder(exported: Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
     assert exported.stat().st_mode & 0o777 == 0o777 & ~mask
+
+
+@pytest.mark.parametrize("kind", ["dot", "link", "folder"])
+def test_an_empty_folder_stays_the_one_it_is(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the current one, one behind a link, and so a mount point."""
+    there = tmp_path / "there"
+    there.mkdir()
+    before = there.stat().st_ino
+    (tmp_path / "link").symlink_to(there)
+    monkeypatch.chdir(there)
+    to = {"dot": Path(), "link": tmp_path / "link", "folder": there}[kind]
+    run, chosen = one_trial()
+    export_network(run, chosen, weights_bytes(network(tree())), to)
+    assert there.stat().st_ino == before
+    assert (tmp_path / "link").is_symlink()
+    assert {file.name for file in there.iterdir()} == {CONFIG_FILE, WEIGHTS_FILE, "README.md"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
+
+
+def test_a_disk_that_fills_leaves_the_empty_folder_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, chosen = one_trial()
+    rename, moved = Path.rename, []
+
+    def full(self: Path, target: Path) -> Path:
+        if moved:
+            raise OSError(28, "No space left on device")
+        moved.append(target)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(RunError, match="cannot be written: no space left"):
+        export_network(run, chosen, weights_bytes(network(tree())), tmp_path)
+    assert moved
+    assert not list(tmp_path.iterdir())

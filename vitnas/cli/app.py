@@ -100,9 +100,14 @@ def one_of(what: str, value: str, known: Sequence[str]) -> None:
         raise ConfigError(rule, address=what, value=value, nearest=nearest_name(value, known))
 
 
+def print_folder(folder: Path) -> None:
+    """Say how a folder with a network is loaded."""
+    print(f"{printable(str(folder))}: load it with vitnas.load({str(folder)!r})")
+
+
 def print_front(run: Run) -> None:
     """Print the front of a run as a table, and where its report is."""
     from vitnas.report import front_text
 
     print(front_text(run))
-    print(f"report: {run.path / 'report.html'}")
+    print(printable(f"report: {run.path / 'report.html'}"))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import Device, NewFolder, RunFolder, app
+from vitnas.cli.app import Device, NewFolder, RunFolder, app, print_folder
 
 
 @app.command("export")
@@ -28,7 +28,7 @@ def export_command(
 
     loaded = api.load_run(run)
     folder = api.export(loaded, to, trial=trial, under=under, knee=knee, epochs=epochs)
-    print(f"{folder}: load it with vitnas.load('{folder}')")
+    print_folder(folder)
 
 
 @app.command()
@@ -69,7 +69,7 @@ def train(
         seed=seed,
         **options,
     )
-    print(f"{folder}: load it with vitnas.load('{folder}')")
+    print_folder(folder)
 
 
 @app.command()
@@ -92,7 +92,7 @@ def convert(
 
     done = to_folder(checkpoint, layout, to, model=model, img_size=img_size)
     print(done.text())
-    print(f"{done.folder}: load it with vitnas.load('{done.folder}')")
+    print_folder(done.folder)
 
 
 @app.command("graft")
@@ -140,7 +140,7 @@ def graft_command(
     )
     print(made.text())
     if to is not None:
-        print(f"{to}: load it with vitnas.load('{to}')")
+        print_folder(to)
 
 
 @app.command()

@@ -21,7 +21,10 @@ CARD_FILE = "README.md"
 
 @contextmanager
 def beside(folder: Path) -> Iterator[Path]:
-    """A new folder next to `folder` that takes its place when the block ends well.
+    """A new folder whose content becomes that of `folder` when the block ends well.
+
+    It is made beside a `folder` that is not there yet, and takes that name at once. A folder that
+    is there stays what it is (the current folder, a link, a mount point): the files move into it.
 
     Raises:
         RunError: `folder` is a file or not empty, or its place cannot be written to.
@@ -29,19 +32,33 @@ def beside(folder: Path) -> Iterator[Path]:
     check_free(folder)
     draft: Path | None = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+        is_there = folder.is_dir()
+        place = folder if is_there else folder.parent
+        place.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".vitnas.", suffix=".tmp", dir=place))
         yield draft
         draft.chmod(0o777 & ~_umask())  # mkdtemp's is for its owner only
-        if folder.is_dir():
-            folder.rmdir()  # empty, as checked; not every system renames over a folder
-        draft.rename(folder)
+        if is_there:
+            _move_files(draft, folder)
+        else:
+            draft.rename(folder)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise RunError(f"{folder}: cannot be written: {reason}") from None
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
+
+
+def _move_files(draft: Path, folder: Path) -> None:
+    """Move what is in `draft` into `folder`; all of it or nothing."""
+    moved: list[Path] = []
+    try:
+        moved.extend(file.rename(folder / file.name) for file in sorted(draft.iterdir()))
+    except OSError:
+        for file in moved:
+            file.unlink()
+        raise
 
 
 def _umask() -> int:

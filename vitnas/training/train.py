@@ -86,7 +86,8 @@ def train_network(
     """
     folder = Path(to)
     check_free(folder)
-    work = folder.with_name(f"{folder.name}.training")
+    named = folder if folder.name else folder.absolute()  # the current folder has no name
+    work = named.with_name(f"{named.name}.training")
     place = resolve_device(device)
     training, images = _prepare(plan, place, workers)
     with _working(work), _plain_errors(plan.recipe, work), own_threads(place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -50,8 +51,8 @@ def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
 
 
 def command_line() -> str:
-    """The command as a user would type it, without the folder of the program."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """The command as a user would type it in a shell, without the folder of the program."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def hardware() -> Mapping[str, Any]:
