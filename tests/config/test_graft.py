@@ -60,10 +60,10 @@ def test_blocks_as_yaml_reads_them(written: str, read: str) -> None:
 
 def test_a_file_goes_round() -> None:
     grafts = [{"mixer": "cska", "blocks": "last:2"}, {"broad": {"gamma": 0.4}}]
-    tree = {"model": "vit", "options": {"img_size": [32, 48], "x": 1.0}, "grafts": grafts}
+    tree = {"model": "vit", "options": {"img_size": [32, 48], "mlp_ratio": 1.0}, "grafts": grafts}
     file = validate(GraftFile, parse_yaml(dump_yaml(tree)))
     assert [config.to_tree() for config in file.grafts] == grafts
-    assert dict(file.options) == tree["options"]
+    assert file.options.given() == {"img_size": (32, 48), "mlp_ratio": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,13 @@ def test_a_file_goes_round() -> None:
         ({"grafts": []}, "grafts = .*at least 1"),
         ({"grafts": [{"mixer": "ska", "blok": 1}]}, r"grafts\[0\].blok = 1.*nearest: blocks"),
         ({"grafts": [{"broad": {"gamma": "1e-1"}}]}, r"grafts\[0\].broad.gamma"),
-        ({"options": {"pretrained": True}}, "options.pretrained = true: is no option"),
+        ({"options": {"pretrained": True}}, "options.pretrained = true: unknown key"),
         ({"options": {"pretrained_cfg": "x"}}, "options.pretrained_cfg"),
         ({"options": {"checkpoint_path": "x"}}, "options.checkpoint_path = 'x'"),
-        ({"options": {"norm": {"a": 1}}}, "options.norm = .*number, text"),
+        ({"options": {"model_name": "hf-hub:some/thing"}}, "options.model_name = .*unknown key"),
+        ({"options": {"img_siz": 8}}, "options.img_siz = 8: unknown key .nearest: img_size"),
+        ({"options": {"norm_layer": {"a": 1}}}, r"options.norm_layer = \{a: 1\}"),
+        ({"options": {"embed_dim": 10**12}}, "options.embed_dim = 1000000000000: .*16384"),
         ({"model": 3}, "model = 3"),
     ],
 )

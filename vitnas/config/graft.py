@@ -12,7 +12,11 @@ from vitnas.config.model import BroadConfig, Frozen, ReattentionConfig
 from vitnas.errors import ConfigError, nearest_name, shorten
 
 _FORMS = "all, last:4, stages:2,3, 6-11 or 0,2,4-6"
-_NOT_OURS = ("pretrained", "checkpoint_path", "cache_dir", "features_only", "scriptable")
+_Pixels = Annotated[int, Field(ge=1, le=16_384)]
+_Layers = Annotated[int, Field(ge=1, le=1_000)]
+_Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+_Ratio = Annotated[float, Field(gt=0.0, le=64.0)]
+_LayerName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
 
 
 def _as_text(value: Any) -> Any:
@@ -24,6 +28,11 @@ def _as_text(value: Any) -> Any:
 
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+_Sides = _Pixels | Annotated[tuple[_Pixels, _Pixels], BeforeValidator(_as_tuple)]
+_Stages = Annotated[tuple[_Layers, ...], Field(max_length=8), BeforeValidator(_as_tuple)]
+_EachStage = _Layers | _Stages
 
 
 class GraftConfig(Frozen):
@@ -67,6 +76,68 @@ class GraftConfig(Frozen):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
+class NetworkOptions(Frozen):
+    """What a network to graft on is built with: options of `timm.create_model`, and no others.
+
+    They say how a network is built and never where something is read from. What is left out is as
+    the network has it; what an option means is in timm. Not every network takes every option.
+
+    Attributes:
+        img_size, patch_size, window_size: in pixels, the last in tokens; a number or (H, W).
+        in_chans, num_classes: channels of an image; classes, 0 = no classifier.
+        embed_dim, depth, depths, num_heads, head_dim: widths and depths; Swin's one a stage.
+        drop_rate, ..., drop_path_rate: 0 to below 1.
+    """
+
+    img_size: _Sides = 224
+    patch_size: _Sides = 16
+    window_size: _Sides = 7
+    in_chans: Annotated[int, Field(ge=1, le=4_096)] = 3
+    num_classes: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
+    global_pool: Literal["", "avg", "avgmax", "max", "token", "map"] = "token"
+    embed_dim: Annotated[int, Field(ge=1, le=16_384)] = 768
+    depth: _Layers = 12
+    depths: _Stages = ()
+    num_heads: _EachStage = 12
+    head_dim: _Layers | None = None
+    mlp_ratio: _Ratio = 4.0
+    qkv_bias: bool = True
+    proj_bias: bool = True
+    qk_norm: bool = False
+    scale_attn_norm: bool = False
+    scale_mlp_norm: bool = False
+    init_values: Annotated[float, Field(ge=0.0, le=1e3)] | None = None
+    class_token: bool = True
+    reg_tokens: Annotated[int, Field(ge=0, le=1_000)] = 0
+    pos_embed: Literal["", "none", "learn"] = "learn"
+    no_embed_class: bool = False
+    pre_norm: bool = False
+    final_norm: bool = True
+    fc_norm: bool | None = None
+    pool_include_prefix: bool = False
+    dynamic_img_size: bool = False
+    dynamic_img_pad: bool = False
+    always_partition: bool = False
+    strict_img_size: bool = True
+    depth_token_only: _Layers = 2
+    mlp_ratio_token_only: _Ratio = 4.0
+    drop_rate: _Rate = 0.0
+    pos_drop_rate: _Rate = 0.0
+    patch_drop_rate: _Rate = 0.0
+    proj_drop_rate: _Rate = 0.0
+    attn_drop_rate: _Rate = 0.0
+    drop_path_rate: _Rate = 0.0
+    weight_init: Literal["skip", "reset", "jax", "jax_nlhb", "moco", ""] = ""
+    fix_init: bool = False
+    norm_layer: _LayerName | None = None
+    embed_norm_layer: _LayerName | None = None
+    act_layer: _LayerName | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that were given, as timm takes them."""
+        return self.model_dump(exclude_unset=True)
+
+
 class GraftFile(Frozen):
     """graft.yaml: from which network, with which options, which grafts one after the other.
 
@@ -77,24 +148,8 @@ class GraftFile(Frozen):
     """
 
     model: str
-    options: dict[str, Any] = Field(default={})
+    options: NetworkOptions = NetworkOptions()
     grafts: Annotated[tuple[GraftConfig, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
-
-    @model_validator(mode="after")
-    def _options_are_plain(self) -> GraftFile:
-        for name, value in self.options.items():
-            if name.startswith(_NOT_OURS):
-                raise RuleError("is no option of a network's form", f"options.{name}", value)
-            if not _is_plain(value):
-                rule = "must be a number, text, true, false, or a list of them"
-                raise RuleError(rule, f"options.{name}", value)
-        return self
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def chosen_blocks(blocks: str, stages: Sequence[int]) -> tuple[int, ...]:

@@ -169,22 +169,23 @@ def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
     from vitnas.nn.modes import evaluating
 
     rule = f"{file.model} with these options is another network; give all that it was built with"
+    given = file.options.given()
     try:
         again = rebuilt(file, weights)
     except ConfigError as error:
-        raise ConfigError(f"{rule} ({error})", address="options", value=file.options) from None
+        raise ConfigError(f"{rule} ({error})", address="options", value=given) from None
     some = next(model.parameters())
-    image = torch.randn(1, file.options.get("in_chans", 3), *image_size(model)).to(some)
+    image = torch.randn(1, file.options.in_chans, *image_size(model)).to(some)
     with evaluating(model):
         same = torch.equal(model(image), again.to(some)(image))
     if not same:
-        raise ConfigError(rule, address="options", value=file.options)
+        raise ConfigError(rule, address="options", value=given)
 
 
 def _card(model: nn.Module, file: GraftFile, folder: Path) -> str:
     from vitnas.cost.small_scale import size_of
 
-    size = size_of(model, file.options.get("in_chans", 3))
+    size = size_of(model, file.options.in_chans)
     grafts = (dump_yaml(config.to_tree()).strip() for config in file.grafts)
     return _CARD.format(
         model=file.model,

@@ -60,7 +60,7 @@ def rebuilt(file: GraftFile, weights: bytes | Path) -> nn.Module:
     from vitnas.nn.graft import build_network, graft
     from vitnas.nn.weights import load_weights
 
-    model = build_network(file.model, **file.options)
+    model = build_network(file.model, **file.options.given())
     for config in file.grafts:
         graft(model, **config.model_dump())
     load_weights(model, weights)

@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import nn
 
+from vitnas.config.files import validate
+from vitnas.config.graft import NetworkOptions
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.nn.graft.cvt import CvT
 from vitnas.nn.layers.init import init_linear
@@ -73,13 +75,13 @@ def build_network(name: str, pretrained: bool = False, **options: Any) -> nn.Mod
     Args:
         name: of `TABLE_1` or of timm.
         pretrained: whether timm fetches its weights.
-        **options: of the network, as `timm.create_model` takes them.
+        **options: fields of `vitnas.config.graft.NetworkOptions`, as `timm.create_model` has them.
 
     Raises:
         ConfigError: no such name, or an option that the network does not take.
         DataError: the weights cannot be had.
     """
-    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
+    fields = validate(NetworkOptions, options).given()
     if name in TABLE_1:
         if pretrained:
             raise ConfigError("the networks of SKA's Table 1 have no weights", address="pretrained")
