@@ -140,7 +140,7 @@ def show(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def conclude(name: str, quick: bool, figures: Figures, targets: Mapping[str, Bound]) -> None:
     """Print every target with its figure, and the JSON object."""
-    from vitnas.engine.watch.environment import hardware
+    from vitnas.environment import hardware
 
     print()
     met = True

@@ -30,7 +30,7 @@ from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.store.study import RunStore, read_run
-from vitnas.engine.watch.environment import session_facts
+from vitnas.environment import session_facts
 
 FILES = ("trials.csv", "front.csv", "front.png", "report.md", "report.html")
 

@@ -16,7 +16,18 @@ KNOWN_CIRCLES: set[frozenset[str]] = {
 }
 
 FLOORS = [
-    ("columns", "cores", "errors", "files", "hook", "noise", "pareto", "plugins", "seeds"),
+    (
+        "columns",
+        "cores",
+        "environment",
+        "errors",
+        "files",
+        "hook",
+        "noise",
+        "pareto",
+        "plugins",
+        "seeds",
+    ),
     ("config",),
     ("sessions",),
     ("records",),
@@ -36,10 +47,10 @@ FLOORS = [
     ("diagnose",),
     ("engine",),
     ("engine.store",),
+    ("engine.watch",),
     ("engine.pruning",),
     ("engine.samplers",),
     ("engine.decide",),
-    ("engine.watch",),
     ("engine.backends",),
     ("engine.options", "engine.search"),
     ("replay",),

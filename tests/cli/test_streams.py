@@ -61,7 +61,7 @@ def test_a_folder_with_any_name_is_told_as_python_and_a_shell_take_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from vitnas.cli.app import print_folder
-    from vitnas.engine.watch.environment import command_line
+    from vitnas.environment import command_line
 
     print_folder(Path("it's\x1b[2J"))
     assert capsys.readouterr().out == ("it's\\x1b[2J: load it with vitnas.load(\"it's\\x1b[2J\")\n")

@@ -12,12 +12,12 @@ import pytest
 from tests.engine.conftest import make_space, start, train
 from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
+from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.backends.worker import prepare_worker
+from vitnas.engine.decide.candidates import MAX_FRUITLESS
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, EpochDone, Job, Measured
 from vitnas.engine.decide.replicates import Replication
-from vitnas.engine.decide.source import MAX_FRUITLESS
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.samplers.ehvi import EHVISampler
@@ -249,7 +249,7 @@ def test_another_device_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.Mo
     said: list[str] = []
     same = run_search(space, tmp_path / "same", again, notice=said.append)
     assert sum(t.taken for t in same.trials) == 3
-    monkeypatch.setattr("vitnas.engine.watch.environment.cpu_model", lambda: "another processor")
+    monkeypatch.setattr("vitnas.environment.cpu_model", lambda: "another processor")
     other = run_search(space, tmp_path / "other", again, notice=said.append)
     assert not any(t.taken for t in other.trials)
     assert any("3 results not taken over: measured on" in line for line in said)

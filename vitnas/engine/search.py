@@ -24,9 +24,9 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import FrontWeights
-from vitnas.engine.watch.environment import session_facts
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.engine.watch.text import span
+from vitnas.environment import session_facts
 from vitnas.errors import RunError
 from vitnas.files import write_text
 from vitnas.records import Run, TrialRecord

@@ -10,8 +10,9 @@ import torch
 
 from tests.engine.conftest import make_space
 from vitnas.config.draws import RandomTrial
+from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.backends.worker import Worker, prepare_worker
+from vitnas.engine.backends.worker import Worker
 from vitnas.engine.decide.job import Failure, Job
 from vitnas.records import Outcome
 

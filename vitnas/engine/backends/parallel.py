@@ -18,8 +18,9 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from vitnas.config.space import SearchSpace
+from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import check_devices
-from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
+from vitnas.engine.backends.worker import Trained, Worker
 from vitnas.engine.decide.steering import Steering
 from vitnas.errors import VitnasError
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from vitnas.config.space import SearchSpace
 from vitnas.cores import threads_beside
+from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources, check_devices
-from vitnas.engine.backends.worker import Trained, Worker, prepare_worker
+from vitnas.engine.backends.worker import Trained, Worker
 from vitnas.engine.decide.job import Decision
 from vitnas.engine.decide.steering import Steering
 from vitnas.errors import DeviceError

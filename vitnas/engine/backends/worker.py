@@ -6,17 +6,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vitnas.config.costs import COSTS, measured_with
+from vitnas.config.costs import COSTS
 from vitnas.config.model import ModelConfig
-from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
-from vitnas.cost.survey import median_network
 from vitnas.engine.backends.gate import DeviceGate
-from vitnas.engine.backends.resources import Resources
 from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message
-from vitnas.errors import ConfigError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
@@ -168,69 +164,9 @@ def summary(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
-def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, Any], Worker]:
-    """Read the images of a space: what is known of them and of this machine's device, how many
-    seconds a training of a median network takes about (on the CPU), and the worker that trains.
-
-    Raises:
-        DataError: they are missing or unreadable.
-        ConfigError: too few are left to train on.
-        DeviceError: this machine lacks the device.
-    """
-    import torch
-
-    from vitnas.engine.watch.environment import data_facts
-    from vitnas.training.data import check_enough, load_data
-    from vitnas.training.timing import seconds_of_training
-
-    images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
-    some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
-    left = len(some.train.subset(fraction, some.split_seed))
-    try:
-        check_enough(left, len(some.train), fraction, "proxy.train_fraction")
-    except ConfigError as error:
-        raise error.at(file=space.file) from None
-    _check_fits(space, some)
-    worker = Worker(
-        proxy=space.config.proxy,
-        images=images,
-        device=resources.device,
-        threads=resources.threads,
-        gpu_share=resources.memory_share,
-        measures=measured_with(space.config.measured),
-    )
-    name = device_name(resources.device) if torch.cuda.is_available() else resources.device
-    facts: dict[str, Any] = {
-        "data": data_facts(images),
-        "device": name,
-        "notices": some.notices,
-    }
-    median = median_network(space) if resources.device == "cpu" else None
-    if median is not None:
-        facts["training_seconds"] = seconds_of_training(
-            median, space.config.proxy, images[median.image_hw], resources.threads
-        )
-    if worker.measures:
-        facts["measured_on"] = measured_name(resources.device)
-    return facts, worker
-
-
-def _check_fits(space: SearchSpace, images: Images) -> None:
-    """Refuse a space for other images, where they had to be read to know.
-
-    Raises:
-        ConfigError: the number of classes or of channels differs.
-    """
-    fitted = {"img_size": images.image_hw}  # there is a copy of the images for every size
-    try:
-        images.check_fits(space.example.model_copy(update=fitted))
-    except ConfigError as error:
-        raise error.at(file=space.file, prefix="model") from None
-
-
 def measured_name(device: str) -> str:
     """The card's name for a CUDA device, else the processor's: what is measured holds for it."""
-    from vitnas.engine.watch.environment import cpu_model
+    from vitnas.environment import cpu_model
 
     name = device_name(device)
     return cpu_model() if name == "cpu" else name

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
 from vitnas.engine.decide.budget import Meter
+from vitnas.engine.decide.candidates import MAX_FRUITLESS, Candidates
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.ledger import Ledger, Listener
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.rules import Rules
-from vitnas.engine.decide.source import MAX_FRUITLESS, Source
 from vitnas.engine.samplers import SamplerName
 from vitnas.engine.store.study import RunStore
 from vitnas.records import Outcome, TrialRecord
@@ -82,7 +82,7 @@ class Controller:
         self._ledger = Ledger(store, space, rules.seed, listener)
         self._meter = Meter(rules.budget, sum(trial.gpu_seconds for trial in self.trials))
         session = int(store.attrs.get("num_sessions", 0))
-        self._source = Source(
+        self._candidates = Candidates(
             self._ledger,
             space,
             self._sampler(rules.sampler, "session", session),
@@ -177,7 +177,7 @@ class Controller:
         """
         config = self.space.config
         known = earlier.measured.keys() >= set(config.measured)
-        if self._source.is_known(candidate) or not known or over_limits(earlier, config.limits):
+        if self._candidates.is_known(candidate) or not known or over_limits(earlier, config.limits):
             return None
         number = self._take_one(candidate, earlier)
         if number is not None:
@@ -296,7 +296,7 @@ class Controller:
     def _pick_new(self) -> int | None:
         if not self._may_draw():
             return None
-        number = self._source.draw()
+        number = self._candidates.draw()
         self.exhausted = number is None
         return number
 
@@ -308,7 +308,7 @@ class Controller:
         original = self._ledger[number]
         earlier = sum(trial.replicate_of == number for trial in self.trials)
         seed = derive_seed(self.rules.seed, original.key, earlier + 1)
-        return self._source.repeat(original, seed)
+        return self._candidates.repeat(original, seed)
 
     @property
     def _num_trials_in_flight(self) -> int:
@@ -340,7 +340,7 @@ class Controller:
                 self._end(trial.number, Outcome.REFUSED, error=error)
             elif (
                 trial.replicate_of is not None
-                or self._source.admit(trial).outcome is Outcome.RUNNING
+                or self._candidates.admit(trial).outcome is Outcome.RUNNING
             ):
                 self._alone |= {trial.number} & self.store.alone
                 self._wait(trial.number)

@@ -1,4 +1,34 @@
-"""Gaussian process regression that stays fast with thousands of observations; numpy only."""
+"""Gaussian process regression that stays fast with thousands of observations; numpy only.
+
+Symbols, with their names in the code:
+
+    n, m, d       observations, inducing observations, columns
+    X   (n, d)    `x`: a network a row, columns standardised
+    Z   (m, d)    `_at`: the rows of X that carry the function
+    y   (n,)      `y`: targets, standardised
+    s^2           `_scale` squared: variance of the function
+    l             `Scales.length`
+    nu            `Scales.noise`: variance of an observation's noise as a share of s^2
+    e   (n,)      `extra`: noise variances on top of nu, in the same unit
+    k(a, b)       `kernel`: covariance of the function at two rows, over s^2
+    Kzz, Kzx      k at Z and Z (m, m), at Z and X (m, n); J = 1e-6 I (`_JITTER`)
+
+Model: y_i = f(x_i) + noise_i, f ~ GP(0, s^2 k), noise_i ~ N(0, s^2 (nu + e_i)).
+
+    r         = sqrt(5 / d) |a - b| / l
+    k(a, b)   = ((1 + r + r^2 / 3) exp(-r) + a . b / d) / 2          Matern 5/2 and linear, halves
+    W         = L^-1, L L^T = Kzz + J                                `_whiten`
+    w         = 1 / sqrt(nu + e)                                     `weight`
+    A         = W Kzx diag(w)         (m, n)                         `seen`
+    S         = C^-1, C C^T = I + A A^T                              `_shrink`
+    t         = S A (w y)             (m,)                           `told`
+    mean(x)   = t^T S W kzx                                          `_mean` = t^T S
+    var(x)    = s^2 (k(x, x) - |W kzx|^2 + |S W kzx|^2)
+    s^2       = (|w y|^2 - |t|^2 + 2) / (n + 2)                      two observations' worth of 1
+
+With Z = X that is exact regression; else it is the deterministic training conditional (see
+`Process`).
+"""
 
 from __future__ import annotations
 

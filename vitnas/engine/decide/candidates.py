@@ -20,7 +20,7 @@ REPEATS_BEFORE_RANDOM = 5
 MAX_FRUITLESS = 300
 
 
-class Source:
+class Candidates:
     """Draws until a network is new and within the limits; the rest is answered on the spot.
 
     First what was asked for, then what the sampler proposes, and after `REPEATS_BEFORE_RANDOM`

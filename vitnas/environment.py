@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from vitnas.training.data import Images
+from typing import Any
 
 _PACKAGES = ("vitnas", "torch", "timm", "fvcore", "optuna", "ray", "numpy")
 
@@ -29,25 +26,6 @@ def session_facts(**more: Any) -> dict[str, Any]:
         "git_revision": git_revision(),
         **more,
     }
-
-
-def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
-    """What was trained and scored on; without mean and deviation where each size has its own."""
-    images = next(iter(by_size.values()))
-    facts = {
-        "name": images.name,
-        "num_classes": images.num_classes,
-        "mean": [round(value, 6) for value in images.mean],
-        "std": [round(value, 6) for value in images.std],
-        "num_train_images": len(images.train),
-        "num_val_images": len(images.val),
-        "num_test_images": len(images.test()) if images.has_test else 0,
-        "fingerprint": dict(images.fingerprint),
-        "skipped": list(images.skipped),
-    }
-    if len(by_size) > 1:
-        del facts["mean"], facts["std"]
-    return facts
 
 
 def command_line() -> str:
@@ -67,7 +45,7 @@ def hardware() -> Mapping[str, Any]:
 
 def git_revision() -> str | None:
     """The checkout's revision, with `+` when files differ from it; None outside a checkout."""
-    folder = Path(__file__).resolve().parents[3]
+    folder = Path(__file__).resolve().parents[1]
     revision = _git(folder, "rev-parse", "--short=12", "HEAD")
     if not revision:
         return None
