@@ -194,6 +194,10 @@ def test_windows_files_are_read(change: Any, capsys: pytest.CaptureFixture[str])
 
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "no such command": (("serch",), "No such command 'serch'"),
+    "a file name beyond names": (
+        ("search", *SERIAL, "--seed-configs", "x" * 5000),
+        r"^x{500}\.{3}x+.*: file name too long$",
+    ),
     "no such option": (("search", "--sede", "3"), "--sede.*--seed"),
     "no such space": (("space", "digit"), r"digit: no such file.*\(nearest: digits\)"),
     "no such file": (("describe", "nope.yaml"), "nope.yaml: no such file"),

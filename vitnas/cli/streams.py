@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+_LONGEST = 1_000  # characters of a line
 _CLOSED_PIPE = 128 + 13  # as a shell tells of a program that nobody reads from
 
 
@@ -24,7 +25,9 @@ def settle_streams() -> None:
 
 
 def complain(line: str) -> None:
-    """Say a line to whoever watches, on stderr."""
+    """Say a line to whoever watches, on stderr; an endless one is cut in its middle."""
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]}...{line[-_LONGEST // 2 :]}"
     try:
         print(f"vitnas: {line}", file=sys.stderr, flush=True)
     except OSError:
