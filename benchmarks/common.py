@@ -82,8 +82,7 @@ def folder_in_memory() -> tempfile.TemporaryDirectory[str]:
 
 def draw_configs(space: SearchSpace, count: int, first_seed: int = 0) -> list[ModelConfig]:
     """The first `count` random draws of `space` that are networks; each object new."""
-    from vitnas.config.drawing import Refused
-    from vitnas.config.draws import RandomTrial
+    from vitnas.config.trials import RandomTrial, Refused
 
     configs: list[ModelConfig] = []
     seed = first_seed

@@ -10,10 +10,6 @@ import pytest
 from tests.arrows import circles, graph, imports, modules
 
 ARROWS = graph()
-KNOWN_CIRCLES: set[frozenset[str]] = {
-    frozenset({"config.checks", "config.model", "config.notation"}),
-    frozenset({"config.draws", "config.space"}),
-}
 
 FLOORS = [
     (
@@ -103,7 +99,7 @@ def test_imports_point_downwards(module: str) -> None:
 
 def test_no_file_leads_back_to_itself() -> None:
     """What is known is to be mended, and its entry goes with it."""
-    assert set(circles(ARROWS)) == KNOWN_CIRCLES
+    assert not circles(ARROWS)
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IMPORTERS))

@@ -54,7 +54,7 @@ def record(name: str, seed: int) -> dict[str, Any]:
     """A draw of a shipped space: its questions in order, the network it led to, and the FLOPs."""
     trial = Questions(seed)
     config = load_space(name).suggest(trial)
-    canonical = config.canonical().model_dump(mode="json")
+    canonical = config.canonical().model_dump(mode="json", exclude_defaults=True)
     flops = closed_form(config).flops
     return {"asked": trial.asked, "canonical": canonical, "key": config.key, "flops": flops}
 
@@ -77,4 +77,7 @@ def test_the_models_of_the_papers_keep_their_keys() -> None:
 def test_a_network_keeps_its_key_and_its_canonical_form(line: str) -> None:
     key, canonical, tree = json.loads(line)
     config = validate(ModelConfig, tree)
-    assert (config.key, digest(config.canonical().model_dump(mode="json"))) == (key, canonical)
+    assert (
+        config.key,
+        digest(config.canonical().model_dump(mode="json", exclude_defaults=True)),
+    ) == (key, canonical)

@@ -8,10 +8,10 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.notation import (
     format_schedule,
     human,
-    one_line,
     parse_human,
     parse_schedule,
 )
+from vitnas.config.one_line import one_line
 
 brackets = st.lists(st.integers(1, 99), min_size=1, max_size=4).map(tuple)
 schedules = st.lists(brackets, min_size=1, max_size=5).map(tuple)

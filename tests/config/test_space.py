@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vitnas.config.drawing import Refused
-from vitnas.config.draws import RandomTrial, every_draw
 from vitnas.config.files import parse_yaml, validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, SpaceConfig, load_space, shipped_spaces
+from vitnas.config.trials import RandomTrial, Refused
 from vitnas.errors import ConfigError
 
 BASE: dict[str, Any] = {
@@ -71,7 +70,7 @@ def test_all_the_spaces_of_the_papers_are_shipped() -> None:
         "sret_fig5": 16,
     }
     for name, count in papers.items():
-        assert len({config.key for config in every_draw(load_space(name))}) == count
+        assert len({config.key for config in load_space(name).networks()}) == count
     assert {"digits", "hybrid_cifar", "hybrid_imagenet"} <= set(shipped_spaces())
 
 
@@ -141,7 +140,7 @@ def test_choices_may_hold_mappings_with_choices_of_their_own() -> None:
         {"token_mixer": "mhsa", "embed_dim": {"choice": [32, 64]}, "head_dim": 16},
     ]
     space = space_of({"stages": [{"choice": options}]})
-    assert len({config.key for config in every_draw(space)}) == 4
+    assert len({config.key for config in space.networks()}) == 4
     names = {axis.name for axis in space.axes}
     assert names == {
         "stages[0]",
@@ -159,20 +158,20 @@ def test_labels_name_long_options() -> None:
 def test_axes_of_one_name_are_drawn_together() -> None:
     tied = {"choice": [1.0, 2.0, 3.0], "name": "ratio"}
     space = space_of({"stages": [stage(mlp_ratio=tied), stage(mlp_ratio=tied)]})
-    drawn = list(every_draw(space))
+    drawn = list(space.networks())
     assert len(drawn) == 3
     assert all(config.stages[0].mlp_ratio == config.stages[1].mlp_ratio for config in drawn)
 
 
 def test_ranges_draw_both_ends_and_keep_to_their_steps() -> None:
     space = space_of({"stages": [stage(embed_dim={"int": [32, 96], "step": 32})]})
-    assert {config.stages[0].embed_dim for config in every_draw(space)} == {32, 64, 96}
+    assert {config.stages[0].embed_dim for config in space.networks()} == {32, 64, 96}
     space = space_of({"stages": [stage(mlp_ratio={"float": [1.0, 4.0], "log": True})]})
     ratios = [space.suggest(RandomTrial(seed)).stages[0].mlp_ratio for seed in range(100)]
     assert 1.0 <= min(ratios) < 1.3
     assert 3.0 < max(ratios) <= 4.0
     with pytest.raises(ValueError, match="continuous"):
-        list(every_draw(space))
+        list(space.networks())
 
 
 def test_the_same_seed_draws_the_same_network() -> None:
@@ -261,7 +260,7 @@ def test_what_is_wrong_has_file_address_and_value(model: dict[str, Any], expecte
             "objectives.top1 = 'minimize': should be 'maximize'",
         ),
         ({"objectives": {"latency": "minimize"}}, "objectives.latency = 'minimize': unknown key"),
-        ({"data": {"name": "mnist"}}, "data.name = 'mnist': should be"),
+        ({"data": {"name": "mnist"}}, "data.name = 'mnist': no such data set"),
     ],
 )
 def test_the_rest_of_the_file_is_checked_too(fields: dict[str, Any], expected: str) -> None:

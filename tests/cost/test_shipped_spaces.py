@@ -7,9 +7,9 @@ from itertools import islice
 import pytest
 
 from tests.cost.test_closed_form import check, torch_flops
-from vitnas.config.draws import RandomTrial, every_draw
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, load_space, shipped_spaces
+from vitnas.config.trials import RandomTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 
@@ -35,7 +35,7 @@ def test_formula_equals_fvcore_and_torch(name: str) -> None:
 def test_formula_equals_torch_on_large_networks(name: str) -> None:
     """On the meta device, where nothing is computed; fvcore has its turn in the nightly run."""
     space = load_space(name)
-    configs = list(every_draw(space)) if name in PAPERS else within_limits(space, 5)
+    configs = list(space.networks()) if name in PAPERS else within_limits(space, 5)
     for config in configs[::3]:
         cost = closed_form(config)
         assert torch_flops(config) == 2 * (cost.flops - cost.norm_flops)
@@ -51,5 +51,5 @@ def test_formula_equals_fvcore_over_hundreds_of_hybrids(name: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", PAPERS)
 def test_formula_equals_fvcore_on_every_network_of_a_paper(name: str) -> None:
-    for config in every_draw(load_space(name)):
+    for config in load_space(name).networks():
         check(config)

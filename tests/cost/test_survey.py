@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.config.test_space import space_of, stage
-from vitnas.config.draws import every_draw
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.extremes import extremes
@@ -30,7 +29,7 @@ SMALL: dict[str, Any] = {
 
 def test_a_small_space_is_counted_exactly() -> None:
     space = space_of(SMALL)
-    costs = {config.key: closed_form(config) for config in every_draw(space)}
+    costs = {config.key: closed_form(config) for config in space.networks()}
     found = survey(space)
     assert (found.num_networks, found.error) == (len(costs), 0.0)
     flops = [cost.flops for cost in costs.values()]
@@ -41,14 +40,14 @@ def test_a_small_space_is_counted_exactly() -> None:
 
 def test_the_estimate_is_near_the_true_number() -> None:
     space = space_of(SMALL)
-    true = sum(1 for _ in every_draw(space))
+    true = sum(1 for _ in space.networks())
     estimate, error = estimate_size(space, probes=2000)
     assert abs(estimate - true) < 4 * error * estimate
 
 
 def test_climbing_finds_the_true_ends_of_a_space() -> None:
     space = space_of(SMALL)
-    costs = [closed_form(config) for config in every_draw(space)]
+    costs = [closed_form(config) for config in space.networks()]
     flops = [cost.flops for cost in costs]
     params = [cost.num_params for cost in costs]
     assert extremes(space, "flops") == (min(flops), max(flops))

@@ -10,8 +10,8 @@ import optuna
 import pytest
 
 from tests.engine.conftest import make_space, start, train
-from vitnas.config.draws import RandomTrial
 from vitnas.config.space import Bounds, Limits, SearchSpace
+from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.decide.candidates import MAX_FRUITLESS

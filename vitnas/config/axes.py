@@ -49,6 +49,11 @@ class Axis:
             return self.path[1]
         return None
 
+    @property
+    def first(self) -> Any:
+        """The first value on offer."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Choice(Axis):
@@ -56,6 +61,14 @@ class Choice(Axis):
 
     options: tuple[Any, ...]
     labels: tuple[Any, ...]
+
+    @cached_property
+    def has_numbers_alone(self) -> bool:
+        return all(isinstance(option, (int, float)) for option in self.options)
+
+    @property
+    def first(self) -> Any:
+        return self.options[0]
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,10 @@ class IntRange(Axis):
     step: int = 1
     log: bool = False
 
+    @property
+    def first(self) -> int:
+        return self.low
+
 
 @dataclass(frozen=True)
 class FloatRange(Axis):
@@ -76,6 +93,10 @@ class FloatRange(Axis):
     high: float
     step: float | None = None
     log: bool = False
+
+    @property
+    def first(self) -> float:
+        return self.low
 
 
 def parse_tree(value: Any, path: Path = (), scope: str = "") -> Any:

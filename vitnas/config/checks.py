@@ -1,69 +1,14 @@
-"""What only the whole network can tell: rules across stages, and which fields matter.
-
-`MATTERS` is read twice: the canonical form resets a field that cannot matter to its default, and
-a space does not ask for it.
-"""
+"""Rules that only the whole network can break."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-
 from vitnas.config import rules
 from vitnas.config.files import RuleError
-from vitnas.config.mixers import MIXERS, MixerFacts, mixer_named, names_with
-
-if TYPE_CHECKING:
-    from vitnas.config.model import ModelConfig
+from vitnas.config.matters import broad_problem, reattention_limit
+from vitnas.config.network import Network
 
 
-class StageView(Protocol):
-    """What has to be known of a stage to say which of its fields matter."""
-
-    @property
-    def token_mixer(self) -> str: ...
-    @property
-    def facts(self) -> MixerFacts: ...
-    @property
-    def groups(self) -> Sequence[int]: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def embed_dim(self) -> int: ...
-
-
-_StageRule = Callable[[StageView], bool]
-
-
-def _read_by_mixer(field: str) -> _StageRule:
-    return lambda stage: field in stage.facts.fields
-
-
-_OF_MIXERS = ("qk_scale", "key_init", "q_proj", "expansion", "kernel_size", "tokens_dim")
-STAGE_MATTERS: dict[str, _StageRule] = {
-    "num_heads": lambda stage: stage.facts.heads,
-    "head_dim": lambda stage: stage.facts.heads,
-    **{field: _read_by_mixer(field) for field in _OF_MIXERS},
-    "nll_ratio": lambda stage: len(stage.groups) > 1,
-}
-
-
-def broad_fits(stages: Sequence[StageView]) -> str | None:
-    """Why broad attention is impossible over these stages, or None."""
-    sources = [stage for stage in stages if stage.facts.taps]
-    if not sources:
-        names = " and ".join(names_with("taps"))
-        return f"broad attention collects from {names}, and no stage has either"
-    heads, width = sources[-1].heads, stages[-1].embed_dim
-    if heads and width % heads:
-        return (
-            f"the {heads} heads of the last {sources[-1].token_mixer} stage do not divide "
-            f"the last width {width}"
-        )
-    return None
-
-
-def check_network(config: ModelConfig) -> None:
+def check_network(config: Network) -> None:
     """Raise `RuleError` for the first rule across fields that `config` breaks."""
     _check_resolution(config)
     _check_class_token(config)
@@ -75,7 +20,7 @@ def check_network(config: ModelConfig) -> None:
     _check_broad(config)
 
 
-def _check_resolution(config: ModelConfig) -> None:
+def _check_resolution(config: Network) -> None:
     total = config.stem.stride << (len(config.stages) - 1)
     for side in config.image_hw:
         if side % total:
@@ -87,7 +32,7 @@ def _check_resolution(config: ModelConfig) -> None:
             raise RuleError(rule, "img_size", config.img_size, nearest)
 
 
-def _check_class_token(config: ModelConfig) -> None:
+def _check_class_token(config: Network) -> None:
     if config.global_pool == "token" and not config.class_token:
         raise RuleError("needs class_token: true", "global_pool", "token", "avg")
     if not config.class_token:
@@ -100,7 +45,7 @@ def _check_class_token(config: ModelConfig) -> None:
         raise RuleError(rule, "class_token", True, "false")
 
 
-def _raise_groups(config: ModelConfig, index: int, problem: str) -> None:
+def _raise_groups(config: Network, index: int, problem: str) -> None:
     stage = config.stages[index]
     height, width = config.grids[index]
     tokens = config.num_tokens(index)
@@ -113,14 +58,14 @@ def _raise_groups(config: ModelConfig, index: int, problem: str) -> None:
     raise RuleError(problem, f"stages[{index}].groups", list(stage.groups), nearest)
 
 
-def _check_reattention(config: ModelConfig) -> None:
+def _check_reattention(config: Network) -> None:
     wanted = config.reattention_blocks
     if not wanted:
         return
     if not any(stage.facts.reattention for stage in config.stages):
         rule = "re-attention mixes the maps of mhsa, and no stage has mhsa"
         raise RuleError(rule, "reattention_blocks", wanted, 0)
-    limit = rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in config.stages])
+    limit = reattention_limit(config)
     if wanted > limit:
         rule = f"only the last {limit} mhsa blocks of this network have g = 1 in every pass"
         raise RuleError(rule, "reattention_blocks", wanted, limit)
@@ -128,7 +73,7 @@ def _check_reattention(config: ModelConfig) -> None:
         _check_shared_map(config)
 
 
-def _check_shared_map(config: ModelConfig) -> None:
+def _check_shared_map(config: Network) -> None:
     """The last k blocks and the one whose map they use stand in one stage, passed once."""
     last = max(i for i, stage in enumerate(config.stages) if stage.facts.reattention)
     if config.stages[last].token_mixer != "mhsa":
@@ -145,70 +90,9 @@ def _check_shared_map(config: ModelConfig) -> None:
         raise RuleError(rule, "reattention.source", "shared", "own")
 
 
-def _check_broad(config: ModelConfig) -> None:
+def _check_broad(config: Network) -> None:
     if not config.broad.gamma:
         return
-    problem = broad_fits(config.stages)
+    problem = broad_problem(config)
     if problem:
         raise RuleError(problem, "broad.gamma", config.broad.gamma, 0)
-
-
-def canonical(config: ModelConfig) -> ModelConfig:
-    """See `ModelConfig.canonical`."""
-    stages = tuple(_canonical_stage(config, index) for index in range(len(config.stages)))
-    changes: dict[str, Any] = {
-        "name": "network",
-        "img_size": config.image_hw[0] if len(set(config.image_hw)) == 1 else config.image_hw,
-        "stages": stages,
-        "residual": "plain",
-        "global_pool": config.pool,
-        "drop_path_rate": config.drop_path_rate,
-    }
-    changes["stem"] = _canonical_stem(config)
-    if config.head.kind != "mlp":
-        changes["head"] = type(config.head)(norm_eps=config.head.norm_eps)
-    if not any(stage.facts.maps for stage in stages):
-        changes |= {"attn_drop_rate": 0.0, "temperature": type(config.temperature)()}
-    elif config.temperature.kind != "linear":
-        changes["temperature"] = type(config.temperature)(kind=config.temperature.kind)
-    elif len(set(config.attention_span)) == 1:
-        changes["temperature"] = type(config.temperature)()
-    if len(config.stages) == 1:
-        changes["downsample"] = "conv"
-    if all(number == 1 for stage in stages for number in stage.groups):
-        changes["permute"] = "always"
-    if not config.reattention_blocks:
-        changes["reattention"] = type(config.reattention)()
-    if not config.broad.gamma:
-        changes["broad"] = type(config.broad)()
-    return config.model_copy(update=changes)
-
-
-def _canonical_stem(config: ModelConfig) -> Any:
-    stem, dim = config.stem, config.stages[0].embed_dim
-    plain = stem.model_copy(update={"widths": None})
-    changes: dict[str, Any] = {}
-    if stem.kind != "deepvit":
-        changes["width"] = 64
-    if stem.kind != "conv" or stem.conv_widths(dim) == plain.conv_widths(dim):
-        changes["widths"] = None
-    return stem.model_copy(update=changes)
-
-
-def _canonical_stage(config: ModelConfig, index: int) -> Any:
-    stage = config.stages[index]
-    fields = type(stage).model_fields
-    changes: dict[str, Any] = {
-        name: fields[name].default for name, rule in STAGE_MATTERS.items() if not rule(stage)
-    }
-    changes |= {"residual": config.residual_of(stage), "head_dim": None}
-    changes["num_heads"] = stage.heads or None
-    if stage.token_mixer not in MIXERS:  # an announced name and its path are one mixer
-        changes["token_mixer"] = mixer_named(stage.token_mixer).path
-    if stage.facts.groups == "ignored":
-        changes["groups"] = (1,) * len(stage.groups)
-    if "kernel_size" in stage.facts.fields:
-        changes["kernel_size"] = stage.kernel
-    if "tokens_dim" in stage.facts.fields:
-        changes["tokens_dim"] = stage.hidden_tokens
-    return stage.model_copy(update=changes)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from vitnas.config.files import RuleError
-from vitnas.config.model import BroadConfig, Frozen, ReattentionConfig
+from vitnas.config.parts import BroadConfig, Frozen, ReattentionConfig
 from vitnas.errors import ConfigError, nearest_name, shorten
 
 _FORMS = "all, last:4, stages:2,3, 6-11 or 0,2,4-6"

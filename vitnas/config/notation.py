@@ -1,4 +1,4 @@
-"""SReT's bracket notation for group schedules, and a network in one readable line.
+"""SReT's bracket notation for group schedules, and numbers that people read.
 
 `[8,2][4,1][1,1]` (SReT, Appendix C): one pair of brackets a stage, one number a pass, so the
 number of numbers is the number of passes. Text and tuples convert into each other exactly.
@@ -9,12 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from vitnas.config.mixers import short_name
-
-if TYPE_CHECKING:
-    from vitnas.config.model import ModelConfig, StageConfig
 
 Schedule = tuple[tuple[int, ...], ...]
 
@@ -67,29 +61,3 @@ def parse_human(text: str) -> float:
     stripped = text.strip().lower()
     factor = factors.get(stripped[-1:], 1.0)
     return float(stripped[:-1] if factor != 1.0 else stripped) * factor
-
-
-def one_line(config: ModelConfig) -> str:
-    """A network as one line of a table.
-
-    `2x dwconv 32 > 3x mhsa 64 h2 [8,2] nll 1 | re 2 | gamma 0.6`: stages from left to right as
-    depth, token mixer, width, heads, group schedule (when there is more than one pass or group)
-    and NLL ratio, then what holds for the whole network.
-    """
-    parts = [" > ".join(_one_stage(stage) for stage in config.stages)]
-    if config.reattention_blocks:
-        parts.append(f"re {config.reattention_blocks}")
-    if config.broad.gamma:
-        parts.append(f"gamma {config.broad.gamma:g}")
-    return " | ".join(parts)
-
-
-def _one_stage(stage: StageConfig) -> str:
-    text = f"{stage.depth}x {short_name(stage.token_mixer)} {stage.embed_dim}"
-    if stage.heads:
-        text += f" h{stage.heads}"
-    if stage.groups != (1,):
-        text += " " + format_schedule([stage.groups])
-    if stage.has_nll:
-        text += f" nll {stage.nll_ratio:g}"
-    return text

@@ -13,7 +13,8 @@ from pydantic import Field, model_validator
 
 from vitnas.config.files import RuleError, read_yaml, validate
 from vitnas.config.mixers import names_with
-from vitnas.config.model import Frozen, ModelConfig, Rate
+from vitnas.config.model import ModelConfig
+from vitnas.config.parts import Frozen, Rate
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, nearest_name
 

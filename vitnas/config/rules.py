@@ -10,6 +10,34 @@ from collections.abc import Sequence
 
 from vitnas.config.mixers import mixer_named
 
+DEFAULT_HEAD_DIM = 32
+
+
+def default_tokens_dim(embed_dim: int) -> int:
+    """Hidden tokens of the `mlp` mixer where `tokens_dim` is null."""
+    return max(1, embed_dim // 2)
+
+
+def heads_of(embed_dim: int, num_heads: int | None, head_dim: int | None) -> int:
+    """Heads of an attention mixer; 32 channels each where neither is given."""
+    return num_heads or embed_dim // (head_dim or DEFAULT_HEAD_DIM)
+
+
+def heads_problem(
+    embed_dim: int, num_heads: int | None, head_dim: int | None
+) -> tuple[str, str, int, int] | None:
+    """What is wrong with the heads of an attention mixer: rule, field, value, nearest value."""
+    divide = f"must divide embed_dim {embed_dim}"
+    if num_heads and embed_dim % num_heads:
+        return divide, "num_heads", num_heads, nearest_divisor(embed_dim, num_heads)
+    dim = head_dim or DEFAULT_HEAD_DIM
+    if not num_heads and embed_dim % dim:
+        return divide, "head_dim", dim, nearest_divisor(embed_dim, dim)
+    if num_heads and head_dim and num_heads * head_dim != embed_dim:
+        rule = f"{num_heads} heads of {head_dim} are not embed_dim {embed_dim}; give one of both"
+        return rule, "head_dim", head_dim, embed_dim // num_heads
+    return None
+
 
 def divisors(number: int) -> list[int]:
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]

@@ -1,11 +1,12 @@
-"""A search space: a model file with choices in it, and how a network is drawn from it.
+"""A search space: a model file with choices in it, and the networks that it suggests.
 
-What is fixed and what is searched is `axes`, how a draw goes is `drawing`; this is the file as a
-whole. The grammar is on one page in `space/README.md`.
+What is fixed and what is searched is `axes`, how one network is suggested `suggest`; this is the
+file as a whole. The grammar is on one page in `space/README.md`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,7 +29,6 @@ from vitnas.config.axes import (
     probes,
 )
 from vitnas.config.costs import COSTS, MEASURED
-from vitnas.config.drawing import Refused, Trial, draw_tree
 from vitnas.config.files import (
     FieldError,
     RuleError,
@@ -38,9 +38,12 @@ from vitnas.config.files import (
     read_yaml,
     validate,
 )
-from vitnas.config.model import Frozen, ModelConfig
+from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule
+from vitnas.config.parts import Frozen
+from vitnas.config.suggest import suggest_tree
 from vitnas.config.training import DataConfig, ProxyConfig, check_data_fits
+from vitnas.config.trials import RandomTrial, Refused, Trial, every
 from vitnas.errors import ConfigError, join_address, nearest_name
 
 _MOST_SIZES = 8
@@ -190,12 +193,20 @@ class SearchSpace:
             Refused: the draw breaks a rule; drawing again may not.
         """
         try:
-            return ModelConfig.model_validate(draw_tree(self.template, trial))
+            return ModelConfig.model_validate(suggest_tree(self.template, trial))
         except ValidationError as error:
             found = as_config_error(error, ModelConfig)
             raise Refused(
                 found.rule, address=found.address, value=found.value, nearest=found.nearest
             ) from None
+
+    def networks(self) -> Iterator[ModelConfig]:
+        """Every network that can be suggested, in a fixed order; refused answers are skipped.
+
+        Raises:
+            ValueError: the space has a continuous axis.
+        """
+        return every(self.suggest)
 
     def image_sizes(self) -> tuple[tuple[int, int], ...]:
         """(H, W) of the images that the space's networks read; one, unless `img_size` is searched.
@@ -203,11 +214,9 @@ class SearchSpace:
         Raises:
             ConfigError: there are more than `_MOST_SIZES`.
         """
-        from vitnas.config.draws import every
-
         given = self.template.get("img_size", ModelConfig.model_fields["img_size"].default)
         sizes: dict[tuple[int, int], None] = {}
-        for tree in every(lambda trial: draw_tree({"img_size": given}, trial)):
+        for tree in every(lambda trial: suggest_tree({"img_size": given}, trial)):
             size = tree["img_size"]
             sizes[(size, size) if isinstance(size, int) else (size[0], size[1])] = None
             if len(sizes) > _MOST_SIZES:
@@ -240,12 +249,10 @@ class SearchSpace:
 
     def _check_draws(self, attempts: int = 300) -> None:
         """At least one draw must be a network; and it must fit the data."""
-        from vitnas.config.draws import RandomTrial
-
         problem: ConfigError | None = None
         for seed in range(attempts):
             try:
-                config = ModelConfig.model_validate(draw_tree(self.template, RandomTrial(seed)))
+                config = ModelConfig.model_validate(suggest_tree(self.template, RandomTrial(seed)))
             except ValidationError as error:
                 problem = problem or as_config_error(error, ModelConfig)
             except Refused as error:

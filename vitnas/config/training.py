@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 
 from vitnas import plugins
 from vitnas.config.files import RuleError
-from vitnas.config.model import Frozen, ModelConfig
+from vitnas.config.model import ModelConfig
+from vitnas.config.parts import Frozen
 from vitnas.errors import ConfigError
 
 GROUP = "vitnas.datasets"

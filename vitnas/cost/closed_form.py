@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from vitnas.config.model import ModelConfig, StageConfig
+from vitnas.config.model import ModelConfig
+from vitnas.config.parts import StageConfig
 from vitnas.cost.mixers import FORMULAS, other_formula
 
 LAYER_NORM, BATCH_NORM = 5, 2

@@ -7,7 +7,8 @@ from typing import Any
 
 from vitnas.columns import columns
 from vitnas.config.model import ModelConfig
-from vitnas.config.notation import human, one_line
+from vitnas.config.notation import human
+from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, Row, closed_form
 
 _COLUMNS = ("stage", "kind", "FLOPs", "share", "params", "share", "shared params", "reused FLOPs")

@@ -11,9 +11,8 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from vitnas.config.drawing import Refused
-from vitnas.config.draws import PositionTrial
 from vitnas.config.space import SearchSpace
+from vitnas.config.trials import PositionTrial, Refused
 from vitnas.cost.closed_form import Cost, closed_form
 from vitnas.cost.limits import over_limits
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from torch import nn
 
 from vitnas.config.files import read_yaml, validate
-from vitnas.config.model import Frozen
+from vitnas.config.parts import Frozen
 from vitnas.cost.operators import count_flops
 from vitnas.nn.graft import build_network, graft
 from vitnas.nn.graft.networks import image_size

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vitnas.config.axes import Choice
-from vitnas.config.drawing import Refused
-from vitnas.config.draws import RandomTrial, every_draw
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
+from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.extremes import Quantity, extremes
 from vitnas.cost.limits import over_limits
@@ -105,7 +104,7 @@ def all_within(space: SearchSpace) -> frozenset[str] | None:
 
 
 def _by_key(space: SearchSpace) -> dict[str, ModelConfig]:
-    return {config.key: config for config in every_draw(space)}
+    return {config.key: config for config in space.networks()}
 
 
 def check_limits(space: SearchSpace, attempts: int = 500) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from vitnas.config.notation import human, one_line
+from vitnas.config.notation import human
+from vitnas.config.one_line import one_line
 from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.survey import Survey

@@ -223,7 +223,7 @@ def _schema() -> type[BaseModel]:
     """The declaration as a pydantic model."""
     from pydantic import Field, create_model
 
-    from vitnas.config.model import Frozen
+    from vitnas.config.parts import Frozen
 
     found: dict[str, Any] = {
         name: (kind, Field(default, ge=option.least, le=option.most))

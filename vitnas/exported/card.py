@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from vitnas import __version__
 from vitnas.config.model import ModelConfig
-from vitnas.config.notation import one_line
+from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import closed_form
 
 if TYPE_CHECKING:

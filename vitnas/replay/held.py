@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from optuna.samplers import BaseSampler, RandomSampler
 
-from vitnas.config.drawing import Refused
 from vitnas.config.space import SearchSpace
+from vitnas.config.trials import Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.pool import Proposal

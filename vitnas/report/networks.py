@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.notation import one_line
+from vitnas.config.one_line import one_line
 from vitnas.errors import VitnasError
 from vitnas.records import TrialRecord
 

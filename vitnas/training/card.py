@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vitnas import __version__
-from vitnas.config.notation import one_line
+from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import closed_form
 from vitnas.training.data import Images
 from vitnas.training.plan import Plan

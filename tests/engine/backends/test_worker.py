@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.engine.conftest import make_space
-from vitnas.config.draws import RandomTrial
+from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker

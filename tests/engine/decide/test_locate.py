@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.engine.conftest import TREE, make_space
-from vitnas.config.draws import RandomTrial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import load_space, shipped_spaces
+from vitnas.config.trials import RandomTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.decide.locate import locate, locate_by

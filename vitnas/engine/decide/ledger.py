@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from vitnas.config.drawing import Refused
 from vitnas.config.space import SearchSpace
+from vitnas.config.trials import Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.store.study import RunStore

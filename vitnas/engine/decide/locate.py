@@ -14,11 +14,10 @@ from typing import Any
 
 from vitnas.config.axes import Axis, Choice
 from vitnas.config.differences import differences
-from vitnas.config.drawing import Refused, Trial
-from vitnas.config.draws import PositionTrial, every
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import parse_schedule
 from vitnas.config.space import SearchSpace
+from vitnas.config.trials import PositionTrial, Refused, Trial, every
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.errors import ConfigError

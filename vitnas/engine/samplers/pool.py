@@ -7,9 +7,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from vitnas.config.drawing import Refused
-from vitnas.config.draws import RandomTrial
 from vitnas.config.space import SearchSpace
+from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.samplers.features import facts_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitnas.config.costs import COSTS, EXACT, amount, cost_of
-from vitnas.config.notation import one_line
+from vitnas.config.one_line import one_line
 from vitnas.engine.watch.pace import Pace
 from vitnas.records import TrialRecord
 

@@ -10,7 +10,7 @@ import torch
 from timm.models.swin_transformer import SwinTransformerBlock, window_reverse
 from torch import Tensor, nn
 
-from vitnas.config.model import BroadConfig
+from vitnas.config.parts import BroadConfig
 from vitnas.errors import VitnasError
 from vitnas.nn.broad import BroadAttention, Source
 from vitnas.nn.graft.attention import Site, StaticKeyGraft

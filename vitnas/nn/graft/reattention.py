@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vitnas.config.model import ReattentionConfig
+from vitnas.config.parts import ReattentionConfig
 from vitnas.nn.layers.reattention import Reattention
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from vitnas.config.mixers import MixerFacts
-from vitnas.config.model import ModelConfig, StageConfig
+from vitnas.config.model import ModelConfig
+from vitnas.config.parts import StageConfig
 from vitnas.cost.operators import count_operators
 from vitnas.errors import VitnasError
 from vitnas.nn.layers.resizing import Change, Layout

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import Field
 
 from vitnas.config.files import dump_yaml, read_yaml, validate
-from vitnas.config.model import Frozen, ModelConfig
+from vitnas.config.model import ModelConfig
 from vitnas.config.notation import human
+from vitnas.config.parts import Frozen
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, nearest_name, shorten
 

@@ -1,4 +1,4 @@
-"""Draws from a space without Optuna: at random, and one after the other."""
+"""Who answers a space's questions: Optuna, chance, or a list of positions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ import contextlib
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from vitnas.config.drawing import Trial
-    from vitnas.config.model import ModelConfig
-    from vitnas.config.space import SearchSpace
+from vitnas.errors import ConfigError
+
+_Suggested = TypeVar("_Suggested")
 
 
-_Drawn = TypeVar("_Drawn")
+class Trial(Protocol):
+    """The part of `optuna.trial.Trial` that a space needs."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any: ...
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int: ...
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float: ...
+
+
+class Refused(ConfigError):
+    """Answers that lead to no network: they break a rule that no single axis can see."""
 
 
 class RandomTrial:
-    """Answers a draw uniformly at random from its own generator.
+    """Answers uniformly at random, from its own generator.
 
     Attributes:
         branches: the product of the numbers of values on offer at each question asked. Over many
@@ -92,27 +104,20 @@ class PositionTrial:
         return low + step * self._turn(round((high - low) / step) + 1)
 
 
-def every_draw(space: SearchSpace) -> Iterator[ModelConfig]:
-    """Every network that the space can draw, in a fixed order; refused draws are passed over.
+def every(
+    suggest: Callable[[Trial], _Suggested],
+    make_trial: Callable[[Sequence[int]], PositionTrial] = PositionTrial,
+) -> Iterator[_Suggested]:
+    """What `suggest` makes of every sequence of answers, in a fixed order; refused ones skipped.
 
     Raises:
-        ValueError: the space has a continuous axis.
+        ValueError: it asks for a number of a continuous range.
     """
-    return every(space.suggest)
-
-
-def every(
-    draw: Callable[[Trial], _Drawn],
-    make_trial: Callable[[Sequence[int]], PositionTrial] = PositionTrial,
-) -> Iterator[_Drawn]:
-    """What `draw` makes of every sequence of answers; see `every_draw`."""
-    from vitnas.config.drawing import Refused
-
     positions: list[int] | None = []
     while positions is not None:
         trial = make_trial(positions)
         with contextlib.suppress(Refused):
-            yield draw(trial)
+            yield suggest(trial)
         positions = _next_positions(trial.wheels)
 
 

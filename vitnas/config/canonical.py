@@ -1,0 +1,54 @@
+"""The one spelling of a network: what does not matter is at its default."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
+from vitnas.config.network import Network
+from vitnas.config.parts import Frozen, StageConfig
+
+_Network = TypeVar("_Network", bound=Network)
+
+
+def canonical(network: _Network) -> _Network:
+    """A copy in which every spelling of this network is the same; see `matters`.
+
+    Every stage says its heads and its residual itself, the network's own residual is then unused.
+    """
+    stages = tuple(_canonical_stage(stage, network) for stage in network.stages)
+    copy = network.model_copy(update={"stages": stages})
+    for part, name, rule, default in _network_rules():
+        holder: Frozen = getattr(copy, part) if part else copy
+        old = getattr(holder, name)
+        value = rule.meaning(copy, old, copy) if rule.matters(copy) else default
+        if value != old:
+            changed = holder.model_copy(update={name: value}) if part else value
+            copy.__dict__[part or name] = changed  # a copy of our own, not yet handed out
+    return copy
+
+
+def _canonical_stage(stage: StageConfig, network: Network) -> StageConfig:
+    copy = stage.model_copy()
+    fields = copy.__dict__
+    for name, rule, default in _stage_rules():
+        fields[name] = rule.meaning(copy, fields[name], network) if rule.matters(copy) else default
+    return copy
+
+
+@cache
+def _network_rules() -> tuple[tuple[str, str, FieldRule[Network], Any], ...]:
+    """Part, or none; field; its rule and its default."""
+    found = []
+    for address, rule in NETWORK_RULES.items():
+        part, _, name = address.rpartition(".")
+        default = Network.model_fields[part or name].default
+        found.append((part, name, rule, getattr(default, name) if part else default))
+    return tuple(found)
+
+
+@cache
+def _stage_rules() -> tuple[tuple[str, FieldRule[StageConfig], Any], ...]:
+    fields = StageConfig.model_fields
+    return tuple((n, rule, fields[n].default) for n, rule in STAGE_RULES.items() if n in fields)

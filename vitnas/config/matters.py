@@ -1,0 +1,229 @@
+"""When a field matters, and which of its spellings say the same: the one table of it.
+
+The canonical form resets a field that does not matter, a space does not ask for it, and
+`space/README.md` prints the words. A field that is not here always matters, and every value of it
+is another network.
+
+A rule may be asked of a network that is known in part (see `draft`). A field that is not settled is
+absent there, so that a rule that reads it raises AttributeError: the answer is not known yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from vitnas.config import rules
+from vitnas.config.mixers import MIXERS, mixer_named, names_with
+from vitnas.config.network import Network
+from vitnas.config.parts import BroadConfig, ReattentionConfig, StageConfig
+
+Holder = TypeVar("Holder", Network, StageConfig)
+
+
+def _always(holder: Any) -> bool:
+    return True
+
+
+def _itself(holder: Any, value: Any, network: Network) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class FieldRule(Generic[Holder]):
+    """What a field means in its context.
+
+    Attributes:
+        when: when it matters, in words.
+        matters: whether another value makes another network.
+        meaning: the value that all spellings of `value` stand for; a number is its own.
+    """
+
+    when: str = "always"
+    matters: Callable[[Holder], bool] = _always
+    meaning: Callable[[Holder, Any, Network], Any] = _itself
+
+    @property
+    def has_spellings(self) -> bool:
+        """Whether different values may stand for the same."""
+        return self.meaning is not _itself
+
+
+def any_stage(network: Network, test: Callable[[StageConfig], bool]) -> bool:
+    """Whether a stage passes `test`; known as soon as one does, or none can."""
+    unknown: AttributeError | None = None
+    for stage in network.stages:
+        try:
+            if test(stage):
+                return True
+        except AttributeError as error:
+            unknown = error
+    if unknown is not None:
+        raise unknown
+    return False
+
+
+def broad_problem(network: Network) -> str | None:
+    """Why broad attention is impossible over these stages, or None."""
+    sources = [stage for stage in network.stages if stage.facts.taps]
+    if not sources:
+        names = " and ".join(names_with("taps"))
+        return f"broad attention collects from {names}, and no stage has either"
+    heads, width = sources[-1].heads, network.stages[-1].embed_dim
+    if heads and width % heads:
+        return (
+            f"the {heads} heads of the last {sources[-1].token_mixer} stage do not divide "
+            f"the last width {width}"
+        )
+    return None
+
+
+def reattention_limit(network: Network) -> int:
+    """How many of the last blocks with maps to mix can take re-attention."""
+    return rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in network.stages])
+
+
+@cache
+def rule_of(path: tuple[str | int, ...]) -> tuple[FieldRule[Any], int | None] | None:
+    """The rule of the field at `path` in a model file and its stage; None where it always matters.
+
+    A value inside a list has the rule of `LIST[]`, or that of the list.
+    """
+    stage = path[1] if len(path) > 2 and path[0] == "stages" and isinstance(path[1], int) else None
+    inside = path if stage is None else path[2:]
+    address = ".".join(part for part in inside if isinstance(part, str))
+    table: Mapping[str, FieldRule[Any]] = NETWORK_RULES if stage is None else STAGE_RULES
+    is_item = isinstance(inside[-1], int)
+    rule = (table.get(f"{address}[]") if is_item else None) or table.get(address)
+    return None if rule is None else (rule, stage)
+
+
+def _has_attention(network: Network) -> bool:
+    return any_stage(network, lambda stage: stage.facts.maps)
+
+
+def _is_sliced(stage: StageConfig) -> bool:
+    return stage.facts.groups != "ignored" and any(g > 1 for g in stage.groups)
+
+
+def _falls(network: Network) -> bool:
+    """Whether a linear temperature takes more than one value."""
+    first, last = network.attention_span
+    return first != last
+
+
+def _of_mixer(
+    field: str, meaning: Callable[[StageConfig, Any, Network], Any] = _itself
+) -> FieldRule[StageConfig]:
+    """A field that some token mixers read."""
+    readers = [name for name, mixer in MIXERS.items() if field in mixer.facts.fields]
+    return FieldRule(
+        f"`token_mixer` is {_listed(readers)}", lambda stage: field in stage.facts.fields, meaning
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = (f"`{name}`" for name in names)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _mixer_path(stage: StageConfig, name: Any, _: Network) -> Any:
+    """An announced name of another package's mixer and its path are one mixer."""
+    is_other = isinstance(name, str) and name not in MIXERS
+    return mixer_named(name).path if is_other else name
+
+
+def _square(network: Network, size: Any, _: Network) -> Any:
+    return size if isinstance(size, int) or len(set(size)) > 1 else size[0]
+
+
+def _named_widths(network: Network, widths: Any, _: Network) -> Any:
+    default = network.stem.default_widths(network.stages[0].embed_dim)
+    return None if widths is None or tuple(widths) == default else widths
+
+
+def _linear_or_none(network: Network, kind: str, _: Network) -> str:
+    return "none" if kind == "linear" and not _falls(network) else kind
+
+
+NETWORK_RULES: dict[str, FieldRule[Network]] = {
+    "name": FieldRule("never", lambda network: False),
+    "img_size": FieldRule(meaning=_square),
+    "stem.width": FieldRule("`stem.kind` is `deepvit`", lambda n: n.stem.kind == "deepvit"),
+    "stem.widths": FieldRule(
+        "`stem.kind` is `conv` and `stem.stride` above 2",
+        lambda network: network.stem.kind == "conv" and network.stem.convolutions > 1,
+        _named_widths,
+    ),
+    "downsample": FieldRule("there are two stages or more", lambda n: len(n.stages) > 1),
+    "permute": FieldRule("a pass has g > 1", lambda network: any_stage(network, _is_sliced)),
+    "residual": FieldRule(
+        "a stage has no `residual` of its own",
+        lambda network: any_stage(network, lambda stage: stage.residual is None),
+    ),
+    "global_pool": FieldRule(
+        meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg")
+    ),
+    "head.mlp_norm_eps": FieldRule("`head.kind` is `mlp`", lambda n: n.head.kind == "mlp"),
+    "attn_drop_rate": FieldRule("a stage has attention", _has_attention),
+    "temperature.kind": FieldRule("a stage has attention", _has_attention, _linear_or_none),
+    "temperature.last": FieldRule(
+        "`temperature.kind` is `linear`, with two attention blocks or more",
+        lambda network: network.temperature.kind == "linear" and _falls(network),
+    ),
+    "reattention_blocks": FieldRule(
+        "the last stage with `mhsa` has g = 1 in every pass",
+        lambda network: reattention_limit(network) > 0,
+    ),
+    **{
+        f"reattention.{name}": FieldRule(
+            "`reattention_blocks` above 0", lambda network: network.reattention_blocks > 0
+        )
+        for name in ReattentionConfig.model_fields
+    },
+    **{
+        f"broad.{name}": FieldRule("`broad.gamma` above 0", lambda n: n.broad.gamma > 0)
+        for name in BroadConfig.model_fields
+    },
+    "broad.gamma": FieldRule(
+        "a stage has `mhsa` or `ska`, and the heads of the last of these divide the last width",
+        lambda network: broad_problem(network) is None,
+    ),
+}
+"""By address in a model file."""
+
+STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
+    "token_mixer": FieldRule(meaning=_mixer_path),
+    "num_heads": FieldRule(
+        f"`token_mixer` is {_listed(names_with('heads'))}",
+        lambda stage: stage.facts.heads,
+        lambda stage, heads, _: rules.heads_of(stage.embed_dim, heads, stage.head_dim),
+    ),
+    "head_dim": FieldRule(
+        f"`token_mixer` is {_listed(names_with('heads'))}, and `num_heads` is null",
+        lambda stage: stage.facts.heads and stage.num_heads is None,
+        lambda stage, dim, _: dim or rules.DEFAULT_HEAD_DIM,
+    ),
+    "groups": FieldRule(
+        meaning=lambda stage, groups, _: (
+            (1,) * len(groups) if stage.facts.groups == "ignored" else groups
+        )
+    ),
+    "groups[]": FieldRule(
+        "`token_mixer` is not `identity`",
+        lambda stage: stage.facts.groups != "ignored",
+    ),
+    "nll_ratio": FieldRule("there are two passes or more", lambda stage: stage.passes > 1),
+    "residual": FieldRule(meaning=lambda stage, residual, network: residual or network.residual),
+    "qk_scale": _of_mixer("qk_scale"),
+    "key_init": _of_mixer("key_init"),
+    "q_proj": _of_mixer("q_proj"),
+    "expansion": _of_mixer("expansion"),
+    "kernel_size": _of_mixer("kernel_size", lambda stage, size, _: size or stage.facts.kernel_size),
+    "tokens_dim": _of_mixer(
+        "tokens_dim", lambda stage, dim, _: dim or rules.default_tokens_dim(stage.embed_dim)
+    ),
+}
+"""By address in a stage. `num_heads` stands before `head_dim`, which it replaces."""

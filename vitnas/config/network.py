@@ -1,0 +1,167 @@
+"""A network as a model file says it: its fields, and what follows from them alone.
+
+Rules across fields are in `checks`, when a field matters in `matters`; `model.ModelConfig` is the
+network for which both hold.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from vitnas.config.parts import (
+    BroadConfig,
+    Epsilon,
+    Frozen,
+    HeadConfig,
+    ImageSize,
+    Positive,
+    Rate,
+    ReattentionConfig,
+    Residual,
+    StageConfig,
+    StemConfig,
+    TemperatureConfig,
+    as_tuple,
+)
+
+
+class Network(Frozen):
+    """All fields of a model file."""
+
+    name: str = Field("network", description="a label; no part of the network")
+    img_size: ImageSize = Field(224, description="pixels, or `[height, width]`")
+    in_chans: Positive = Field(3, description="channels of an image")
+    num_classes: Positive = Field(1000, description="classes")
+    stem: StemConfig = Field(StemConfig(), description="from pixels to tokens")
+    stages: Annotated[
+        tuple[StageConfig, ...], Field(min_length=1, max_length=5), BeforeValidator(as_tuple)
+    ] = Field(description="blocks at one resolution each; every stage halves the grid before it")
+    downsample: Literal["conv", "metaformer", "patch"] = Field(
+        "conv",
+        description="the layer between stages, always by two: `conv` 3x3 (SReT), `metaformer` a "
+        "norm and 3x3 (CAFormer), `patch` 2x2",
+    )
+    permute: Literal["always", "second", "never"] = Field(
+        "always", description="which passes permute the tokens before they are sliced into groups"
+    )
+    residual: Residual = Field(
+        "plain",
+        description="`plain`; `lrc`: a learnable number on branch and skip each (SReT, Eq. 9); "
+        "`scale`: a learnable number per channel on the skip (CAFormer)",
+    )
+    branch_scale: Annotated[float, Field(gt=0.0, le=1e3)] = Field(
+        1.0,
+        description="multiplies every residual branch; 2 in DeepViT's code for -S and -L, which "
+        "its paper does not say",
+    )
+    norm: Literal["layernorm", "layernorm_nobias"] = Field(
+        "layernorm", description="every norm of tokens; CAFormer's has no bias"
+    )
+    norm_eps: Epsilon = Field(
+        1e-6,
+        description="epsilon of every layer norm before the head; 1e-5 in BViT's code",
+    )
+    mlp_act: Literal["gelu", "star_relu"] = Field(
+        "gelu", description="activation of the MLPs; CAFormer has `star_relu`"
+    )
+    mlp_bias: bool = Field(True, description="whether the MLPs have biases")
+    qkv_bias: bool = Field(True, description="whether query, key and value have biases")
+    proj_bias: bool = Field(True, description="whether the output projection has a bias")
+    pos_embed: Literal["learned", "none"] = Field(
+        "learned", description="table of positions that is added after the stem"
+    )
+    class_token: bool = Field(False, description="whether there is a class token; one stage only")
+    global_pool: Literal["avg", "token"] | None = Field(
+        None,
+        description="how tokens become one vector; null: the class token if there is one, else the "
+        "mean",
+    )
+    head: HeadConfig = Field(HeadConfig(), description="the last norm and the classifier")
+    drop_rate: Rate = Field(0.0, description="dropout before the classifier")
+    pos_drop_rate: Rate = Field(0.0, description="dropout after the table of positions")
+    proj_drop_rate: Rate = Field(
+        0.0, description="dropout after the projections of attention and in the MLPs"
+    )
+    attn_drop_rate: Rate = Field(0.0, description="dropout on the maps of attention")
+    drop_path_rate: Rate = Field(
+        0.0,
+        description="probability that the last block's branches are dropped; rises linearly from 0 "
+        "at the first block",
+    )
+    temperature: TemperatureConfig = Field(
+        TemperatureConfig(), description="softmax temperature of attention"
+    )
+    reattention_blocks: Annotated[int, Field(ge=0)] = Field(
+        0, description="how many of the last `mhsa` blocks have re-attention (DeepViT, Fig. 9)"
+    )
+    reattention: ReattentionConfig = Field(ReattentionConfig(), description="how maps are mixed")
+    broad: BroadConfig = Field(BroadConfig(), description="attention over all layers (BViT)")
+
+    @cached_property
+    def image_hw(self) -> tuple[int, int]:
+        size = self.img_size
+        return (size, size) if isinstance(size, int) else size
+
+    @cached_property
+    def grids(self) -> tuple[tuple[int, int], ...]:
+        """(H, W) of the tokens in each stage; every stage halves the one before."""
+        height, width = self.image_hw
+        stride = self.stem.stride
+        return tuple(
+            (height // (stride << index), width // (stride << index))
+            for index in range(len(self.stages))
+        )
+
+    @property
+    def num_prefix_tokens(self) -> int:
+        return int(self.class_token)
+
+    @property
+    def pool(self) -> str:
+        """How tokens become one vector: `global_pool`, else the class token if there is one."""
+        return self.global_pool or ("token" if self.class_token else "avg")
+
+    def num_tokens(self, stage: int) -> int:
+        """Tokens N in a stage, the class token included."""
+        height, width = self.grids[stage]
+        return height * width + self.class_token
+
+    def residual_of(self, stage: StageConfig) -> Residual:
+        return stage.residual or self.residual
+
+    @cached_property
+    def reattention_plan(self) -> tuple[int, ...]:
+        """How many blocks at the end of each stage have re-attention: the network's last k."""
+        left = self.reattention_blocks
+        plan = []
+        for stage in reversed(self.stages):
+            taken = min(left, stage.depth) if stage.facts.reattention else 0
+            left -= taken
+            plan.append(taken)
+        return tuple(reversed(plan))
+
+    @cached_property
+    def map_source(self) -> int | None:
+        """Index in the network of the block whose map later ones use; None where none is shared."""
+        if not self.reattention_blocks or self.reattention.source == "own":
+            return None
+        index = next(i for i, taken in enumerate(self.reattention_plan) if taken)
+        before = sum(stage.depth for stage in self.stages[: index + 1])
+        return before - self.reattention_plan[index] - 1
+
+    @cached_property
+    def attention_span(self) -> tuple[int, int]:
+        """Index in the network of the first and of the last attention block; (0, 0) without one."""
+        maps = [stage.facts.maps for stage in self.stages for _ in range(stage.depth)]
+        found = [index for index, has_maps in enumerate(maps) if has_maps]
+        return (found[0], found[-1]) if found else (0, 0)
+
+    @cached_property
+    def broad_sources(self) -> tuple[int, ...]:
+        """Stages that broad attention collects from; empty when it is off."""
+        if not self.broad.gamma:
+            return ()
+        return tuple(index for index, stage in enumerate(self.stages) if stage.facts.taps)

@@ -1,0 +1,185 @@
+"""Suggesting one network of a parsed space: in what order, what is asked, what is on offer.
+
+The order makes conditions known when they are needed: structure, mixers, groups, what depends on
+them, then what belongs to the whole network. An axis that depends on a later one waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vitnas.config import rules
+from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
+from vitnas.config.draft import Draft, has_spellings
+from vitnas.config.matters import reattention_limit
+from vitnas.config.notation import Schedule, parse_schedule
+from vitnas.config.parts import StageConfig
+from vitnas.config.trials import Refused, Trial
+
+_MUST_FIT = frozenset({"groups", "reattention_blocks", "num_heads", "head_dim"})
+
+
+class _Unknown:
+    """What an option stands for as long as that is not known: not what another one does."""
+
+
+def suggest_tree(template: Any, trial: Trial) -> dict[str, Any]:
+    """A model's tree with a value from `trial` for every axis that matters.
+
+    Raises:
+        Refused: no option of an axis fits what has been answered before.
+    """
+    draft = Draft(template)
+    answers: dict[str, Any] = {}
+    while draft.pending:
+        axis, matters = _next_axis(draft)
+        if not matters:
+            draft.leave_out(axis)
+            continue
+        if axis.name not in answers:
+            answers[axis.name] = _ask(axis, draft, trial)
+        value = answers[axis.name]
+        draft.settle(axis, axis.options[value] if isinstance(axis, Choice) else value)
+    return draft.tree
+
+
+def _next_axis(draft: Draft) -> tuple[Axis, bool]:
+    """The first axis of which all is known that its question needs, and whether it matters.
+
+    Where axes wait for each other, one with a single value is settled, else the first that matters.
+    """
+    waiting: list[int] = []
+    single: list[int] = []
+    for index, axis in enumerate(draft.pending):
+        try:
+            matters = draft.matters(axis)
+        except AttributeError:
+            if isinstance(axis, Choice) and len(axis.options) == 1:
+                single.append(index)
+            continue
+        if not matters or not has_spellings(axis) or _is_clear(axis, draft):
+            return draft.pending.pop(index), matters
+        waiting.append(index)
+    return draft.pending.pop([*single, *waiting, 0][0]), True
+
+
+def _is_clear(axis: Axis, draft: Draft) -> bool:
+    """Whether it is known of all options what they stand for."""
+    assert isinstance(axis, Choice)
+    try:
+        for option in axis.options:
+            draft.meaning(axis, option)
+    except AttributeError:
+        return False
+    return True
+
+
+def _ask(axis: Axis, draft: Draft, trial: Trial) -> Any:
+    """A number of a range, or the index of a choice's option."""
+    if isinstance(axis, Choice):
+        return _ask_choice(axis, draft, trial)
+    if isinstance(axis, IntRange):
+        high = axis.high
+        if axis.path == ("reattention_blocks",):
+            limit = reattention_limit(draft.network)
+            high = axis.low + (min(high, limit) - axis.low) // axis.step * axis.step
+            if high < axis.low:
+                rule = f"at most {limit} blocks of this network can have re-attention"
+                raise Refused(rule, address=axis.name, value=axis.low)
+        if axis.low == high:
+            return axis.low
+        return trial.suggest_int(axis.name, axis.low, high, step=axis.step, log=axis.log)
+    assert isinstance(axis, FloatRange)
+    return trial.suggest_float(axis.name, axis.low, axis.high, step=axis.step, log=axis.log)
+
+
+def _ask_choice(axis: Choice, draft: Draft, trial: Trial) -> int:
+    """Ask for one of the options that fit; of those that stand for the same, the first.
+
+    Optuna wants one set of categories a name, so a narrowed choice is a parameter of its own:
+    `groups@0,1` is `groups` with options 0 and 1 on offer. One option left is not asked.
+    """
+    fitting = list(range(len(axis.options)))
+    if axis.field in _MUST_FIT:
+        problems = [_misfit(axis, option, draft) for option in axis.options]
+        fitting = [index for index in fitting if problems[index] is None]
+        if not fitting:
+            rule = f"none of {len(problems)} options fits this network; the first: {problems[0]}"
+            raise Refused(rule, address=axis.name, value=axis.options[0])
+    offered = _different(axis, fitting, draft)
+    if len(offered) == 1:
+        return offered[0]
+    name = axis.name
+    if len(offered) < len(axis.options):
+        name += "@" + ",".join(map(str, offered))
+    labels = [axis.labels[index] for index in offered]
+    return offered[labels.index(trial.suggest_categorical(name, labels))]
+
+
+def _different(axis: Choice, indices: list[int], draft: Draft) -> list[int]:
+    """Indices of the options that do not stand for what an earlier one does.
+
+    Axes of one name are answered together, so options are the same only where all of these say so.
+    """
+    if not has_spellings(axis):
+        return indices
+    tied = [axis, *(other for other in draft.pending if other.name == axis.name)]
+    kept: list[int] = []
+    seen: list[Any] = []
+    for index in indices:
+        meanings = [_tied_meaning(other, axis.options[index], draft) for other in tied]
+        if meanings not in seen:
+            seen.append(meanings)
+            kept.append(index)
+    return kept
+
+
+def _tied_meaning(axis: Axis, option: Any, draft: Draft) -> Any:
+    try:
+        return draft.meaning(axis, option) if draft.matters(axis) else None
+    except AttributeError:
+        return _Unknown()
+
+
+def _misfit(axis: Choice, option: Any, draft: Draft) -> str | None:
+    """Why an option of a field in `_MUST_FIT` cannot be, as far as that is known by now."""
+    if axis.path == ("groups",):
+        return _schedule_misfit(parse_schedule(option), draft)
+    if axis.path == ("reattention_blocks",):
+        limit = reattention_limit(draft.network)
+        return None if option <= limit else f"at most {limit} blocks can have re-attention"
+    if axis.stage is None or len(axis.path) != 3:
+        return None
+    if axis.field in ("num_heads", "head_dim"):
+        return _heads_misfit(draft.network.stages[axis.stage], axis.field, option)
+    if axis.field == "groups":
+        groups = parse_schedule(option)[0] if isinstance(option, str) else option
+        return _groups_misfit(axis.stage, groups, draft)
+    return None
+
+
+def _heads_misfit(stage: StageConfig, field: str, option: int | None) -> str | None:
+    known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim")}
+    problem = option and rules.heads_problem(stage.embed_dim, **{**known, field: option})
+    if not problem:
+        return None
+    rule, where, value, _ = problem
+    return f"{where} = {value}: {rule}"
+
+
+def _schedule_misfit(brackets: Schedule, draft: Draft) -> str | None:
+    stages = draft.network.stages
+    if len(brackets) != len(stages):
+        return f"{len(brackets)} brackets for {len(stages)} stages"
+    for index, groups in enumerate(brackets):
+        problem = _groups_misfit(index, groups, draft)
+        if problem:
+            return f"stages[{index}]: {problem}"
+    return None
+
+
+def _groups_misfit(stage: int, groups: Sequence[int], draft: Draft) -> str | None:
+    network = draft.network
+    mixer = network.stages[stage].token_mixer
+    return rules.groups_fit(mixer, network.num_tokens(stage), groups)
