@@ -21,6 +21,20 @@ SpaceName = Annotated[str, typer.Argument(help="A space file, or a shipped one b
 NewFolder = Annotated[Path, typer.Option(help="Folder to write; new or empty.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+MOST = {
+    "epochs": 100_000,
+    "image": 10_000_000,
+    "images": 10_000_000,
+    "img_size": 16_384,
+    "num_classes": 1_000_000,
+    "patch_size": 16_384,
+    "reattention": 1_000,
+    "samples": 10_000,
+    "seed": 2**63 - 1,
+    "seeds": 10_000,
+    "workers": 10_000,
+}
+"""The greatest values of numbers on the command line; those of a search are in its options."""
 _RESUMABLE = ("search", "train")
 
 app = typer.Typer(

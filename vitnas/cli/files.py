@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from vitnas.cli.app import Json, SpaceName, app, one_of
+from vitnas.cli.app import MOST, Json, SpaceName, app, one_of
 
 
 @app.command("space")
 def show_space(
     space: SpaceName = "digits",
-    samples: Annotated[int, typer.Option(min=0, help="Networks to show.")] = 5,
+    samples: Annotated[int, typer.Option(min=0, max=MOST["samples"], help="Networks to show.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Print how many networks SPACE holds, what they cost, a few of them, and problems."""

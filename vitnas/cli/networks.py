@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import Device, NewFolder, RunFolder, app, print_folder
+from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
 
 
 @app.command("export")
@@ -20,7 +20,7 @@ def export_command(
     ] = None,
     knee: Annotated[bool, typer.Option("--knee", help="The knee of the front.")] = False,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Train anew for so many epochs.")
+        int | None, typer.Option(min=1, max=MOST["epochs"], help="Train anew for so many epochs.")
     ] = None,
 ) -> None:
     """Write a network of RUN as config.yaml, model.safetensors and README.md."""
@@ -39,9 +39,12 @@ def train(
         str, typer.Option(help="digits, cifar10:/data/cifar, or a folder with train/<class>/.")
     ] = "digits",
     recipe: Annotated[str, typer.Option(help="A recipe's name or file.")] = "small",
-    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the recipe's.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, max=MOST["epochs"], help="Instead of the recipe's.")
+    ] = None,
     img_size: Annotated[
-        int | None, typer.Option(min=1, help="Pixels a side; default the model's.")
+        int | None,
+        typer.Option(min=1, max=MOST["img_size"], help="Pixels a side; default the model's."),
     ] = None,
     init_from: Annotated[
         Path | None, typer.Option(help="A folder whose weights come first; resized if need be.")
@@ -49,9 +52,11 @@ def train(
     teacher: Annotated[
         str | None, typer.Option(help="A folder or a timm model to learn from; no labels.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MOST["seed"], help="Seed of the training.")] = 0,
     device: Device = "auto",
-    workers: Annotated[int, typer.Option(min=0, help="Processes that read image files.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=0, max=MOST["workers"], help="Processes that read image files.")
+    ] = 0,
 ) -> None:
     """Train MODEL by a recipe; the same command resumes a stopped training."""
     from vitnas import api
@@ -84,7 +89,10 @@ def convert(
         typer.Option(help="A model of the zoo, or a model file; default by the shapes."),
     ] = None,
     img_size: Annotated[
-        int | None, typer.Option(min=1, help="Pixels a side, where the weights do not say it.")
+        int | None,
+        typer.Option(
+            min=1, max=MOST["img_size"], help="Pixels a side, where the weights do not say it."
+        ),
     ] = None,
 ) -> None:
     """Write weights of a paper's own code, or of timm, as a folder that vitnas.load reads."""
@@ -105,16 +113,27 @@ def graft_command(
         str, typer.Option(help="Where: all, last:4, stages:2,3, 6-11 or 0,2,4-6.")
     ] = "all",
     reattention: Annotated[
-        int, typer.Option(min=0, help="The last so many attentions mix their maps.")
+        int,
+        typer.Option(
+            min=0, max=MOST["reattention"], help="The last so many attentions mix their maps."
+        ),
     ] = 0,
     gamma: Annotated[float, typer.Option(min=0.0, help="Weight of broad attention.")] = 0.0,
-    img_size: Annotated[int | None, typer.Option(min=1, help="Pixels a side.")] = None,
-    patch_size: Annotated[int | None, typer.Option(min=1, help="Pixels of a patch.")] = None,
-    num_classes: Annotated[int | None, typer.Option(min=1, help="Classes.")] = None,
+    img_size: Annotated[
+        int | None, typer.Option(min=1, max=MOST["img_size"], help="Pixels a side.")
+    ] = None,
+    patch_size: Annotated[
+        int | None, typer.Option(min=1, max=MOST["patch_size"], help="Pixels of a patch.")
+    ] = None,
+    num_classes: Annotated[
+        int | None, typer.Option(min=1, max=MOST["num_classes"], help="Classes.")
+    ] = None,
     pretrained: Annotated[
         bool, typer.Option("--pretrained", help="With timm's weights, from its hub.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of random weights and static keys.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST["seed"], help="Of random weights and static keys.")
+    ] = 0,
     to: Annotated[Path | None, typer.Option(help="Folder to write; new or empty.")] = None,
     table: Annotated[
         bool, typer.Option("--table", help="Print SKA's Table 1: printed and built sizes.")
@@ -151,7 +170,9 @@ def diagnose(
     data: Annotated[
         str | None, typer.Option(help="A data set's name, a folder of images or a space file.")
     ] = None,
-    images: Annotated[int, typer.Option(min=4, help="Images to show it.")] = 256,
+    images: Annotated[
+        int, typer.Option(min=4, max=MOST["images"], help="Images to show it.")
+    ] = 256,
     out: Annotated[
         Path | None, typer.Option(help="Folder; default results/diagnose/<name>.")
     ] = None,
@@ -169,8 +190,12 @@ def diagnose(
     tau: Annotated[
         float, typer.Option(min=-1.0, max=1.0, help="Cosine of similar attention vectors.")
     ] = 0.5,
-    image: Annotated[int, typer.Option(min=0, help="Which of the images rollout is for.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of random weights and of the images.")] = 0,
+    image: Annotated[
+        int, typer.Option(min=0, max=MOST["image"], help="Which of the images rollout is for.")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MOST["seed"], help="Of random weights and of the images.")
+    ] = 0,
     device: Device = "auto",
 ) -> None:
     """Look into MODEL: attention maps, features, residual coefficients; figures and numbers."""

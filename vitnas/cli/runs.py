@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import Json, RunFolder, SpaceName, app, one_of, print_front
+from vitnas.cli.app import MOST, Json, RunFolder, SpaceName, app, one_of, print_front
 from vitnas.cli.declared import search_option, with_search_options
 from vitnas.cli.streams import complain
 from vitnas.engine.pruning import CONFIDENCE, PRUNERS
@@ -104,8 +104,12 @@ def replay(
     pruner: Annotated[
         list[str] | None, typer.Option(help="none, front, curve, both; repeatable; default all.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Searches of each pair.")] = 20,
-    workers: Annotated[int, typer.Option(min=1, help="Simulated trainings at a time.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MOST["seeds"], help="Searches of each pair.")
+    ] = 20,
+    workers: Annotated[
+        int, typer.Option(min=1, max=MOST["workers"], help="Simulated trainings at a time.")
+    ] = 1,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trainings of a search; default the whole table.")
     ] = None,
