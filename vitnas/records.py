@@ -144,16 +144,16 @@ class TrialRecord:
 
 def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
     """The candidates among `trials`, each complete one with the top-1 of its replicates."""
-    found: dict[int, list[float]] = {}
+    replicates: dict[int, list[float]] = {}
     candidates = []
     for trial in trials:
         if trial.replicate_of is None:
             candidates.append(trial)
         elif trial.outcome is Outcome.COMPLETE:
-            found.setdefault(trial.replicate_of, []).append(trial.curve[-1])
+            replicates.setdefault(trial.replicate_of, []).append(trial.curve[-1])
     return tuple(
-        replace(trial, replicates=tuple(found[trial.number]))
-        if trial.number in found and trial.outcome is Outcome.COMPLETE
+        replace(trial, replicates=tuple(replicates[trial.number]))
+        if trial.number in replicates and trial.outcome is Outcome.COMPLETE
         else trial
         for trial in candidates
     )
@@ -259,8 +259,8 @@ class Run:
         if self.noise is None or not trials:
             return {}
         costs = [trial.minimized(self.costs) for trial in trials]
-        found = chances([trial.trainings for trial in trials], costs, self.noise)
-        return dict(zip((trial.number for trial in trials), found.tolist(), strict=True))
+        values = chances([trial.trainings for trial in trials], costs, self.noise)
+        return dict(zip((trial.number for trial in trials), values.tolist(), strict=True))
 
     @property
     def confident(self) -> tuple[TrialRecord, ...]:
@@ -282,8 +282,10 @@ class Run:
         return "plausible" if chance >= PLAUSIBLE else None
 
     def _standing_as(self, name: str) -> tuple[TrialRecord, ...]:
-        found = (trial for trial in self.complete if self.standing(trial) == name)
-        return tuple(sorted(found, key=lambda trial: (*trial.minimized(self.costs), trial.number)))
+        members = (trial for trial in self.complete if self.standing(trial) == name)
+        return tuple(
+            sorted(members, key=lambda trial: (*trial.minimized(self.costs), trial.number))
+        )
 
     @property
     def _scored(self) -> list[TrialRecord]:

@@ -57,9 +57,9 @@ def _sharing(cost: Cost) -> str:
 
 def _merged(rows: Iterable[Row]) -> list[Row]:
     """Rows of one stage and kind as one, in order of their first appearance."""
-    found: dict[tuple[int | None, str], Row] = {}
+    merged: dict[tuple[int | None, str], Row] = {}
     for row in rows:
-        before = found.get((row.stage, row.kind))
+        before = merged.get((row.stage, row.kind))
         if before is not None:
             row = row._replace(
                 flops=before.flops + row.flops,
@@ -67,8 +67,8 @@ def _merged(rows: Iterable[Row]) -> list[Row]:
                 shared_params=before.shared_params + row.shared_params,
                 reused_flops=before.reused_flops + row.reused_flops,
             )
-        found[row.stage, row.kind] = row
-    return list(found.values())
+        merged[row.stage, row.kind] = row
+    return list(merged.values())
 
 
 def _table(cost: Cost) -> list[str]:

@@ -21,7 +21,7 @@ _PROBES = 400
 
 
 @dataclass(frozen=True)
-class Survey:
+class SpaceSurvey:
     """What `vitnas space` prints.
 
     Attributes:
@@ -45,7 +45,7 @@ class Survey:
     problems: tuple[str, ...]
 
 
-def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Survey:
+def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> SpaceSurvey:
     """Count and price the networks of a space; every one when there are few.
 
     Args:
@@ -73,7 +73,7 @@ def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Surv
         raise nothing_within(space, configs)
     meeting.sort(key=lambda pair: pair[0].flops)
     spread = [round(i * (len(meeting) - 1) / max(1, num_samples - 1)) for i in range(num_samples)]
-    return Survey(
+    return SpaceSurvey(
         num_networks=count,
         error=error,
         flops=_range(space, "flops", [cost.flops for cost, _ in meeting], listed),
@@ -89,8 +89,8 @@ def _range(
     space: SearchSpace, quantity: Quantity, seen: list[int], listed: bool
 ) -> tuple[int, int]:
     """Ends of what was seen and, unless that is everything, of what climbing finds."""
-    found = None if listed else extremes(space, quantity)
-    everything = [*seen, *(found or ())]
+    ends = None if listed else extremes(space, quantity)
+    everything = [*seen, *(ends or ())]
     return min(everything), max(everything)
 
 

@@ -9,10 +9,10 @@ from vitnas.config.notation import human
 from vitnas.config.one_line import one_line
 from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
-from vitnas.cost.survey import Survey
+from vitnas.cost.survey import SpaceSurvey
 
 
-def survey_json(space: SearchSpace, survey: Survey) -> dict[str, Any]:
+def survey_json(space: SearchSpace, survey: SpaceSurvey) -> dict[str, Any]:
     """Plain values; `num_networks` is None where there is no counting them."""
     return {
         "name": space.name,
@@ -27,7 +27,7 @@ def survey_json(space: SearchSpace, survey: Survey) -> dict[str, Any]:
     }
 
 
-def survey_text(space: SearchSpace, survey: Survey) -> str:
+def survey_text(space: SearchSpace, survey: SpaceSurvey) -> str:
     """What `vitnas space` prints."""
     title = ": ".join(filter(None, (space.name, space.config.description)))
     exact = _is_exact(survey)
@@ -47,11 +47,11 @@ def survey_text(space: SearchSpace, survey: Survey) -> str:
     return "\n".join(lines)
 
 
-def _is_exact(survey: Survey) -> bool:
+def _is_exact(survey: SpaceSurvey) -> bool:
     return not survey.error and survey.num_networks <= survey.num_seen
 
 
-def _count(survey: Survey) -> str:
+def _count(survey: SpaceSurvey) -> str:
     if not isfinite(survey.num_networks):
         return "uncountable (a float axis without step)"
     if _is_exact(survey):

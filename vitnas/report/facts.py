@@ -94,8 +94,8 @@ def versions_text(session: Session) -> str:
 
 
 def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = tree.get(name)
-    return found if isinstance(found, Mapping) else {}
+    part = tree.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _mapping(tree: Mapping[str, Any]) -> str:

@@ -32,8 +32,8 @@ def _limit(run: Run, cost: str) -> float | None:
     limits = run.space.get("limits")
     bounds = limits.get(cost) if isinstance(limits, Mapping) else None
     end = "max" if COSTS[cost].sign > 0 else "min"
-    found = bounds.get(end) if isinstance(bounds, Mapping) else None
-    return float(found) if isinstance(found, (int, float)) else None
+    limit = bounds.get(end) if isinstance(bounds, Mapping) else None
+    return float(limit) if isinstance(limit, (int, float)) else None
 
 
 def volume_curve(run: Run) -> list[tuple[int, float]]:

@@ -156,8 +156,8 @@ def _taus(ranked: list[TrialRecord]) -> tuple[tuple[int, float], ...]:
     curves = np.array([trial.curve for trial in ranked])
     last = curves.shape[1]
     epochs = sorted({max(1, round(last * share)) for share in _EPOCH_SHARES} - {last})
-    found = ((epoch, kendall_tau(curves[:, epoch - 1], curves[:, -1])) for epoch in epochs)
-    return tuple((epoch, tau) for epoch, tau in found if tau is not None)
+    taus = ((epoch, kendall_tau(curves[:, epoch - 1], curves[:, -1])) for epoch in epochs)
+    return tuple((epoch, tau) for epoch, tau in taus if tau is not None)
 
 
 def _tau_of_flops(ranked: list[TrialRecord]) -> float | None:
