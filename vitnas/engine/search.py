@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from vitnas.config.space import SearchSpace
+from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.decide.controller import Controller
@@ -30,6 +31,7 @@ from vitnas.environment import session_facts
 from vitnas.errors import RunError
 from vitnas.files import write_text
 from vitnas.records import Run, TrialRecord
+from vitnas.sessions import Data
 
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""
@@ -45,7 +47,7 @@ class Backend(Protocol):
 
     resources: Resources
 
-    def prepare(self, space: SearchSpace) -> Mapping[str, Any]: ...
+    def prepare(self, space: SearchSpace) -> Findings: ...
     def train(self, steering: Steering, scratch: Path) -> None: ...
     def score(self, networks: Sequence[Trained]) -> list[float]: ...
     def close(self) -> None: ...
@@ -100,28 +102,27 @@ def run_search(
     backend = _open_backend(options)
     try:
         doing(f"reading the images of {space.config.data.name}")
-        facts = backend.prepare(space)
-        doing(_starting(space, options, backend.resources, facts))
+        found = backend.prepare(space)
+        doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         with locked(path), study.writable(path):
             store = study.RunStore(path, fixed)
             try:
-                _refuse_other_images(store, facts["data"])
-                for line in facts["notices"]:
+                _refuse_other_images(store, found.data)
+                for line in found.notices:
                     notice(line)
-                _describe(store, space, options, backend.resources, facts)
+                _describe(store, space, options, backend.resources, found)
                 costs = space.config.objectives.costs
                 with _listening(path, costs, options, listener) as listen:
-                    num_images = facts["data"]["num_val_images"]
+                    num_images = found.data.num_val_images or 0
                     replication = Replication(options.replicates, num_images, costs)
                     controller = _controller(
                         store, space, options, backend, listen, start, replication
                     )
                     weights = FrontWeights(path, num_images if replication.wanted else None)
-                    device = facts.get("measured_on", "")
-                    _take_over(controller, start, weights, device, notice)
+                    _take_over(controller, start, weights, found.measured_on, notice)
                     _train(path, controller, backend, options, weights, notice)
-                if facts["data"]["num_test_images"]:
+                if found.data.num_test_images:
                     doing("scoring the front on the test images")
                     _score_front(store, backend, path)
             finally:
@@ -141,13 +142,13 @@ def _opening(options: SearchOptions) -> str:
 
 
 def _starting(
-    space: SearchSpace, options: SearchOptions, resources: Resources, facts: Mapping[str, Any]
+    space: SearchSpace, options: SearchOptions, resources: Resources, found: Findings
 ) -> str:
     """How many trainings there will be at a time, and about how long all of them take."""
     number, epochs = options.num_trials, space.config.proxy.epochs
     workers = f"starting {resources.workers} worker{'s' * (resources.workers > 1)}"
     text = f"{workers} for {number or 'any number of'} trainings of {epochs} epochs"
-    each = facts.get("training_seconds")
+    each = found.training_seconds
     if not number or not each:
         return text
     return f"{text}, about {span(number * each / min(number, resources.workers))} in all"
@@ -282,7 +283,7 @@ def _describe(
     space: SearchSpace,
     options: SearchOptions,
     resources: Resources,
-    found: Mapping[str, Any],
+    found: Findings,
 ) -> None:
     """Write down what this session is, in the study and beside it."""
     environment = store.attrs.get("environment", {})
@@ -290,12 +291,12 @@ def _describe(
         **options.facts(),
         workers=resources.workers,
         gpus_per_trial=resources.gpus,
-        device=found["device"],
+        device=found.device,
     )
     environment = {
         "sessions": [*environment.get("sessions", []), facts],
         "seed": options.seed,
-        "data": found["data"],
+        "data": found.data.told(),
         "proxy": space.config.proxy.model_dump(mode="json"),
     }
     store.set("environment", environment)
@@ -304,10 +305,10 @@ def _describe(
     write_text(store.path / "space.yaml", space.text)
 
 
-def _refuse_other_images(store: study.RunStore, found: Mapping[str, Any]) -> None:
+def _refuse_other_images(store: study.RunStore, found: Data) -> None:
     """Make sure that the training images are those of the earlier sessions, where these say so."""
     stored = store.attrs.get("environment", {}).get("data", {}).get("fingerprint")
-    changes = list(study.differences(stored, found["fingerprint"])) if stored else []
+    changes = list(study.differences(stored, found.told()["fingerprint"])) if stored else []
     if changes:
         raise RunError(
             f"{store.path}: the training images have changed since this run began: "

@@ -7,9 +7,8 @@ stay in Ray's object store, from where every worker takes them once.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from vitnas.engine.backends.cluster import connect, resources_of, start  # before Ray itself
 
@@ -18,7 +17,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from vitnas.config.space import SearchSpace
-from vitnas.engine.backends.prepare import prepare_worker
+from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.resources import check_devices
 from vitnas.engine.backends.worker import Trained, Worker
 from vitnas.engine.decide.steering import Steering
@@ -52,7 +51,7 @@ class RayBackend:
             self.close()
             raise
 
-    def prepare(self, space: SearchSpace) -> Mapping[str, Any]:
+    def prepare(self, space: SearchSpace) -> Findings:
         """Read the images into Ray's object store; what is known of them.
 
         Raises:
@@ -60,9 +59,11 @@ class RayBackend:
         """
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
-        facts, self._worker = task.options(scheduling_strategy=here).remote(space, self.resources)
+        findings, self._worker = task.options(scheduling_strategy=here).remote(
+            space, self.resources
+        )
         with _their_own_errors():
-            found: Mapping[str, Any] = ray.get(facts)
+            found: Findings = ray.get(findings)
         return found
 
     def train(self, steering: Steering, scratch: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vitnas.config.costs import measured_with
 from vitnas.config.space import SearchSpace
@@ -11,14 +12,33 @@ from vitnas.cost.survey import median_network
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
 from vitnas.errors import ConfigError
+from vitnas.sessions import Data
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
 
 
-def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, Any], Worker]:
-    """Read the images of a space: what is known of them and of this machine's device, how many
-    seconds a training of a median network takes about (on the CPU), and the worker that trains.
+@dataclass(frozen=True)
+class Findings:
+    """What is known before the first training.
+
+    Attributes:
+        data: the images.
+        device: name of what trains.
+        notices: lines about the images, for whoever watches.
+        measured_on: name of what costs are measured on; empty where none is.
+        training_seconds: of a training of a median network, about; None where it is not known.
+    """
+
+    data: Data
+    device: str
+    notices: tuple[str, ...] = ()
+    measured_on: str = ""
+    training_seconds: float | None = None
+
+
+def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[Findings, Worker]:
+    """Read the images of a space: what is found, and the worker that trains on them.
 
     Raises:
         DataError: they are missing or unreadable.
@@ -28,7 +48,6 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
     import torch
 
     from vitnas.training.data import check_enough, load_data
-    from vitnas.training.timing import seconds_of_training
 
     images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
     some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
@@ -46,20 +65,28 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[dict[str, 
         gpu_share=resources.memory_share,
         measures=measured_with(space.config.measured),
     )
-    name = device_name(resources.device) if torch.cuda.is_available() else resources.device
-    facts: dict[str, Any] = {
-        "data": data_facts(images),
-        "device": name,
-        "notices": some.notices,
-    }
+    findings = Findings(
+        data=_data(images),
+        device=device_name(resources.device) if torch.cuda.is_available() else resources.device,
+        notices=tuple(some.notices),
+        measured_on=measured_name(resources.device) if worker.measures else "",
+        training_seconds=_seconds_of_training(space, images, resources),
+    )
+    return findings, worker
+
+
+def _seconds_of_training(
+    space: SearchSpace, images: Mapping[tuple[int, int], Images], resources: Resources
+) -> float | None:
+    """Of a median network, about; None on a GPU, and where the space has no median."""
+    from vitnas.training.timing import seconds_of_training
+
     median = median_network(space) if resources.device == "cpu" else None
-    if median is not None:
-        facts["training_seconds"] = seconds_of_training(
-            median, space.config.proxy, images[median.image_hw], resources.threads
-        )
-    if worker.measures:
-        facts["measured_on"] = measured_name(resources.device)
-    return facts, worker
+    if median is None:
+        return None
+    return seconds_of_training(
+        median, space.config.proxy, images[median.image_hw], resources.threads
+    )
 
 
 def _check_fits(space: SearchSpace, images: Images) -> None:
@@ -75,7 +102,7 @@ def _check_fits(space: SearchSpace, images: Images) -> None:
         raise error.at(file=space.file, prefix="model") from None
 
 
-def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
+def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
     """What was trained and scored on; without mean and deviation where each size has its own."""
     images = next(iter(by_size.values()))
     facts = {
@@ -91,4 +118,4 @@ def data_facts(by_size: Mapping[tuple[int, int], Images]) -> dict[str, Any]:
     }
     if len(by_size) > 1:
         del facts["mean"], facts["std"]
-    return facts
+    return Data.model_validate(facts)

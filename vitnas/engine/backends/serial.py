@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from vitnas.config.space import SearchSpace
 from vitnas.cores import threads_beside
-from vitnas.engine.backends.prepare import prepare_worker
+from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.resources import Resources, check_devices
 from vitnas.engine.backends.worker import Trained, Worker
 from vitnas.engine.decide.job import Decision
@@ -40,11 +39,11 @@ class SerialBackend:
             raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
         self.resources = Resources(1, gpus, threads_beside(bool(gpus)))
 
-    def prepare(self, space: SearchSpace) -> Mapping[str, Any]:
+    def prepare(self, space: SearchSpace) -> Findings:
         """Read the images; what is known of them."""
-        facts, worker = prepare_worker(space, self.resources)
+        findings, worker = prepare_worker(space, self.resources)
         self._worker: Worker = worker.settle()
-        return facts
+        return findings
 
     def train(self, steering: Steering, scratch: Path) -> None:
         """Train until the controller has no more jobs."""
