@@ -13,6 +13,7 @@ from vitnas.cli.app import MOST, Json, RunFolder, SpaceName, app, one_of, print_
 from vitnas.cli.declared import search_option, with_search_options
 from vitnas.cli.streams import complain
 from vitnas.engine.pruning import CONFIDENCE, PRUNERS
+from vitnas.engine.samplers import SAMPLERS, check_sampler
 
 
 @app.command()
@@ -86,11 +87,13 @@ def report(
 ) -> None:
     """Rebuild tables, plots and report of RUN from its study; needs neither torch nor Ray."""
     from vitnas.api import load_run
+    from vitnas.plugins import closed
     from vitnas.report import write_report
 
-    loaded = load_run(run)
-    write_report(loaded)
-    print_front(loaded)
+    with closed():
+        loaded = load_run(run)
+        write_report(loaded)
+        print_front(loaded)
 
 
 @app.command()
@@ -99,7 +102,7 @@ def replay(
         str, typer.Argument(help="A results folder, a table's file, or a shipped table by name.")
     ] = "digits",
     sampler: Annotated[
-        list[str] | None, typer.Option(help="ehvi, tpe, nsga2, random; repeatable; default all.")
+        list[str] | None, typer.Option(help=f"{', '.join(SAMPLERS)}; repeatable; default all.")
     ] = None,
     pruner: Annotated[
         list[str] | None, typer.Option(help="none, front, curve, both; repeatable; default all.")
@@ -125,11 +128,10 @@ def replay(
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.cores import cores
-    from vitnas.engine.samplers import SAMPLERS
     from vitnas.replay import comparison, tables
 
     for name in sampler or ():
-        one_of("--sampler", name, SAMPLERS)
+        check_sampler(name, "--sampler")
     for name in pruner or ():
         one_of("--pruner", name, PRUNERS)
     table = tables.find_table(run)
@@ -139,7 +141,7 @@ def replay(
         return
     pairs = comparison.compare(
         table,
-        sampler or SAMPLERS,  # type: ignore[arg-type]
+        sampler or list(SAMPLERS),
         pruner or PRUNERS,  # type: ignore[arg-type]
         seeds=seeds,
         workers=workers,

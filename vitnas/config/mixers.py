@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -125,19 +124,24 @@ _UNKNOWN = MixerFacts(groups="ignored", maps=True, taps=True, reattention=True)
 def mixer_named(name: str) -> Mixer:
     """The mixer that a configuration names; another package's is imported.
 
-    Inside `plugins.closed()` nothing is imported, and nothing is known of such a mixer.
+    Inside `plugins.closed()` nothing is imported, and of a mixer that is not there yet nothing is
+    known.
 
     Raises:
         ConfigError: there is none of that name, or what it names is no token mixer.
     """
-    if name in MIXERS:
-        return MIXERS[name]
-    if plugins.is_closed():
+    found = MIXERS.get(name) or _IMPORTED.get(name)
+    if found is None and plugins.is_closed():
         return Mixer(name, _UNKNOWN)
-    return _imported(plugins.path_of(name, GROUP, MIXERS, what="token mixer"))
+    if found is None:
+        path = plugins.path_of(name, GROUP, MIXERS, what="token mixer")
+        found = _IMPORTED[name] = _imported(path)
+    return found
 
 
-@cache
+_IMPORTED: dict[str, Mixer] = {}
+
+
 def _imported(path: str) -> Mixer:
     found = plugins.load(path)
     facts = getattr(found, "facts", None)

@@ -7,7 +7,6 @@ the thing. Every field says here what it means; `vitnas schema fields` makes the
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -197,12 +196,12 @@ class StageConfig(Frozen):
         name = info.data.get("token_mixer")
         return given if name is None else checked_options(name, given)
 
-    @cached_property
+    @property
     def facts(self) -> MixerFacts:
         """What has to be known of the token mixer."""
         return mixer_named(self.token_mixer).facts
 
-    @cached_property
+    @property
     def heads(self) -> int:
         """Number of heads; 0 for a mixer without."""
         if not self.facts.heads:

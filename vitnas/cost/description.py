@@ -10,6 +10,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.notation import human
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, Row, closed_form
+from vitnas.cost.mixers import counted_mixers
 
 _COLUMNS = ("stage", "kind", "FLOPs", "share", "params", "share", "shared params", "reused FLOPs")
 
@@ -44,6 +45,8 @@ def describe_text(config: ModelConfig) -> str:
     ]
     if cost.shared_params:
         lines += ["", _sharing(cost)]
+    for name in counted_mixers([config]):
+        lines += ["", f"{name} has no closed form: it was built and counted."]
     return "\n".join(lines)
 
 

@@ -14,6 +14,7 @@ from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.extremes import Quantity, extremes
 from vitnas.cost.limits import over_limits
+from vitnas.cost.mixers import counted_mixers
 from vitnas.errors import ConfigError
 
 _LISTED = 3_000
@@ -192,6 +193,8 @@ def _problems(
     if num_within < 0.2 * len(configs):
         share = 100 * num_within / len(configs)
         yield f"only {share:.1f} % of the networks meet the limits"
+    for name in counted_mixers(configs):
+        yield f"{name} has no closed form: it is built and counted, which takes longer"
     drawn = Counter[str](stage.token_mixer for config in configs for stage in config.stages)
     for axis in space.axes:
         if isinstance(axis, Choice) and axis.field == "token_mixer":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_
 
 from vitnas.engine.decide.budget import DEFAULT_TRIALS, Budget
 from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, PrunerName
-from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerName
+from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName, check_sampler
 from vitnas.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class SearchOptions:
         Option("A running Ray cluster: auto or host:port; default: Ray starts on this machine."),
     ] = None
     sampler: Annotated[
-        SamplerName, Option("What proposes networks: ehvi, tpe, nsga2 or random.")
+        SamplerName, Option(f"What proposes networks: {', '.join(SAMPLERS)}, or another package's.")
     ] = DEFAULT_SAMPLER
     pruner: Annotated[
         PrunerName, Option("What stops trials early: curve, front, both or none.")
@@ -211,6 +211,8 @@ def check(values: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
 
     try:
         validate(_schema(), dict(values))
+        if "sampler" in values:
+            check_sampler(values["sampler"])
     except ConfigError as error:
         rule = error.rule.replace("unknown key", "there is no such option")
         raise ConfigError(

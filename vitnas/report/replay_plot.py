@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from vitnas.config.files import write_bytes
+from vitnas.engine.samplers import colour
 from vitnas.errors import RunError
 from vitnas.replay.comparison import MEASURES, Pair
 from vitnas.replay.tables import Table
 
 INK, GRID = "#22262e", "#e4e6ea"
-COLOURS = {"ehvi": "#3b78d8", "tpe": "#0f9d94", "nsga2": "#8059d6", "random": "#e0762a"}
 STYLES = {"none": ":", "curve": "-", "front": "--", "both": "-."}
 DPI = 110
 _LOWEST = 60.0
@@ -44,7 +44,7 @@ def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
             axes.plot(
                 100 * _SPENT,
                 [100 * pair.at(float(share), of).mean for share in _SPENT],
-                color=COLOURS[pair.sampler],
+                color=colour(pair.sampler),
                 linestyle=STYLES[pair.pruner],
                 linewidth=1.5,
                 label=f"{pair.sampler} / {pair.pruner}",

@@ -8,6 +8,7 @@ from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.files import dump_yaml
 from vitnas.errors import RunError
 from vitnas.files import own_folder, read_bytes, write_bytes, write_text
+from vitnas.plugins import closed
 from vitnas.records import Run, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.networks import network_line
@@ -17,6 +18,7 @@ from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.text import cost_text, count_text, percent_text, plural
 
 
+@closed()
 def write_report(run: Run) -> None:
     """Write trials.csv, front.csv, front.png, report.md, report.html and configs/ into `run.path`.
 

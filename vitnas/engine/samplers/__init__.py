@@ -1,52 +1,122 @@
-"""What proposes the next network, seeded for a session of a run."""
+"""What proposes the next network, seeded for a session of a run: one line for each sampler.
+
+Another package announces a factory under `vitnas.samplers`, or an option names its path; it is
+called as `factory(seed, space)` and gives a sampler of Optuna's kind.
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from vitnas import plugins
+from vitnas.errors import ConfigError
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
     from vitnas.config.space import SearchSpace
 
-SamplerName = Literal["ehvi", "tpe", "nsga2", "random"]
-SAMPLERS: tuple[SamplerName, ...] = ("ehvi", "tpe", "nsga2", "random")
-DEFAULT_SAMPLER: SamplerName = "ehvi"
+SamplerName = str
+DEFAULT_SAMPLER = "ehvi"
+GROUP = "vitnas.samplers"
+"""The entry point group under which packages announce samplers."""
+
+Make = Callable[[int, Any], Any]
+"""From a seed and a `SearchSpace` to an Optuna sampler for two objectives or more."""
 
 
 class SamplerFactory(Protocol):
     """Makes a sampler for a space; `make_sampler` is one."""
 
-    def __call__(self, name: SamplerName, seed: int, space: SearchSpace) -> BaseSampler: ...
+    def __call__(self, name: str, seed: int, space: SearchSpace) -> BaseSampler: ...
 
 
-def make_sampler(name: SamplerName, seed: int, space: SearchSpace | None = None) -> BaseSampler:
-    """The sampler of that name for two objectives or more.
+class Sampler(NamedTuple):
+    """A sampler: what it does, its factory, and its colour in plots."""
 
-    `ehvi` is vitnas's own (see `EHVISampler`) and needs the space; the others are Optuna's. `tpe`
-    starts with ten random draws and knows of trials still running (constant liar), so that
-    parallel workers do not all try the same corner.
+    text: str
+    make: Make
+    colour: str
+
+
+def _ehvi(seed: int, space: SearchSpace | None) -> BaseSampler:
+    from vitnas.engine.samplers.ehvi import EHVISampler
+    from vitnas.engine.samplers.pool import SpacePool
+
+    if space is None:
+        raise ValueError("the sampler ehvi needs the space to propose from")
+    costs, limits = space.config.objectives.costs, space.config.limits
+    return EHVISampler(SpacePool(space, seed), seed, costs=costs, limits=limits)
+
+
+def _tpe(seed: int, space: SearchSpace | None) -> BaseSampler:
+    """It knows of trials still running (constant liar), so that parallel workers differ."""
+    from optuna.samplers import TPESampler
+
+    return TPESampler(seed=seed, n_startup_trials=10, multivariate=False, constant_liar=True)
+
+
+def _nsga2(seed: int, space: SearchSpace | None) -> BaseSampler:
+    from optuna.samplers import NSGAIISampler
+
+    return NSGAIISampler(seed=seed, population_size=20)
+
+
+def _random(seed: int, space: SearchSpace | None) -> BaseSampler:
+    from optuna.samplers import RandomSampler
+
+    return RandomSampler(seed=seed)
+
+
+SAMPLERS: dict[str, Sampler] = {
+    "ehvi": Sampler("expected hypervolume improvement, costs known exactly", _ehvi, "#3b78d8"),
+    "tpe": Sampler("Optuna's TPE, ten random draws first", _tpe, "#0f9d94"),
+    "nsga2": Sampler("Optuna's NSGA-II, populations of 20", _nsga2, "#8059d6"),
+    "random": Sampler("draws at random", _random, "#e0762a"),
+}
+
+
+def sampler_names() -> list[str]:
+    """The samplers of vitnas and those that installed packages announce."""
+    return [*SAMPLERS, *plugins.announced(GROUP)]
+
+
+def check_sampler(name: str, address: str = "sampler") -> None:
+    """Make sure that there is a sampler of that name; imports nothing.
 
     Raises:
-        ValueError: `ehvi` without a space.
+        ConfigError: there is none; names the nearest.
+    """
+    if name not in SAMPLERS:
+        plugins.path_of(name, GROUP, SAMPLERS, what="sampler", address=address)
+
+
+def colour(name: str) -> str:
+    """The sampler's colour in plots."""
+    return SAMPLERS[name].colour if name in SAMPLERS else "#8b8f97"
+
+
+def make_sampler(name: str, seed: int, space: SearchSpace | None = None) -> BaseSampler:
+    """The sampler of that name for two objectives or more; `ehvi` needs the space.
+
+    Raises:
+        ConfigError: there is no sampler of that name, or what makes it gives none.
     """
     import optuna
 
-    if name == "ehvi":
-        from vitnas.engine.samplers.ehvi import EHVISampler
-        from vitnas.engine.samplers.pool import SpacePool
-
-        if space is None:
-            raise ValueError("the sampler ehvi needs the space to propose from")
-        costs, limits = space.config.objectives.costs, space.config.limits
-        return EHVISampler(SpacePool(space, seed), seed, costs=costs, limits=limits)
+    make = SAMPLERS[name].make if name in SAMPLERS else _other(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        if name == "tpe":
-            return optuna.samplers.TPESampler(
-                seed=seed, n_startup_trials=10, multivariate=False, constant_liar=True
-            )
-        if name == "nsga2":
-            return optuna.samplers.NSGAIISampler(seed=seed, population_size=20)
-        return optuna.samplers.RandomSampler(seed=seed)
+        made = make(seed, space)
+    if isinstance(made, optuna.samplers.BaseSampler):
+        return made
+    rule = f"gives {type(made).__name__}, not a sampler of Optuna's kind"
+    raise ConfigError(rule, address="sampler", value=name)
+
+
+def _other(name: str) -> Make:
+    path = plugins.path_of(name, GROUP, SAMPLERS, what="sampler", address="sampler")
+    found: Make = plugins.load(path, address="sampler")
+    return found

@@ -14,6 +14,7 @@ from vitnas.engine.store.folder import is_locked
 from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.pace import Pace, pace_of
 from vitnas.engine.watch.text import clock, network_of, rates_text, replicates_text, said
+from vitnas.plugins import closed
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.sessions import Session
 
@@ -86,6 +87,7 @@ class Status:
         return asdict(self)
 
 
+@closed()
 def read_status(path: str | Path) -> Status:
     """Look at a run; changes nothing, and does not wait for the driver.
 
