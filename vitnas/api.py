@@ -222,11 +222,12 @@ def diagnose(
     if found is None:
         raise ConfigError("is required: a data set, a folder or a space", address="--data")
     shown = show(found, subject, images, seed)
+    folder = Path(out) if out is not None else Path("results") / "diagnose" / subject.name
+    looking.check_place(folder)
     options["log"] = Path(options["log"]) if options.get("log") else subject.log
     facts = {"network": subject.name, "weights": subject.weights, "seed": seed, **shown.facts}
     network = subject.network.to(place)
     result = looking.diagnose(network, shown.images, chosen, facts=facts, **options)
-    folder = Path(out) if out is not None else Path("results") / "diagnose" / subject.name
     result.write(folder)
     return result, folder
 

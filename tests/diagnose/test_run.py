@@ -16,7 +16,7 @@ from vitnas import api
 from vitnas.cli import main
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.names import NAMES, OF_MAPS
-from vitnas.diagnose.run import Diagnosis, diagnose
+from vitnas.diagnose.run import Diagnosis, check_place, diagnose
 from vitnas.engine.store.weights import FrontWeights
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
@@ -292,3 +292,11 @@ def test_from_a_long_training_to_the_evolution_of_its_coefficients(tmp_path: Pat
     assert {path.name for path in folder.iterdir()} == {f"{name}.png" for name in NAMES} | {
         "diagnosis.json"
     }
+
+
+@pytest.mark.parametrize("name", ["heads.png", "diagnosis.json"])
+def test_a_file_of_somebody_else_is_left_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(RunError, match=f"{name}: is .*give another --out"):
+        check_place(tmp_path)
+    assert (tmp_path / name).read_text() == "mine"

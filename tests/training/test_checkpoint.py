@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 from torch import nn
 
 from vitnas.errors import RunError
@@ -36,7 +39,7 @@ def test_what_goes_on_is_what_would_have(kind: str, tmp_path: Path) -> None:
     model, optimizer = trained(kind)
     log = [{"epoch": 1, "loss": 0.1 + 0.2}]
     checkpoint.take({"seed": 1}, log, {"model": model}, optimizer).save(tmp_path)
-    saved = checkpoint.read(tmp_path)
+    saved = checkpoint.read(tmp_path, {"seed": 1})
     assert saved is not None
     assert (saved.identity, saved.log) == ({"seed": 1}, log)
     assert not [name for name in saved.tensors if name.startswith("model/2")]  # tied to the first
@@ -53,8 +56,8 @@ def test_what_goes_on_is_what_would_have(kind: str, tmp_path: Path) -> None:
 
 
 def test_no_checkpoint_is_none(tmp_path: Path) -> None:
-    assert checkpoint.read(tmp_path) is None
-    assert checkpoint.read(tmp_path / "gone") is None
+    assert checkpoint.read(tmp_path, {}) is None
+    assert checkpoint.read(tmp_path / "gone", {}) is None
 
 
 def test_the_first_difference_is_named(tmp_path: Path) -> None:
@@ -71,3 +74,39 @@ def test_the_first_difference_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(RunError, match=message):
             checkpoint.check_same(one, other, tmp_path)
+
+
+def rewritten(folder: Path, key: str, value: object) -> None:
+    """The checkpoint with other JSON, or with another tensor, and all the rest as it was."""
+    path = folder / checkpoint.FILE_NAME
+    with safe_open(path, framework="pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if isinstance(value, torch.Tensor):
+        tensors[key] = value
+    else:
+        metadata[key] = json.dumps(value)
+    path.write_bytes(save(tensors, metadata))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("log", [{"epoch": 1}] * 60, "its content is not what its checksum is of"),
+        ("groups", [], "its content is not what its checksum is of"),
+        ("model/0.bias", torch.full((4,), torch.nan), "not what its checksum is of"),
+        ("model/0.bias", torch.zeros(4, dtype=torch.float64), "not what its checksum is of"),
+        ("log", "x", "log = 'x': should be a list"),
+        ("identity", [1], "identity"),
+        ("identity", {"seed": 9}, "another training: seed was 9 and is 1"),
+        ("sha256", 5, "sha256 = 5"),
+    ],
+)
+def test_what_was_not_written_so_is_refused(
+    key: str, value: object, problem: str, tmp_path: Path
+) -> None:
+    model, optimizer = trained("adamw")
+    checkpoint.take({"seed": 1}, [{"epoch": 1}], {"model": model}, optimizer).save(tmp_path)
+    assert checkpoint.read(tmp_path, {"seed": 1}) is not None
+    rewritten(tmp_path, key, value)
+    with pytest.raises(RunError, match=problem):
+        checkpoint.read(tmp_path, {"seed": 1})

@@ -217,3 +217,28 @@ def test_it_trains_with_the_threads_of_a_search(model_file: Path, tmp_path: Path
         assert (seen, torch.get_num_threads()) == ([1], 2)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("kind", ["file", "link inside", "link", "log alone"])
+def test_a_folder_that_no_training_wrote_is_left_alone(
+    kind: str, model_file: Path, tmp_path: Path
+) -> None:
+    work, other = tmp_path / "out.training", tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    if kind == "link":
+        work.symlink_to(other)
+    else:
+        work.mkdir()
+    if kind == "file":
+        (work / "thesis.txt").write_text("mine")
+    elif kind == "link inside":
+        (work / "lock").symlink_to(other / "thesis.txt")
+    elif kind == "log alone":
+        (work / "log.jsonl").write_text("mine")
+    before = sorted((path, path.is_symlink()) for path in work.iterdir())
+    with pytest.raises(RunError, match=r"out\.training: (is a link|holds '.*', which no training)"):
+        train_network(make_plan(model_file, epochs=1), tmp_path / "out")
+    assert before == sorted((path, path.is_symlink()) for path in work.iterdir())
+    assert (other / "thesis.txt").read_text() == "mine"
+    assert not (tmp_path / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 from torch import nn
 
 from vitnas import __version__
-from vitnas.config.files import write_bytes, write_text
 from vitnas.diagnose.cka import LayerCka
 from vitnas.diagnose.coefficients import evolution_finding
 from vitnas.diagnose.distance import AttentionDistance
@@ -24,9 +24,11 @@ from vitnas.diagnose.similarity import TAU, CrossLayerSimilarity
 from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
 from vitnas.errors import DataError, RunError, VitnasError
+from vitnas.files import read_bytes, remove_files, write_bytes, write_text
 from vitnas.training.data import Split
 
 NUMBERS_FILE = "diagnosis.json"
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -80,23 +82,38 @@ class Diagnosis:
         """Write the numbers and a PNG for each figure; figures of an earlier diagnosis go.
 
         Raises:
-            RunError: the folder cannot be written.
+            RunError: the folder cannot be written, or holds files of these names that are not ours.
         """
         folder = Path(folder)
-        figures = self.figures
-        written = [folder / f"{name}.png" for name in figures]
+        before, figures = check_place(folder), self.figures
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for path, figure in zip(written, figures.values(), strict=True):
-                write_bytes(path, figure)
-            for name in NAMES:
-                if name not in figures:
-                    (folder / f"{name}.png").unlink(missing_ok=True)
+            remove_files(folder, [f"{name}.png" for name in before if name not in figures])
             write_text(folder / NUMBERS_FILE, json.dumps(self.to_tree(), indent=1) + "\n")
+            for name, figure in figures.items():
+                write_bytes(folder / f"{name}.png", figure)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise RunError(f"{folder}: cannot be written: {reason}") from None
-        return [*written, folder / NUMBERS_FILE]
+        return [*(folder / f"{name}.png" for name in figures), folder / NUMBERS_FILE]
+
+
+def check_place(folder: Path) -> list[str]:
+    """The figures in `folder` that a diagnosis there may replace, by name.
+
+    Raises:
+        RunError: a file that would be replaced is not one of ours.
+    """
+    path, listed = folder / NUMBERS_FILE, list[str]()
+    if os.path.lexists(path):
+        try:
+            tree = json.loads(read_bytes(path, _MOST_BYTES))
+            listed = [name for name in NAMES if name in tree["diagnostics"] and tree["vitnas"]]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise RunError(f"{path}: is no diagnosis of vitnas; give another --out") from None
+    for name in NAMES:
+        if name not in listed and os.path.lexists(figure := folder / f"{name}.png"):
+            raise RunError(f"{figure}: is of no diagnosis here; move it, or give another --out")
+    return listed
 
 
 def diagnose(

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from vitnas.config.files import write_bytes
-from vitnas.errors import RunError, shorten
-from vitnas.nn.weights import state_of
+from vitnas.config.files import validate
+from vitnas.config.parts import Frozen
+from vitnas.errors import ConfigError, RunError, shorten
+from vitnas.files import open_file, write_bytes
+from vitnas.nn.weights import check_state, state_of
 
 FILE_NAME = "checkpoint.safetensors"
+
+
+class _Facts(Frozen):
+    """What stands beside the tensors, each as JSON; `sha256` is of all the rest and the tensors."""
+
+    identity: dict[str, Any]
+    log: Annotated[list[dict[str, Any]], Field(max_length=1_000_000)]
+    groups: list[dict[str, Any]]
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -47,16 +61,24 @@ class Checkpoint:
         }
         facts = {"identity": self.identity, "log": self.log, "groups": self.groups}
         metadata = {name: json.dumps(value) for name, value in facts.items()}
+        metadata["sha256"] = json.dumps(_digest(metadata, tensors))
         try:
             write_bytes(folder / FILE_NAME, save(tensors, metadata))
         except OSError as error:
             raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
     def restore(self, prefix: str, module: nn.Module) -> None:
-        """Copy the tensors under `prefix` into `module`, which is the one they were taken from."""
-        for name, tensor in state_of(module).items():
-            with torch.no_grad():
-                tensor.copy_(self.tensors[f"{prefix}/{name}"])
+        """Copy the tensors under `prefix` into `module`, which is the one they were taken from.
+
+        Raises:
+            ConfigError, DataError: they are another module's; see `check_state`.
+        """
+        start, wanted = f"{prefix}/", state_of(module)
+        stored = {n.removeprefix(start): t for n, t in self.tensors.items() if n.startswith(start)}
+        check_state(stored, wanted)
+        with torch.no_grad():
+            for name, tensor in wanted.items():
+                tensor.copy_(stored[name])
 
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Give `optimizer` its moments and step counts back."""
@@ -90,25 +112,48 @@ def take(
     return Checkpoint(identity, log, tensors, [_write_group(g) for g in state["param_groups"]])
 
 
-def read(folder: Path) -> Checkpoint | None:
+def read(folder: Path, wanted: Mapping[str, Any]) -> Checkpoint | None:
     """The checkpoint in `folder`, or None where there is none.
 
+    Args:
+        folder: that of a training.
+        wanted: the identity of the training that resumes.
+
     Raises:
-        RunError: it is damaged.
+        RunError: it is another training's, or it is not what was written: says what differs.
     """
     path = folder / FILE_NAME
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
+        open_file(path).close()
         with safe_open(path, framework="pt") as file:
-            facts = {name: json.loads(text) for name, text in (file.metadata() or {}).items()}
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return Checkpoint(facts["identity"], facts["log"], tensors, facts["groups"])
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunError(
-            f"{path}: damaged checkpoint ({problem}); delete {folder} to start anew"
-        ) from None
+        facts = validate(_Facts, {name: json.loads(text) for name, text in metadata.items()})
+    except (OSError, SafetensorError, ValueError, RecursionError, ConfigError) as error:
+        raise _damaged(folder, str(error) or type(error).__name__) from None
+    check_same(facts.identity, wanted, folder)
+    if facts.sha256 != _digest(metadata, tensors):
+        raise _damaged(folder, "its content is not what its checksum is of")
+    if [entry.get("epoch") for entry in facts.log] != list(range(1, len(facts.log) + 1)):
+        raise _damaged(folder, "its log is not of epochs 1, 2, 3 ...")
+    return Checkpoint(facts.identity, facts.log, tensors, facts.groups)
+
+
+def _damaged(folder: Path, problem: str) -> RunError:
+    path, line = folder / FILE_NAME, problem.splitlines()[0][:200]
+    return RunError(f"{path}: damaged checkpoint ({line}); delete {folder} to start anew")
+
+
+def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the facts but `sha256` itself, and of every tensor's name, type, shape, bytes."""
+    facts = {name: text for name, text in metadata.items() if name != "sha256"}
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from vitnas.config.files import dump_yaml, write_bytes, write_text
+from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError, RunError
@@ -27,6 +26,7 @@ from vitnas.exported.folder import (
     check_free,
 )
 from vitnas.exported.read import load
+from vitnas.files import check_own, remove_folder, write_bytes, write_text
 from vitnas.nn.model import HybridTransformer
 from vitnas.nn.weights import load_weights, weights_bytes
 from vitnas.training import checkpoint
@@ -38,6 +38,8 @@ from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.folders import open_folder
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import Diverged, evaluate, fresh_model
+
+_LOCK = "lock"
 
 
 def start_from(model: nn.Module, config: ModelConfig, folder: Path) -> None:
@@ -88,6 +90,7 @@ def train_network(
     check_free(folder)
     named = folder if folder.name else folder.absolute()  # the current folder has no name
     work = named.with_name(f"{named.name}.training")
+    _check_work(work)
     place = resolve_device(device)
     training, images = _prepare(plan, place, workers)
     with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
@@ -104,17 +107,15 @@ def train_network(
             if listener is not None:
                 listener(log[-1])
         _export(plan, training.scored(), images, log, folder)
-    shutil.rmtree(work, ignore_errors=True)
+    remove_folder(work, _ours(work))
     return folder
 
 
 def _resume(training: FinalTraining, identity: Mapping[str, Any], work: Path) -> list[Entry]:
     """Bring `training` to where the checkpoint in `work` is; the log up to there."""
-    saved = checkpoint.read(work)
+    saved = checkpoint.read(work, identity)
     if saved is None:
         return []
-    earlier = {"images": identity["images"], **saved.identity}  # once they were not written down
-    checkpoint.check_same(earlier, identity, work)
     training.restore(saved)
     return list(saved.log)
 
@@ -153,12 +154,34 @@ def _lines(log: list[Entry]) -> str:
     return "".join(json.dumps(entry) + "\n" for entry in log)
 
 
+def _check_work(work: Path) -> None:
+    """Refuse a folder that holds what no training wrote, before anything is done.
+
+    Raises:
+        RunError: names the first such file; or the folder is a link or a file.
+    """
+    check_own(work)
+    there = {path.name: path for path in work.iterdir()} if work.is_dir() else {}
+    ours = set(_ours(work)) if checkpoint.FILE_NAME in there else {_LOCK}
+    for name, path in sorted(there.items()):
+        if name not in ours or path.is_symlink():
+            raise RunError(
+                f"{work}: holds '{name}', which no training wrote; move it, or give another --to"
+            )
+
+
+def _ours(work: Path) -> list[str]:
+    """The files of a training, and what a killed one may have left half written."""
+    unfinished = (path.name for path in work.glob(".vitnas.*.tmp"))
+    return [checkpoint.FILE_NAME, LOG_FILE, _LOCK, *unfinished]
+
+
 @contextmanager
 def _working(work: Path) -> Iterator[None]:
     """The folder of a training that goes on, locked; gone again if nothing was worth keeping."""
     try:
         work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / "lock")
+        lock = FileLock(work / _LOCK)
         lock.acquire(timeout=0)
     except Timeout:
         raise RunError(f"{work}: another process is training here") from None
@@ -169,7 +192,7 @@ def _working(work: Path) -> Iterator[None]:
     finally:
         lock.release()
         if not (work / checkpoint.FILE_NAME).is_file():
-            shutil.rmtree(work, ignore_errors=True)
+            remove_folder(work, _ours(work))
 
 
 @contextmanager
