@@ -74,7 +74,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no head fits": (
         {"stages": [CONV | {"token_mixer": "mhsa", "num_heads": {"choice": [3, 5]}}]},
-        r"model\.stages\[0\]\.num_heads = 3: none of 2 options fits.* 3 does not divide embed_dim",
+        r"model\.stages\[0\]\.num_heads = 3: none of 2 options fits.*must divide embed_dim 16",
     ),
     "groups and tokens": (
         {"stages": [MHSA], "groups": "[3]"},
