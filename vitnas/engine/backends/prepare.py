@@ -56,7 +56,7 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[Findings, 
         check_enough(left, len(some.train), fraction, "proxy.train_fraction")
     except ConfigError as error:
         raise error.at(file=space.file) from None
-    _check_fits(space, some)
+    _check_fits(space, images[space.example.image_hw])
     worker = Worker(
         proxy=space.config.proxy,
         images=images,
@@ -95,9 +95,8 @@ def _check_fits(space: SearchSpace, images: Images) -> None:
     Raises:
         ConfigError: the number of classes or of channels differs.
     """
-    fitted = {"img_size": images.image_hw}  # there is a copy of the images for every size
     try:
-        images.check_fits(space.example.model_copy(update=fitted))
+        images.check_fits(space.example)
     except ConfigError as error:
         raise error.at(file=space.file, prefix="model") from None
 
