@@ -11,6 +11,7 @@ import pytest
 
 from vitnas.errors import RunError
 from vitnas.files import (
+    check_replaceable,
     exists,
     open_file,
     own_folder,
@@ -141,3 +142,18 @@ def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
 def test_a_name_that_no_system_takes_does_not_exist() -> None:
     assert not exists("a\0b")
     assert not exists("x" * 5000)
+
+
+def test_a_stranger_s_file_is_not_replaced(tmp_path: Path) -> None:
+    check_replaceable(tmp_path / "new", lambda head: False)
+    (tmp_path / "empty").write_text("")
+    check_replaceable(tmp_path / "empty", lambda head: False)
+    (tmp_path / "thesis").write_text("mine")
+    check_replaceable(tmp_path / "thesis", lambda head: head == b"mine")
+    with pytest.raises(RunError, match="thesis: is a file that vitnas did not write"):
+        check_replaceable(tmp_path / "thesis", lambda head: False)
+    with pytest.raises(RunError, match="cannot be replaced: is a directory"):
+        check_replaceable(tmp_path, lambda head: True)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(RunError, match="cannot be replaced: is not a regular file"):
+        check_replaceable(tmp_path / "fifo", lambda head: True)

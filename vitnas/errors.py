@@ -84,8 +84,16 @@ class DeviceError(VitnasError):
 
 def printable(text: str) -> str:
     """`text` without line breaks, and with what a terminal would obey (escapes) spelled out."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return spelled_out(" ".join(text.split()))
+
+
+def spelled_out(text: str) -> str:
+    """`text` in its lines, with all else that a terminal would obey spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def shorten(value: Any) -> str:

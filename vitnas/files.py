@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,6 +42,28 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def check_replaceable(path: Path, is_ours: Callable[[bytes], bool]) -> None:
+    """Make sure that a file which a user names to be written is new, empty or one of ours.
+
+    Args:
+        path: the file.
+        is_ours: tells one of ours by its first 4,096 bytes.
+
+    Raises:
+        RunError: something else stands there.
+    """
+    if not exists(path):
+        return
+    try:
+        with open_file(path) as file:
+            head = file.read(4096)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(f"{path}: cannot be replaced: {reason}") from None
+    if head and not is_ours(head):
+        raise RunError(f"{path}: is a file that vitnas did not write; give another name")
 
 
 def own_folder(path: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import subprocess
@@ -18,6 +20,7 @@ from vitnas.errors import RunError
 from vitnas.records import Outcome, Run
 from vitnas.report import write_report
 from vitnas.report.page import code_spans, render_pages
+from vitnas.report.tables import trials_csv
 from vitnas.sessions import Environment
 
 FILES = {"trials.csv", "front.csv", "front.png", "report.md", "report.html"}
@@ -137,6 +140,35 @@ def test_the_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> 
     (run.path / name).mkdir(parents=True)
     with pytest.raises(RunError, match=f"{name}: the report cannot be written"):
         write_report(run)
+
+
+def test_hostile_text_stays_text_in_markdown() -> None:
+    evil = "`</code><script>alert(1)</script>|x"
+    run = run_of(
+        Path("r; touch PWNED #"),
+        trial(0, 60.0, device=evil),
+        trial(1, None, outcome=Outcome.FAILED, error=evil),
+        space={"name": evil},
+        environment={"sessions": [{"command": evil, "device": evil}], "data": {"name": evil}},
+    )
+    lines = render_pages(run, b"").markdown.splitlines()
+    raw = [line for line in lines if "<script>" in line]
+    assert len(raw) == 2, "the error and the command, each in its code span"
+    assert all("`'</code><script>" in line for line in raw)
+    assert "Take one: `vitnas export 'r; touch PWNED" in "\n".join(lines).replace("#'", "")
+
+
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    run = run_of(
+        Path("r"),
+        trial(0, 60.0, device="@SUM(1)", params={"a": "=1+1", "b": -0.5, "c": "+x"}),
+        trial(1, None, outcome=Outcome.FAILED, error="=cmd|'/c calc'!A1", params={"c": "\t=1"}),
+    )
+    rows = list(csv.DictReader(io.StringIO(trials_csv(run))))
+    names = ("device", "params.a", "params.b", "params.c")
+    assert [rows[0][name] for name in names] == ["'@SUM(1)", "'=1+1", "-0.5", "'+x"]
+    assert rows[1]["error"] == "'=cmd|'/c calc'!A1"
+    assert rows[1]["params.c"] == "'\t=1"
 
 
 def odd_runs() -> dict[str, Run]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitnas.cli.streams import complain, flush, settle_streams, told
+from vitnas.cli.streams import complain, flush, say, settle_streams, told
 from vitnas.errors import VitnasError, printable
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _usage(error: Exception) -> int:
     """Say an error of typer's in one line; raise any other. Their class moved between versions."""
     message = getattr(error, "format_message", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(message() if message else "")
+        say(message() if message else "")
     elif type(error).__name__ == "Abort":  # older typers' name for Ctrl-C; newer give 130
         return 130
     elif message is None:
@@ -97,7 +97,7 @@ def _root(
     if version:
         from vitnas import __version__
 
-        print(f"vitnas {__version__}")
+        say(f"vitnas {__version__}")
         raise typer.Exit
 
 
@@ -116,12 +116,12 @@ def one_of(what: str, value: str, known: Sequence[str]) -> None:
 
 def print_folder(folder: Path) -> None:
     """Say how a folder with a network is loaded."""
-    print(f"{printable(str(folder))}: load it with vitnas.load({str(folder)!r})")
+    say(f"{folder}: load it with vitnas.load({str(folder)!r})")
 
 
 def print_front(run: Run) -> None:
     """Print the front of a run as a table, and where its report is."""
     from vitnas.report import front_text
 
-    print(front_text(run))
-    print(printable(f"report: {run.path / 'report.html'}"))
+    say(front_text(run))
+    say(f"report: {run.path / 'report.html'}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vitnas.cli.app import MOST, Json, SpaceName, app, one_of
+from vitnas.cli.streams import say
 
 
 @app.command("space")
@@ -25,9 +26,9 @@ def show_space(
     found = load_space(space)
     result = survey(found, num_samples=samples)
     if as_json:
-        print(json.dumps(survey_json(found, result), indent=2))
+        say(json.dumps(survey_json(found, result), indent=2))
     else:
-        print(survey_text(found, result))
+        say(survey_text(found, result))
 
 
 @app.command()
@@ -40,7 +41,7 @@ def describe(
     from vitnas.cost.description import describe_json, describe_text
 
     loaded = load_config(config)
-    print(json.dumps(describe_json(loaded), indent=2) if as_json else describe_text(loaded))
+    say(json.dumps(describe_json(loaded), indent=2) if as_json else describe_text(loaded))
 
 
 @app.command()
@@ -55,9 +56,9 @@ def zoo(
     from vitnas.nn.zoo.table import published_page, zoo_list
 
     if name is not None:
-        print(zoo_text(name), end="")
+        say(zoo_text(name), end="")
     else:
-        print(published_page() if table else zoo_list(), end="" if table else "\n")
+        say(published_page() if table else zoo_list(), end="" if table else "\n")
 
 
 @app.command()
@@ -69,4 +70,4 @@ def schema(
     from vitnas.config.schema import model_schema, recipe_schema, space_schema
 
     kinds = {"model": model_schema, "space": space_schema, "recipe": recipe_schema}
-    print(json.dumps(kinds[kind](), indent=2))
+    say(json.dumps(kinds[kind](), indent=2))

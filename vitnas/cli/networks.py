@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
+from vitnas.cli.streams import say
 
 
 @app.command("export")
@@ -99,7 +100,7 @@ def convert(
     from vitnas.exported.convert import convert as to_folder
 
     done = to_folder(checkpoint, layout, to, model=model, img_size=img_size)
-    print(done.text())
+    say(done.text())
     print_folder(done.folder)
 
 
@@ -143,7 +144,7 @@ def graft_command(
     if table:
         from vitnas.cost.small_scale import small_scale_table
 
-        print(small_scale_table(), end="")
+        say(small_scale_table(), end="")
         return
     from vitnas.exported.grafts import graft_named
 
@@ -157,7 +158,7 @@ def graft_command(
         seed=seed,
         to=to,
     )
-    print(made.text())
+    say(made.text())
     if to is not None:
         print_folder(to)
 
@@ -215,15 +216,15 @@ def diagnose(
         image=image,
         log=log,
     )
-    print(result.text())
-    print(f"{folder}: {len(result.figures)} figures and diagnosis.json")
+    say(result.text())
+    say(f"{folder}: {len(result.figures)} figures and diagnosis.json")
 
 
 def _print_now(line: str) -> None:
-    print(line, flush=True)
+    say(line, flush=True)
 
 
 def _print_epoch(entry: dict[str, Any]) -> None:
     epoch = f"epoch {entry['epoch']:>{len(str(entry['epochs']))}}/{entry['epochs']}"
     scores = f"loss {entry['loss']:.4f}  top-1 {entry['top1']:.2f} %  lr {entry['lr']:.2e}"
-    print(f"{epoch}  {scores}  {entry['seconds']:.1f} s", flush=True)
+    say(f"{epoch}  {scores}  {entry['seconds']:.1f} s", flush=True)

@@ -11,7 +11,7 @@ import typer
 
 from vitnas.cli.app import MOST, Json, RunFolder, SpaceName, app, one_of, print_front
 from vitnas.cli.declared import search_option, with_search_options
-from vitnas.cli.streams import complain
+from vitnas.cli.streams import complain, say
 from vitnas.engine.pruning import CONFIDENCE, PRUNERS
 from vitnas.engine.samplers import SAMPLERS, check_sampler
 
@@ -64,7 +64,7 @@ def status(
     from vitnas.engine.watch.status import read_status, status_text
 
     found = read_status(run)
-    print(json.dumps(found.to_json(), indent=2) if as_json else status_text(found))
+    say(json.dumps(found.to_json(), indent=2) if as_json else status_text(found))
 
 
 @app.command()
@@ -75,7 +75,7 @@ def salvage(
     from vitnas.engine.store.salvage import salvage as save
 
     done = save(run)
-    print(
+    say(
         f"{run}: {done.saved} candidates saved, {done.lost} lost, {done.unfinished} to be trained "
         f"again; the damaged file is {done.damaged.name}"
     )
@@ -128,16 +128,21 @@ def replay(
 ) -> None:
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.cores import cores
+    from vitnas.files import check_replaceable
     from vitnas.replay import comparison, tables
+    from vitnas.report.replay_plot import is_replay_png, write_replay_png
 
     for name in sampler or ():
         check_sampler(name, "--sampler")
     for name in pruner or ():
         one_of("--pruner", name, PRUNERS)
+    if plot is not None:
+        check_replaceable(plot, is_replay_png)
     table = tables.find_table(run)
     if record is not None:
+        check_replaceable(record, tables.is_table)
         tables.write_table(table, record)
-        print(f"{record}: {len(table.networks)} networks, {record.stat().st_size} bytes")
+        say(f"{record}: {len(table.networks)} networks, {record.stat().st_size} bytes")
         return
     pairs = comparison.compare(
         table,
@@ -152,8 +157,6 @@ def replay(
         listener=lambda line: print(line, file=sys.stderr),
     )
     if plot is not None:
-        from vitnas.report.replay_plot import write_replay_png
-
         write_replay_png(table, pairs, plot)
     text = comparison.comparison_text(table, pairs)
-    print(json.dumps(comparison.comparison_json(table, pairs)) if as_json else text)
+    say(json.dumps(comparison.comparison_json(table, pairs)) if as_json else text)

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from vitnas.errors import spelled_out
+
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
 _CLOSED_PIPE = 128 + 13  # as a shell tells of a program that nobody reads from
@@ -24,12 +26,17 @@ def settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def say(text: str, end: str = "\n", flush: bool = False) -> None:
+    """Print what may hold text of other people: names, errors, paths."""
+    print(spelled_out(text), end=end, flush=flush)
+
+
 def complain(line: str) -> None:
     """Say a line to whoever watches, on stderr; an endless one is cut in its middle."""
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]}...{line[-_LONGEST // 2 :]}"
     try:
-        print(f"vitnas: {line}", file=sys.stderr, flush=True)
+        print(f"vitnas: {spelled_out(line)}", file=sys.stderr, flush=True)
     except OSError:
         _abandon(sys.stderr)
 

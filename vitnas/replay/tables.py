@@ -9,33 +9,41 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
 
 from vitnas.config.costs import DEFAULT_COSTS
-from vitnas.config.files import validate, write_bytes
+from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.decide.locate import locate
 from vitnas.engine.samplers.pool import Proposal, propose_like
+from vitnas.engine.store.stored import Percent
 from vitnas.engine.store.study import FILE_NAME, read_run
 from vitnas.errors import RunError, nearest_name
+from vitnas.files import read_bytes, write_bytes
 from vitnas.noise import measure
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, Run
-from vitnas.sessions import Session
+from vitnas.sessions import Amount, Session
 
 FORMAT = 1
 SUFFIX = ".json.gz"
 _ENDINGS = (Outcome.COMPLETE, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 _SHIPPED = Path(__file__).parent / "recorded"
-_NOT_A_TABLE = (OSError, EOFError, ValueError, LookupError, TypeError)
+_NOT_A_TABLE = (
+    OSError, EOFError, ValueError, LookupError, TypeError, RecursionError, zlib.error,
+)  # fmt: skip
+_MOST = 64 << 20  # bytes, packed or not
+_GZIP = 31  # zlib's number for it
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,18 @@ class Recorded:
     curve: tuple[float, ...]
     outcome: Outcome = Outcome.COMPLETE
     seconds: float = 1.0
+
+
+class _StoredNetwork(BaseModel):
+    """A network as a file holds it, each value of its type."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    config: dict[str, Any]
+    curve: list[Percent] | tuple[Percent, ...]
+    outcome: Annotated[Outcome, Field(strict=False)]
+    seconds: Amount
+    flops: float
 
 
 @dataclass(frozen=True)
@@ -187,13 +207,35 @@ def read_table(file: Path) -> Table:
         RunError: it is not a table, of another format, or its FLOPs are not today's.
     """
     try:
-        tree = json.loads(gzip.decompress(file.read_bytes()))
+        tree = json.loads(_unpacked(file))
         if tree["format"] != FORMAT:
             raise RunError(f"{file}: format {tree['format']}, this vitnas reads {FORMAT}")
         space, networks, made = dict(tree["space"]), list(tree["networks"]), dict(tree["made"])
+        networks = list(map(dict, networks))
     except _NOT_A_TABLE as error:
         raise RunError(f"{file}: is not a recorded table ({error})") from None
     return _table(space, networks, made, str(file))
+
+
+def is_table(head: bytes) -> bool:
+    """Whether a file that begins like this is one of `write_table`."""
+    try:
+        return zlib.decompressobj(_GZIP).decompress(head, 16).startswith(b'{"format":')
+    except zlib.error:
+        return False
+
+
+def _unpacked(file: Path) -> bytes:
+    """What a compressed file holds, of which nobody knows how much it is.
+
+    Raises:
+        OSError, EOFError, zlib.error: it is no such file, cut off, damaged or too large.
+    """
+    unpack = zlib.decompressobj(_GZIP)
+    content = unpack.decompress(read_bytes(file, _MOST), _MOST)
+    if unpack.eof:
+        return content
+    raise EOFError("larger than 64 MiB" if len(content) == _MOST else "it was cut off")
 
 
 def write_table(table: Table, file: str | Path) -> None:
@@ -241,15 +283,16 @@ def _recorded(
         missing = {"config", "curve", "flops", "outcome", "seconds"} - set(network)
         if missing:
             raise RunError(f"{where}: has no {', '.join(sorted(missing))}")
-        config = validate(ModelConfig, dict(network["config"]), file=where)
+        stored = validate(_StoredNetwork, network, file=where)
+        config = validate(ModelConfig, stored.config, file=where)
         proposal = propose_like(space, locate(space, config, where).params)
-        if proposal is None or proposal.flops != network["flops"]:
+        if proposal is None or proposal.flops != stored.flops:
             now = "no network of the space" if proposal is None else proposal.flops
             raise RunError(f"{where}: {network['flops']} FLOPs when recorded, now {now}")
-        outcome, curve = Outcome(network["outcome"]), tuple(network["curve"])
+        outcome, curve = stored.outcome, tuple(stored.curve)
         if outcome is Outcome.COMPLETE and len(curve) != space.config.proxy.epochs:
             raise RunError(f"{where}: {len(curve)} of {space.config.proxy.epochs} epochs")
-        yield Recorded(config, proposal, curve, outcome, float(network["seconds"]))
+        yield Recorded(config, proposal, curve, outcome, stored.seconds)
 
 
 def _made(run: Run) -> dict[str, Any]:

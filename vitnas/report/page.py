@@ -10,7 +10,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
@@ -44,7 +44,7 @@ def render_pages(run: Run, picture: bytes) -> Pages:
         picture: front.png, which the page shows until the interactive plot is there.
     """
     view = _view(run)
-    markdown = _environment().get_template("report.md.j2").render(**view)
+    markdown = _environment(_markdown_text).get_template("report.md.j2").render(**view)
     return Pages(markdown.rstrip() + "\n", _html(run, view, picture))
 
 
@@ -114,15 +114,28 @@ def _files(run: Run) -> list[tuple[str, str]]:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(finalize: Callable[[Any], Any] | None = None) -> Environment:
     environment = Environment(
         loader=PackageLoader("vitnas.report"),
         autoescape=lambda name: bool(name) and ".html" in str(name),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
+        finalize=finalize,
     )
+    environment.filters["code"] = code_span
     environment.filters["code_spans"] = code_spans
     return environment
+
+
+def code_span(text: str) -> Markup:
+    """Text as code in Markdown; nothing in it ends the code or means anything else."""
+    return Markup("`" + " ".join(text.split()).replace("`", "'") + "`")
+
+
+def _markdown_text(value: Any) -> Any:
+    """What is put into Markdown outside of code; viewers run HTML in it."""
+    is_plain = isinstance(value, str) and not isinstance(value, Markup)
+    return value.replace("<", "&lt;") if is_plain else value
 
 
 def code_spans(text: str) -> Markup:

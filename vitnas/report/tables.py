@@ -26,6 +26,7 @@ MEANINGS: Mapping[Outcome, str] = {
     Outcome.RUNNING: "in training, or interrupted",
 }
 BINS = 6
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -225,5 +226,10 @@ def _csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A spreadsheet runs text that begins like a formula; with an apostrophe it stays text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,3 +141,77 @@ def test_the_damaged_file_is_kept_as_it_was(controller_of: Make, tmp_path: Path)
     kept = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
     assert broken in kept
     assert before["study.db-wal"] in kept
+
+
+def edit(run: Path, statement: str) -> bytes:
+    """The content of study.db once `statement` has been executed."""
+    with contextlib.closing(sqlite3.connect(run / "study.db")) as connection:
+        connection.execute(statement)
+        connection.commit()
+    return (run / "study.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("update study_user_attributes set value_json = '2' where key = 'format'", "format 2"),
+        ("update studies set study_name = 'mine'", "holds no study named"),
+        ("update alembic_version set version_num = 'v99.0.0.a'", "optuna version"),
+    ],
+)
+def test_a_sound_study_of_another_version_is_left_alone(
+    whole: Run, tmp_path: Path, statement: str, message: str
+) -> None:
+    content = edit(tmp_path, statement)
+    with pytest.raises(RunError, match=message):
+        salvage(tmp_path)
+    assert (tmp_path / "study.db").read_bytes() == content
+    assert not list(tmp_path.glob("*.damaged*"))
+
+
+def test_a_locked_study_is_no_damaged_one(whole: Run, tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(RunError, match=r"study\.db: is locked by another program"):
+            salvage(tmp_path)
+    assert not list(tmp_path.glob("*.damaged*"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "lost", "again"),
+    [
+        ("value_json = '[]' where key = 'result' and trial_id = 2", 0, 2),
+        ("""value_json = '{"outcome": "stolen"}' where key = 'result' and trial_id = 2""", 0, 2),
+        ("value_json = '[]' where key = 'network' and trial_id = 2", 1, 1),
+        ("trial_id = 1000000000 where key = 'curve' and trial_id = 2", 0, 2),
+    ],
+)
+def test_a_value_of_another_type_costs_its_trial_alone(
+    whole: Run, tmp_path: Path, statement: str, lost: int, again: int
+) -> None:
+    edit(tmp_path, f"update trial_user_attributes set {statement}")
+    done = salvage(tmp_path)
+    assert (done.lost, done.unfinished) == (lost, again)
+    assert done.saved + done.lost == len(read_run(tmp_path).trials) == len(whole.trials)
+
+
+def test_a_parameter_that_nobody_knows_is_left_out(whole: Run, tmp_path: Path) -> None:
+    unknown = '{"name": "os.system", "attributes": {}}'
+    edit(tmp_path, f"update trial_params set distribution_json = '{unknown}' where param_id = 2")
+    assert salvage(tmp_path).lost == 0
+    assert len(read_run(tmp_path).trials) == len(whole.trials)
+
+
+def test_a_full_disk_is_one_line(
+    whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overwrite(tmp_path / "study.db", 1)
+    content = (tmp_path / "study.db").read_bytes()
+
+    def full(*names: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("vitnas.engine.store.salvage.shutil.copyfile", full)
+    with pytest.raises(RunError, match="cannot be written: no space left"):
+        salvage(tmp_path)
+    assert (tmp_path / "study.db").read_bytes() == content

@@ -12,19 +12,22 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.engine.store.database import FILE_NAME
+from vitnas.engine.store.database import FILE_NAME, ForeignStudy, writable
 from vitnas.engine.store.folder import locked
+from vitnas.engine.store.stored import stored_run, stored_trial
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.errors import RunError, VitnasError
+from vitnas.files import read_bytes
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
 _GAP = 2000  # rows in a row that may be missing before a table is taken to have ended
@@ -61,29 +64,44 @@ def salvage(path: str | Path) -> Saved:
     path = Path(path)
     if not (path / FILE_NAME).is_file():
         raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
-    with locked(path), tempfile.TemporaryDirectory(dir=path, prefix=".salvage") as folder:
+    with writable(path), locked(path):
         if _is_sound(path):
             raise RunError(f"{path / FILE_NAME}: is not damaged; nothing was changed")
-        attrs, trials = _read(path, Path(folder) / "copy.db")
-        fixed = _fixed(path, attrs)
-        if not any("network" in trial.attrs for trial in trials) or fixed is None:
-            raise RunError(
-                f"{path / FILE_NAME}: no trial in it can be read; trials.csv and configs/ beside "
-                "it still hold what was reported"
-            )
-        store = RunStore(Path(folder), fixed)
-        try:
-            for name in attrs.keys() - fixed.keys() - {"format"}:
-                store.set(name, attrs[name])
-            for trial in trials:
-                store.restore(trial.frozen())
-        finally:
-            store.close()
-        damaged = _put_aside(path)
-        (Path(folder) / FILE_NAME).replace(path / FILE_NAME)
+        with tempfile.TemporaryDirectory(dir=path, prefix=".salvage") as folder:
+            trials = _save(path, Path(folder))
+            damaged = _put_aside(path)
+            (Path(folder) / FILE_NAME).replace(path / FILE_NAME)
     known = [trial for trial in trials if "network" in trial.attrs]
     unfinished = sum(trial.outcome is Outcome.RUNNING for trial in known)
     return Saved(len(known), unfinished, len(trials) - len(known), damaged)
+
+
+def _save(path: Path, folder: Path) -> list[_Rows]:
+    """Write a new study.db into `folder` with what can be read of the one in `path`."""
+    attrs, trials = _read(path, folder / "copy.db")
+    fixed = _fixed(path, attrs)
+    if not any("network" in trial.attrs for trial in trials) or fixed is None:
+        raise RunError(
+            f"{path / FILE_NAME}: no trial in it can be read; trials.csv and configs/ beside "
+            "it still hold what was reported"
+        )
+    store = RunStore(folder, fixed)
+    try:
+        for name in attrs.keys() - fixed.keys() - {"format"}:
+            store.set(name, attrs[name])
+        for trial in trials:
+            _restore(store, trial)
+    finally:
+        store.close()
+    return trials
+
+
+def _restore(store: RunStore, trial: _Rows) -> None:
+    try:
+        store.restore(trial.frozen())
+    except ValueError:  # Optuna's own columns contradict each other
+        trial.attrs, trial.params = {}, {}
+        store.restore(trial.frozen())
 
 
 @dataclass
@@ -91,7 +109,7 @@ class _Rows:
     """What could be read of one trial."""
 
     attrs: dict[str, Any]
-    params: dict[str, tuple[float, str]]
+    params: dict[str, tuple[Any, BaseDistribution]]
     started: datetime | None = None
     ended: datetime | None = None
 
@@ -112,10 +130,6 @@ class _Rows:
         running = outcome is Outcome.RUNNING
         values = self.attrs.get("result", {}).get("values")
         state = states.RUNNING if running else states[_ENDED.get(outcome, "FAIL")]
-        asked = {
-            name: (optuna.distributions.json_to_distribution(text), value)
-            for name, (value, text) in self.params.items()
-        }
         return optuna.trial.FrozenTrial(
             number=-1,
             trial_id=-1,
@@ -124,8 +138,8 @@ class _Rows:
             values=values,
             datetime_start=self.started or datetime.now(),
             datetime_complete=None if running else self.ended or datetime.now(),
-            params={name: kind.to_external_repr(value) for name, (kind, value) in asked.items()},
-            distributions={name: kind for name, (kind, _) in asked.items()},
+            params={name: value for name, (value, _) in self.params.items()},
+            distributions={name: kind for name, (_, kind) in self.params.items()},
             user_attrs=self.attrs,
             system_attrs={},
             intermediate_values={},
@@ -136,15 +150,25 @@ def _is_sound(path: Path) -> bool:
     """Whether the database is whole and a run can be read from it.
 
     Read only: closing a database that is open for writing moves its log into it.
+
+    Raises:
+        RunError: it is locked, or whole and not a study that this version reads.
     """
     address = f"{(path / FILE_NAME).resolve().as_uri()}?mode=ro"
     with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
         try:
             if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 return False
-            read_run(path)
-        except (sqlite3.Error, VitnasError):
+        except sqlite3.Error as error:
+            if "locked" in str(error):
+                raise RunError(f"{path / FILE_NAME}: is locked by another program") from None
             return False
+    try:
+        read_run(path)
+    except ForeignStudy:
+        raise
+    except VitnasError:
+        return False
     return True
 
 
@@ -156,11 +180,11 @@ def _read(path: Path, copy: Path) -> tuple[dict[str, Any], list[_Rows]]:
         shutil.copyfile(wal, copy.with_name(f"{copy.name}-wal"))
     _fill_up(copy)
     with contextlib.closing(sqlite3.connect(copy)) as connection:
-        attrs = {
-            row["key"]: value
-            for row in _rows(connection, "study_user_attributes", "study_user_attribute_id")
-            if (value := _json(row["value_json"])) is not None
-        }
+        attrs = {}
+        for row in _rows(connection, "study_user_attributes", "study_user_attribute_id"):
+            value = _json(row["value_json"])
+            if value is not None and _is_typed(path, row["key"], value):
+                attrs[row["key"]] = value
         trials: dict[int, _Rows] = {}
         for row in _rows(connection, "trials", "trial_id"):
             trial = trials.setdefault(row["trial_id"], _Rows({}, {}))
@@ -171,11 +195,58 @@ def _read(path: Path, copy: Path) -> tuple[dict[str, Any], list[_Rows]]:
             if value is not None:
                 trials.setdefault(row["trial_id"], _Rows({}, {})).attrs[row["key"]] = value
         for row in _rows(connection, "trial_params", "param_id"):
-            if row["trial_id"] in trials and _json(row["distribution_json"]) is not None:
-                asked = trials[row["trial_id"]].params
-                asked[row["param_name"]] = row["param_value"], row["distribution_json"]
-    ids = range(1, max(trials, default=0) + 1)  # Optuna counts them from 1
-    return attrs, [trials.get(number, _Rows({}, {})) for number in ids]
+            if row["trial_id"] in trials and (asked := _asked(row)) is not None:
+                trials[row["trial_id"]].params[row["param_name"]] = asked
+    found = [trials.get(number, _Rows({}, {})) for number in range(1, _last(trials) + 1)]
+    for index, trial in enumerate(found):
+        trial.attrs = _typed(path, index, trial.attrs)
+    return attrs, found
+
+
+def _last(ids: Iterable[Any]) -> int:
+    """The last trial's id. Optuna counts them from 1; one far off is a damaged row's."""
+    last = 0
+    for number in sorted(number for number in ids if isinstance(number, int) and number > 0):
+        if number > last + _GAP:
+            break
+        last = number
+    return last
+
+
+def _is_typed(path: Path, name: str, value: Any) -> bool:
+    """Whether an attribute of the study is of its type.
+
+    Raises:
+        RunError: it says that another version wrote the study.
+    """
+    try:
+        stored_run(path, {name: value})
+    except ForeignStudy:
+        raise
+    except RunError:
+        return False
+    return True
+
+
+def _typed(path: Path, index: int, attrs: dict[str, Any]) -> dict[str, Any]:
+    """What is of its type: all, or the network alone, to be trained again, or nothing."""
+    network = {name: attrs[name] for name in attrs.keys() & {"network"}}
+    for kept in (attrs, network):
+        with contextlib.suppress(RunError):
+            stored_trial(path, index, kept)
+            return kept
+    return {}
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[Any, BaseDistribution] | None:
+    """The value of a parameter and what it was drawn from; None where one cannot be read."""
+    from optuna.distributions import json_to_distribution
+
+    try:
+        kind = json_to_distribution(row["distribution_json"])
+        return kind.to_external_repr(row["param_value"]), kind
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def _fill_up(file: Path) -> None:
@@ -222,10 +293,10 @@ def _fixed(path: Path, attrs: Mapping[str, Any]) -> dict[str, Any] | None:
 
     found = {name: attrs[name] for name in ("space", "seed") if name in attrs}
     with contextlib.suppress(VitnasError, OSError, ValueError, KeyError):
-        if "space" not in found:
+        if "space" not in found and (path / "space.yaml").is_file():
             found["space"] = load_space(path / "space.yaml").to_tree()
         if "seed" not in found:
-            found["seed"] = json.loads((path / "environment.json").read_text())["seed"]
+            found["seed"] = json.loads(read_bytes(path / "environment.json", 1 << 24))["seed"]
     return found if len(found) == 2 else None
 
 
