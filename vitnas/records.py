@@ -134,8 +134,8 @@ class TrialRecord:
 
     def minimized(self, names: Sequence[str]) -> tuple[float, ...]:
         """Its costs as numbers to keep low: negated where more is better."""
-        signs = (COSTS[name].sign for name in names)
-        return tuple(sign * cost for sign, cost in zip(signs, self.costs(names), strict=True))
+        amounts = [(COSTS[name].sign, cost_of(self, name)) for name in names]
+        return tuple([nan if amount is None else sign * float(amount) for sign, amount in amounts])
 
     def point(self, costs: Sequence[str]) -> tuple[float, ...]:
         """Objectives to minimise: top-1 negated, then `costs`."""

@@ -59,7 +59,8 @@ class ParetoPruner:
 
     def _is_on_front(self, trial: TrialRecord, others: Trials) -> bool:
         mine = _point(trial, trial.epochs, self.costs)
-        peers = (_point(t, trial.epochs, self.costs) for t in _reached(others, trial.epochs))
+        as_good = (t for t in _reached(others, trial.epochs) if _best(t, trial.epochs) >= -mine[0])
+        peers = (_point(t, trial.epochs, self.costs) for t in as_good)
         return not any(peer != mine and all(map(le, peer, mine)) for peer in peers)
 
 
@@ -163,4 +164,8 @@ def _reached(trials: Trials, epoch: int) -> list[TrialRecord]:
 
 def _point(trial: TrialRecord, epoch: int, costs: Sequence[str]) -> list[float]:
     """Objectives to minimise after `epoch`; one bad epoch does not undo a better one."""
-    return [-max(trial.curve[:epoch]), *trial.minimized(costs)]
+    return [-_best(trial, epoch), *trial.minimized(costs)]
+
+
+def _best(trial: TrialRecord, epoch: int) -> float:
+    return max(trial.curve[:epoch])
