@@ -14,6 +14,7 @@ from vitnas.config.files import read_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.schema import model_schema, space_schema
 from vitnas.config.space import shipped_spaces
+from vitnas.config.tables import END, START, fields_page
 
 MODEL = jsonschema.Draft202012Validator(model_schema())
 SPACE = jsonschema.Draft202012Validator(space_schema())
@@ -54,3 +55,17 @@ def test_the_shipped_files_are_current(kind: str, schema: dict[str, Any]) -> Non
     """Made by `vitnas schema KIND > space/KIND.schema.json`."""
     folder = next(iter(shipped_spaces().values())).parent
     assert json.loads((folder / f"{kind}.schema.json").read_text()) == schema
+
+
+def test_the_tables_of_fields_are_current() -> None:
+    """Between the two comments stands what `vitnas schema fields` prints."""
+    page = (next(iter(shipped_spaces().values())).parent / "README.md").read_text()
+    start, end = page.index(START), page.index(END)
+    assert page[start:end] + END + "\n" == fields_page()
+
+
+def test_every_field_of_a_model_is_described() -> None:
+    schema = ModelConfig.model_json_schema()
+    for part in (schema, *schema["$defs"].values()):
+        for name, field in part["properties"].items():
+            assert field.get("description"), f"{part.get('title')}.{name}"

@@ -63,10 +63,15 @@ def zoo(
 
 @app.command()
 def schema(
-    kind: Annotated[str, typer.Argument(help="model, space or recipe")] = "space",
+    kind: Annotated[str, typer.Argument(help="model, space, recipe or fields")] = "space",
 ) -> None:
-    """Print the JSON schema of model, space or recipe files, for editors."""
-    one_of("KIND", kind, ("model", "space", "recipe"))
+    """Print the JSON schema of model, space or recipe files; `fields`: a model's, as tables."""
+    one_of("KIND", kind, ("model", "space", "recipe", "fields"))
+    if kind == "fields":
+        from vitnas.config.tables import fields_page
+
+        print(fields_page(), end="")
+        return
     from vitnas.config.schema import model_schema, recipe_schema, space_schema
 
     kinds = {"model": model_schema, "space": space_schema, "recipe": recipe_schema}
