@@ -53,3 +53,9 @@ def test_the_text_names_what_passes_share() -> None:
 
 def test_one_pass_shares_nothing_and_says_nothing() -> None:
     assert "share" not in describe_text(sret_t("[1][1][1]")).splitlines()[-1]
+
+
+def test_a_name_cannot_command_the_terminal() -> None:
+    tree = {"img_size": 8, "stem": {"stride": 4}, "name": "\x1b[31mred"}
+    config = validate(ModelConfig, {**tree, "stages": [{"token_mixer": "mlp", "embed_dim": 8}]})
+    assert "\x1b" not in describe_text(config)

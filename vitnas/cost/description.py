@@ -11,6 +11,7 @@ from vitnas.config.notation import human
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, Row, closed_form
 from vitnas.cost.mixers import counted_mixers
+from vitnas.errors import printable
 
 _COLUMNS = ("stage", "kind", "FLOPs", "share", "params", "share", "shared params", "reused FLOPs")
 
@@ -36,7 +37,7 @@ def describe_text(config: ModelConfig) -> str:
     cost = closed_form(config)
     height, width = config.image_hw
     lines = [
-        f"{config.name}: {one_line(config)}",
+        f"{printable(config.name)}: {one_line(config)}",
         f"{height}x{width}x{config.in_chans} to {config.num_classes} classes, "
         f"{human(cost.flops)} FLOPs (multiply-adds, norms included), "
         f"{human(cost.num_params)} parameters",
