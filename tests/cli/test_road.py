@@ -183,7 +183,7 @@ def test_the_image_size_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
     sizes = {str(trial.config["img_size"]): trial for trial in run.complete}
     assert sorted(sizes) == ["8", "[12, 8]"]
     assert all(trial.test_top1 is not None for trial in run.front)
-    assert "mean" not in run.environment["data"]
+    assert getattr(run.environment.data, "mean", None) is None
     chosen = str(sizes["[12, 8]"].number)
     vitnas_says(capsys, "export", "run", "--trial", chosen, "--to", "net", code=0)
     assert vitnas.load("net")(torch.zeros(1, 1, 12, 8)).shape == (1, 10)
