@@ -21,6 +21,7 @@ from tests.nn.zoo.codes.bvit import Bvit
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.deepvit import Deepvit
 from vitnas.cli import main
+from vitnas.errors import VitnasError
 from vitnas.exported.convert import convert
 
 MODEL = {
@@ -319,3 +320,8 @@ def test_a_full_disk_leaves_nothing(
     torch.save(state, "a.pth")
     monkeypatch.setattr("vitnas.exported.convert.write_bytes", full_disk)
     assert complaint(capsys, "a.pth", *SMALL) == "net: cannot be written: no space left on device"
+
+
+def test_a_name_in_another_code_s_capitals_gets_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(VitnasError, match=r"--model = 'SReT_T': .* \(nearest: sret_t\)"):
+        convert(tmp_path / "not_read.pth", "sret", tmp_path / "out", model="SReT_T")

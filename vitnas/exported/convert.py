@@ -80,7 +80,7 @@ def _model(layout: str, name: str) -> ModelConfig:
         return LAYOUTS[layout].zoo(name)
     if Path(name).suffix in (".yaml", ".yml") or exists(name):
         return load_config(name)
-    nearest = nearest_name(name, zoo_names())
+    nearest = nearest_name(name.lower(), zoo_names())  # other codes' names have capitals
     rule = "neither a model of the zoo nor a model file"
     raise ConfigError(rule, address="--model", value=name, nearest=nearest)
 
