@@ -64,9 +64,9 @@ def test_the_data_set_of_the_page_is_searched(installed: Path, tmp_path: Path) -
     space = load_space(installed / "shapes.yaml")
     assert "vitnas_shapes" not in sys.modules, "a name was checked by importing its package"
     run = run_search(space, tmp_path / "run", SERIAL)
-    data = run.environment["data"]
-    assert (data["name"], data["num_classes"]) == ("shapes", 2)
-    assert (data["num_train_images"], data["num_test_images"]) == (160, 50)
+    data = run.environment.data
+    assert (data.name, data.num_classes) == ("shapes", 2)
+    assert (data.num_train_images, data.num_test_images) == (160, 50)
     assert [trial.outcome.value for trial in run.trials] == ["complete", "complete"]
     assert all(trial.test_top1 is not None for trial in run.front)
 
@@ -179,7 +179,7 @@ def test_the_path_of_the_page_names_the_same_data(installed: Path, tmp_path: Pat
     assert 'name: "vitnas_shapes.data:shapes"' in PAGE
     space = load_space(other_space(installed, tmp_path, "vitnas_shapes.data:shapes"))
     run = run_search(space, tmp_path / "run", SERIAL)
-    assert run.environment["data"]["num_classes"] == 2
+    assert run.environment.data.num_classes == 2
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def test_a_skipped_image_is_said_and_written_down(tmp_path: Path) -> None:
     assert [line for line in said if "skipped" in line] == [
         f"1 images are skipped: {torn}: not a readable image (its format is not known)"
     ]
-    assert run.environment["data"]["skipped"][0].startswith(str(torn))
-    assert run.environment["data"]["num_train_images"] == 91
+    assert run.environment.data.told()["skipped"][0].startswith(str(torn))
+    assert run.environment.data.num_train_images == 91
 
 
 def test_a_space_is_checked_without_its_images(tmp_path: Path) -> None:
