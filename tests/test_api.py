@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import vitnas
 from tests.engine.conftest import make_space
 
-OPTIONS = {"trials": 2, "backend": "serial", "gpus_per_trial": 0.0, "replicates": 0}
+OPTIONS: dict[str, Any] = {"trials": 2, "backend": "serial", "gpus_per_trial": 0.0, "replicates": 0}
 
 
 def test_a_search_shows_its_progress_unless_told_not_to(

@@ -17,7 +17,7 @@ def test_examples() -> None:
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
         for statement in ast.parse(block).body:
             source = ast.get_source_segment(block, statement) or ""
-            line = block.splitlines()[statement.end_lineno - 1]  # type: ignore[operator]
+            line = block.splitlines()[(statement.end_lineno or 1) - 1]
             said = re.search(r"# +(.*)", line)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

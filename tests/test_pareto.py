@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ coarse = st.integers(0, 6).map(float)  # few values, so that ties and repeats ar
 awkward = st.one_of(coarse, st.sampled_from([math.nan, math.inf, -math.inf]))
 
 
-def tables(values: st.SearchStrategy[float], columns: tuple[int, int] = (2, 4)):
+def tables(values: st.SearchStrategy[float], columns: tuple[int, int] = (2, 4)) -> Any:
     shape = st.tuples(st.integers(0, 14), st.integers(*columns))
     return shape.flatmap(lambda size: arrays(np.float64, size, elements=values))
 
@@ -66,7 +68,7 @@ def test_hypervolume_counts_unit_cells(points: np.ndarray) -> None:
 
 
 @given(tables(coarse, (2, 3)), st.randoms())
-def test_order_and_dominated_points_change_no_volume(points: np.ndarray, random) -> None:
+def test_order_and_dominated_points_change_no_volume(points: np.ndarray, random: Random) -> None:
     reference = [7.0] * points.shape[1]
     order = list(range(len(points)))
     random.shuffle(order)

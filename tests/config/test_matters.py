@@ -237,9 +237,9 @@ def test_a_field_that_does_not_matter_can_have_any_value(seed: int) -> None:
         for name, rule in STAGE_RULES.items():
             if name in STAGE_VALUES and not rule.matters(known):
                 tree["stages"][index][name] = rng.choice(STAGE_VALUES[name])
-    for address, rule in NETWORK_RULES.items():
+    for address, whole in NETWORK_RULES.items():
         part, _, name = address.rpartition(".")
-        if address in VALUES and not rule.matters(config):
+        if address in VALUES and not whole.matters(config):
             (tree[part] if part else tree)[name] = rng.choice(VALUES[address])
     try:
         again = ModelConfig.model_validate(tree)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
@@ -51,7 +53,7 @@ def test_importing_the_configuration_imports_neither_torch_nor_numpy() -> None:
         ({"val_fractoin": 0.1}, "val_fractoin"),
     ],
 )
-def test_data_that_cannot_be_is_refused_with_its_address(tree: dict, address: str) -> None:
+def test_data_that_cannot_be_is_refused_with_its_address(tree: Any, address: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validate(DataConfig, tree)
     assert caught.value.address == address
@@ -86,9 +88,9 @@ def test_a_proxy_out_of_range_is_refused(field: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("config", [DataConfig, ProxyConfig])
-def test_every_field_is_documented(config: type) -> None:
+def test_every_field_is_documented(config: type[BaseModel]) -> None:
     for name in config.model_fields:
-        assert f"{name}:" in config.__doc__
+        assert f"{name}:" in str(config.__doc__)
 
 
 def test_configurations_are_frozen_and_hashable() -> None:
@@ -114,7 +116,7 @@ def test_a_network_for_the_data_is_accepted_at_any_size() -> None:
 
 
 @pytest.mark.parametrize(("change", "nearest"), [({"num_classes": 1000}, 10), ({"in_chans": 3}, 1)])
-def test_a_network_for_other_data_is_refused(change: dict, nearest: int) -> None:
+def test_a_network_for_other_data_is_refused(change: dict[str, int], nearest: int) -> None:
     with pytest.raises(ConfigError, match="digits has") as caught:
         check_data_fits(DataConfig(), _model(**change))
     assert caught.value.address == next(iter(change))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,8 @@ def make_fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
-NOT_READABLE = {
+Reader = Callable[[Path], object]
+NOT_READABLE: dict[str, Reader] = {
     "a text": lambda path: path.write_text("hello"),
     "empty": lambda path: path.touch(),
     "a pipe": make_fifo,
@@ -76,7 +78,9 @@ NOT_READABLE = {
 
 @pytest.mark.parametrize("kind", NOT_READABLE)
 @pytest.mark.parametrize("read", [read_rgb, check_readable])
-def test_what_is_no_image_is_one_line(tmp_path: Path, kind: str, read: object) -> None:
+def test_what_is_no_image_is_one_line(
+    tmp_path: Path, kind: str, read: Callable[[Path], object]
+) -> None:
     path = tmp_path / "x.png"
     NOT_READABLE[kind](path)
     with pytest.raises(BrokenImage) as caught:

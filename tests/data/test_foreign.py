@@ -20,7 +20,7 @@ from vitnas.errors import DataError
 from vitnas.training.plan import make_plan, read_data
 
 
-class Stripes(list):  # a list of (image, label) is a map-style data set
+class Stripes(list[tuple[Any, int]]):  # a list of (image, label) is a map-style data set
     classes = ("across", "down")
 
 
@@ -33,7 +33,7 @@ def stripes(number: int, make: Callable[[torch.Tensor], Any] = lambda image: ima
 
 
 @pytest.fixture
-def given() -> Iterator[ModuleType]:
+def given() -> Iterator[Any]:
     """A module `stripes_package` whose `my_data` gives what a test puts there."""
     module = ModuleType("stripes_package")
     sys.modules[module.__name__] = module
@@ -41,12 +41,12 @@ def given() -> Iterator[ModuleType]:
     del sys.modules[module.__name__]
 
 
-def read(given: ModuleType, train: Any, test: Any = None, side: int = 8) -> Source:
+def read(given: Any, train: Any, test: Any = None, side: int = 8) -> Source:
     given.my_data = lambda: (train, test)
     return read_source(DataConfig(name="stripes_package:my_data"), (side, side))
 
 
-def test_images_labels_and_class_names_arrive(given: ModuleType) -> None:
+def test_images_labels_and_class_names_arrive(given: Any) -> None:
     source = read(given, stripes(10), stripes(4))
     assert source.test is not None
     assert source.classes == ("across", "down")
@@ -65,13 +65,13 @@ def to_pil(image: torch.Tensor) -> Image.Image:
     [to_pil, lambda image: image / 255, lambda image: image[0]],
     ids=["PIL", "floats", "no channel"],
 )
-def test_every_kind_of_image_gives_the_same_bytes(given: ModuleType, make: Any) -> None:
+def test_every_kind_of_image_gives_the_same_bytes(given: Any, make: Any) -> None:
     plain, other = read(given, stripes(4)), read(given, stripes(4, make))
     assert torch.equal(plain.train[0], other.train[0])
     assert plain.fingerprint == other.fingerprint
 
 
-def test_colour_is_kept_and_the_size_changed(given: ModuleType) -> None:
+def test_colour_is_kept_and_the_size_changed(given: Any) -> None:
     red = Image.new("RGB", (9, 5), (255, 0, 0))
     source = read(given, [(red, 0), (red, 1)], side=4)
     assert source.train[0].shape == (2, 3, 4, 4)
@@ -80,16 +80,21 @@ def test_colour_is_kept_and_the_size_changed(given: ModuleType) -> None:
     assert source.test is None
 
 
-def test_the_fingerprint_is_of_the_pixels(given: ModuleType) -> None:
+def test_the_fingerprint_is_of_the_pixels(given: Any) -> None:
     first = read(given, stripes(4)).fingerprint
     changed = stripes(4)
     changed[3] = (changed[3][0] + 1, 1)
     assert read(given, changed).fingerprint["digest"] != first["digest"]
 
 
-def test_a_root_reaches_the_function(given: ModuleType, tmp_path: Path) -> None:
+def test_a_root_reaches_the_function(given: Any, tmp_path: Path) -> None:
     seen: list[Path] = []
-    given.my_data = lambda root: (seen.append(root), (stripes(2), None))[1]
+
+    def my_data(root: Path) -> tuple[Stripes, None]:
+        seen.append(root)
+        return stripes(2), None
+
+    given.my_data = my_data
     read_source(DataConfig(name="stripes_package:my_data", root=str(tmp_path)), (8, 8))
     assert seen == [tmp_path]
 
@@ -119,7 +124,7 @@ MISTAKES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("function", "message"), MISTAKES, ids=[text for _, text in MISTAKES])
-def test_a_mistake_is_one_line(given: ModuleType, function: Any, message: str) -> None:
+def test_a_mistake_is_one_line(given: Any, function: Any, message: str) -> None:
     given.my_data = function
     with pytest.raises(DataError, match=message) as caught:
         read_source(DataConfig(name="stripes_package:my_data"), (8, 8))
@@ -127,7 +132,7 @@ def test_a_mistake_is_one_line(given: ModuleType, function: Any, message: str) -
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_of_the_zoo_gets_its_classes_and_channels(given: ModuleType) -> None:
+def test_a_model_of_the_zoo_gets_its_classes_and_channels(given: Any) -> None:
     given.my_data = lambda: (stripes(4), None)
     data = read_data("stripes_package:my_data")
     config = make_plan("sret_t", data, img_size=32).config

@@ -111,5 +111,5 @@ def test_what_does_not_fit_is_compared_at_some_input_tokens(
     columns = spread_columns(group)
     assert columns is not None
     assert len(columns) == 20
-    assert (columns[0], columns[-1]) == (0, 63)
+    assert (int(columns[0]), int(columns[-1])) == (0, 63)
     assert len(columns.unique()) == 20

@@ -137,8 +137,8 @@ def test_a_replicate_costs_what_its_network_does(controller_of: Make, tmp_path: 
     for again in run.replicates:
         assert again.outcome is Outcome.COMPLETE
         assert again.replicate_of is not None
-        original = by_number[again.replicate_of]
-        assert again.costs(run.costs) == original.costs(run.costs)
+        first = by_number[again.replicate_of]
+        assert again.costs(run.costs) == first.costs(run.costs)
         assert again.measured_on == "a card"
 
 

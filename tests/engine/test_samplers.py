@@ -133,7 +133,7 @@ def test_pool_networks_are_what_their_params_lead_to() -> None:
     parent = pool.sample()[0].params
     offered = pool.offer(set(), [parent])
     assert len({p.key for p in offered}) == len(offered) > 30
-    for proposal in offered[:10] + offered[-5:]:
+    for proposal in [*offered[:10], *offered[-5:]]:
         assert not over_limits(proposal, space.config.limits)
         again = propose_like(space, proposal.params)
         assert again == proposal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -16,7 +17,7 @@ from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, RunError
 
-SERIAL = {"backend": "serial", "gpus_per_trial": 0}
+SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0}
 
 
 def folder_space(root: Path, **model: object) -> SearchSpace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,14 +40,14 @@ def run() -> Run:
         ({"knee": True}, 2),
     ],
 )
-def test_one_selector_finds_one_trial(run: Run, selector: dict, number: int) -> None:
+def test_one_selector_finds_one_trial(run: Run, selector: dict[str, Any], number: int) -> None:
     assert choose_trial(run, **selector).number == number
 
 
 @pytest.mark.parametrize(
     "selector", [{}, {"trial": 0, "knee": True}, {"trial": 0, "under": "1M"}, {"knee": False}]
 )
-def test_exactly_one_selector_is_wanted(run: Run, selector: dict) -> None:
+def test_exactly_one_selector_is_wanted(run: Run, selector: dict[str, Any]) -> None:
     with pytest.raises(VitnasError, match="one of"):
         choose_trial(run, **selector)
 
@@ -62,7 +63,7 @@ def test_exactly_one_selector_is_wanted(run: Run, selector: dict) -> None:
         ({"under": "many"}, "--under 'many': FLOPs are written like 300k, 2M or 1.5G"),
     ],
 )
-def test_errors_name_what_would_do(run: Run, selector: dict, message: str) -> None:
+def test_errors_name_what_would_do(run: Run, selector: dict[str, Any], message: str) -> None:
     with pytest.raises(VitnasError) as caught:
         choose_trial(run, **selector)
     assert message in str(caught.value)
@@ -70,7 +71,7 @@ def test_errors_name_what_would_do(run: Run, selector: dict, message: str) -> No
 
 
 @pytest.mark.parametrize("selector", [{"trial": 0}, {"under": "1M"}, {"knee": True}])
-def test_a_run_without_complete_trials_says_so(selector: dict) -> None:
+def test_a_run_without_complete_trials_says_so(selector: dict[str, Any]) -> None:
     stopped = run_of(Path("results/new"), trial(0, outcome=Outcome.STOPPED))
     with pytest.raises(VitnasError, match="no trial is complete yet"):
         choose_trial(stopped, **selector)

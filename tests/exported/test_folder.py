@@ -190,7 +190,8 @@ def test_a_disk_that_fills_leaves_the_empty_folder_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, chosen = one_trial()
-    rename, moved = Path.rename, []
+    rename = Path.rename
+    moved: list[Path] = []
 
     def full(self: Path, target: Path) -> Path:
         if moved:

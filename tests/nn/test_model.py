@@ -310,12 +310,17 @@ def test_builds_without_memory() -> None:
         assert all(parameter.is_meta for parameter in model.parameters())
 
 
-def test_randperm_is_never_called_outside_training(monkeypatch) -> None:
+def test_randperm_is_never_called_outside_training(monkeypatch: pytest.MonkeyPatch) -> None:
     config = vit(class_token=False, permute="always", groups="[4]")
     model, images = built(config), images_for(config)
-    calls = []
+    calls: list[Any] = []
     original = torch.randperm
-    monkeypatch.setattr(torch, "randperm", lambda *a, **k: calls.append(a) or original(*a, **k))
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(torch, "randperm", counted)
     model.eval()(images)
     assert not calls
     model.train()(images)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_passes_add_flops_and_no_parameters_but_nlls(mixer: str) -> None:
     assert with_nll.num_params - four.num_params == 2 * 4 * nll
 
 
-def test_a_shared_weight_appears_once_and_survives_save_and_load(tmp_path) -> None:
+def test_a_shared_weight_appears_once_and_survives_save_and_load(tmp_path: Path) -> None:
     config = network([2, 1], 1.0)
     model, other = build_model(config).eval(), build_model(config).eval()
     names = [name for name in model.state_dict() if "block.mixer.qkv.weight" in name]

@@ -439,7 +439,7 @@ class _KeptBytes(torch.autograd.graph.saved_tensors_hooks):
         self.seen: dict[int, Tensor] = {}
         super().__init__(self._keep, lambda tensor: tensor)
 
-    def __enter__(self) -> _KeptBytes:
+    def __enter__(self) -> _KeptBytes:  # type: ignore[override]
         super().__enter__()
         return self
 

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,9 +199,11 @@ def test_bins_reach_the_pruner() -> None:
 
 
 def test_processes_find_what_one_finds() -> None:
-    options = {"samplers": ["tpe"], "pruners": ["none", "curve"], "seeds": 2, "trials": 12}
+    options: dict[str, Any] = {"samplers": ["tpe"], "pruners": ["none", "curve"], "seeds": 2}
     told: list[str] = []
-    one, two = (compare(TABLE, **options, processes=n, listener=told.append) for n in (1, 2))
+    one, two = (
+        compare(TABLE, **options, trials=12, processes=n, listener=told.append) for n in (1, 2)
+    )
     assert one == two
     assert told == ["tpe, pruner none", "tpe, pruner curve"] * 2
 

@@ -111,7 +111,8 @@ def _invented_trial(number: int, draw: random.Random) -> TrialRecord:
     quality = 8 * (flops / 1e8) ** 0.5 + 2.5 * (mixers[0] == "dwconv") + 2 * (mixers[-1] == "mhsa")
     final = 93 - 32 * 0.86**quality + draw.gauss(0, 1.2)
     curve = [final - (final - 25) * 0.66 ** (e + draw.gauss(0, 0.08)) for e in range(1, 13)]
-    outcome, more = Outcome.COMPLETE, {}
+    outcome = Outcome.COMPLETE
+    more: dict[str, Any] = {}
     kind = draw.random()
     if flops > 3e8 or kind < 0.05:
         outcome, curve = Outcome.REFUSED, []

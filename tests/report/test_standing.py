@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import run_of, trial
+from vitnas.config.mixers import MIXERS
 from vitnas.exported.choose import choose_trial
 from vitnas.noise import binomial_error
 from vitnas.records import Outcome, Run, TrialRecord, averaged
 from vitnas.report.caveats import sentences
 from vitnas.report.figures import front_figure
-from vitnas.report.marks import COLOURS
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
 from vitnas.report.standing import error_of, off_front, open_trials
@@ -162,7 +162,7 @@ def test_the_plot_has_bars_and_open_marks(run: Run) -> None:
     (possible,) = [trace for trace in figure.data if trace["name"] == "may be on the front"]
     assert possible["x"] == [2_100_000]
     assert "mean of 2 trainings" in possible["text"][0]
-    drawn = [x for trace in figure.data if trace["name"] in COLOURS for x in trace["x"]]
+    drawn = [x for trace in figure.data if trace["name"] in MIXERS for x in trace["x"]]
     assert sorted(drawn) == [1_000_000, 2_000_000, 3_000_000]
     assert front_png(run).startswith(b"\x89PNG")
     plain = front_figure(run_of(PATH, trial(0)))

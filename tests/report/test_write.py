@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.report.runs import invented_run, run_of, trial
 from vitnas.config.model import load_config
 from vitnas.errors import RunError
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report import write_report
 from vitnas.report.page import code_spans, render_pages
 from vitnas.report.tables import trials_csv
@@ -76,6 +76,7 @@ def test_the_page_needs_nothing_from_outside() -> None:
 
 def test_both_pages_tell_the_same_front() -> None:
     run = invented_run(Path("results/small"), 60)
+    assert run.knee is not None
     pages = render_pages(run, b"")
     for member in run.front:
         assert f'id="trial-{member.number}"' in pages.html
@@ -221,7 +222,7 @@ records = st.builds(
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(records, max_size=12, unique_by=lambda record: record.number))
-def test_any_run_has_pages(trials: list) -> None:
+def test_any_run_has_pages(trials: list[TrialRecord]) -> None:
     run = run_of(Path("results/any"), *trials)
     assert render_pages(run, b"").html.endswith("</html>\n")
 

@@ -51,7 +51,8 @@ timm.list_models = list_ours
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of one of timm's models by name are no tests of ours."""
-    ours, others = [], []
+    ours: list[pytest.Item] = []
+    others: list[pytest.Item] = []
     for item in items:
         params = getattr(item, "callspec", None)
         name = "" if params is None else params.params.get("model_name", "")

@@ -15,6 +15,12 @@ from vitnas.config.training import DataConfig
 from vitnas.training.data import Images, load_data
 
 
+def numpy_state() -> list[int]:
+    """The state of numpy's global generator."""
+    keys: list[int] = np.random.get_state(legacy=False)["state"]["key"].tolist()
+    return keys
+
+
 def write_idx(path: Path, array: np.ndarray) -> None:
     header = bytes((0, 0, 8, array.ndim)) + np.array(array.shape, dtype=">u4").tobytes()
     opener = gzip.open if path.suffix == ".gz" else open

@@ -7,9 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vitnas.config.training import Augment
 from vitnas.training.augment import augment_batch, random_crop, random_flip, random_shift
 
-KINDS = ["none", "shift", "shift_flip", "crop_flip"]
+KINDS: list[Augment] = ["none", "shift", "shift_flip", "crop_flip"]
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -25,7 +26,7 @@ def _batch(number: int = 16, side: int = 8, channels: int = 3) -> torch.Tensor:
 @given(st.integers(1, 5), st.sampled_from([1, 3]), st.integers(2, 12), st.integers(2, 12))
 @settings(max_examples=20, deadline=None)
 def test_shape_and_type_are_kept(
-    kind: str, number: int, channels: int, height: int, width: int
+    kind: Augment, number: int, channels: int, height: int, width: int
 ) -> None:
     x = torch.full((number, channels, height, width), 7, dtype=torch.uint8)
     result = augment_batch(kind, x, _generator())
@@ -34,7 +35,7 @@ def test_shape_and_type_are_kept(
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
-def test_randomness_is_the_generators_alone(kind: str) -> None:
+def test_randomness_is_the_generators_alone(kind: Augment) -> None:
     x = _batch()
     before = torch.get_rng_state()
     one, same, other = (augment_batch(kind, x, _generator(seed)) for seed in (1, 1, 2))
@@ -45,7 +46,7 @@ def test_randomness_is_the_generators_alone(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
-def test_images_of_a_batch_are_changed_apart(kind: str) -> None:
+def test_images_of_a_batch_are_changed_apart(kind: Augment) -> None:
     x = _batch(1).expand(32, -1, -1, -1)
     changed = augment_batch(kind, x, _generator())
     assert len({image.numpy().tobytes() for image in changed}) > 4

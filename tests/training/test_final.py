@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.training.conftest import numpy_state
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.layers.residual import residual_scales
@@ -62,11 +63,15 @@ def test_every_part_repeats_itself_and_leaves_no_trace(
 ) -> None:
     random.seed(1)
     np.random.seed(1)
-    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    states = (
+        torch.get_rng_state(),
+        random.getstate(),
+        numpy_state(),
+    )
     first = curve(tiny_config, digits, **changes)
     assert torch.equal(torch.get_rng_state(), states[0])
     assert random.getstate() == states[1]
-    assert np.random.get_state()[1].tolist() == states[2]
+    assert numpy_state() == states[2]
     random.seed(2)
     np.random.seed(2)
     torch.manual_seed(2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import timm
 import torch
@@ -20,7 +22,7 @@ from vitnas.training.penalty import (
 )
 from vitnas.training.proxy import fresh_model
 
-VIT = {
+VIT: dict[str, Any] = {
     "img_size": 8,
     "in_chans": 1,
     "num_classes": 10,

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from tests.training.conftest import numpy_state
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import DataConfig, ProxyConfig
 from vitnas.errors import ConfigError, DeviceError
@@ -77,11 +77,15 @@ def test_two_trainings_in_turns_do_not_disturb_each_other(
 
 def test_global_randomness_is_left_alone(tiny_config: ModelConfig, digits: Images) -> None:
     torch.manual_seed(3)
-    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+    states = (
+        torch.get_rng_state(),
+        random.getstate(),
+        numpy_state(),
+    )
     for _ in ProxyTraining(tiny_config, SHORT, digits, seed=0):
         assert torch.equal(torch.get_rng_state(), states[0])
     assert random.getstate() == states[1]
-    assert np.random.get_state()[1].tolist() == states[2]
+    assert numpy_state() == states[2]
 
 
 def test_it_can_be_stopped_after_any_epoch(tiny_config: ModelConfig, digits: Images) -> None:
@@ -107,8 +111,9 @@ def test_a_loss_that_is_not_finite_ends_the_training_at_once(
 
 
 def test_logits_that_are_not_finite_are_no_accuracy(digits: Images) -> None:
-    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
-    nn.init.constant_(model[1].bias, float("nan"))
+    linear = nn.Linear(64, 10)
+    nn.init.constant_(linear.bias, float("nan"))
+    model = nn.Sequential(nn.Flatten(), linear)
     with pytest.raises(Diverged, match="logits"):
         evaluate(model, digits.val)
 
@@ -132,9 +137,10 @@ def test_accuracy_is_a_share_of_the_images_in_percent(batch_size: int) -> None:
     x[:7, 0, 0, 1] = 255
     ones = torch.ones(10, dtype=torch.int64)
     split = Split(x, ones, torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
-    model = nn.Sequential(nn.Flatten(), nn.Linear(2, 2))
-    nn.init.eye_(model[1].weight)
-    nn.init.zeros_(model[1].bias)
+    linear = nn.Linear(2, 2)
+    nn.init.eye_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    model = nn.Sequential(nn.Flatten(), linear)
     assert evaluate(model, split, batch_size) == 70.0
     assert not model.training
 

@@ -119,7 +119,7 @@ class Training:
             group["lr"] = rate
         loss = self._loss(x, y)
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         if self.proxy.grad_clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.proxy.grad_clip)
         self._optimizer.step()

@@ -76,7 +76,7 @@ TRIAL = [
     ("result", {"outcome": "failed", "device": [1]}, r"result\.device = \[1\]: should be text"),
     ("result", {"outcome": "failed", "device": "\ud800"}, r"result\.device"),
 ]
-STUDY = [
+STUDY: list[tuple[str, Any, str]] = [
     ("space", [], "space.*: should be a mapping"),
     ("space", None, "space: is null and should be a mapping"),
     ("space", {"name": [1]}, r"space\.name = \[1\]: should be text"),

@@ -46,6 +46,7 @@ def test_short_trainings_that_end_first_promise_nothing() -> None:
     durations = [50.0, 5.0, 5.0, 5.0, 5.0, 5.0] + [50.0, 5.0] * 9
     left = pace_of(simulated(START + 26, durations, 2), 24, EPOCHS, 0.0, START + 26).seconds_left
     assert left == pytest.approx((25 + 4 + 17 * (5 * 5 + 50 + 5) / 7) / 2, rel=0.1)
+    assert left is not None
     assert left > 1.7 * 19 * 5 / 2, "what the ended ones alone would promise"
 
 

@@ -34,7 +34,13 @@ def cait(**options: Any) -> nn.Module:
 
 def swin(**options: Any) -> nn.Module:
     """8x8 and 4x4 tokens, windows of 4x4, shifted in block 1."""
-    fields = {"img_size": 16, "patch_size": 2, "window_size": 4, "embed_dim": 16, "num_classes": 5}
+    fields: dict[str, Any] = {
+        "img_size": 16,
+        "patch_size": 2,
+        "window_size": 4,
+        "embed_dim": 16,
+        "num_classes": 5,
+    }
     fields |= {"depths": (2, 2), "num_heads": (2, 4), "drop_path_rate": 0.0}
     return _trained(SwinTransformer, {**fields, **options})
 

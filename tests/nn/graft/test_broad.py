@@ -62,7 +62,8 @@ def test_bswin_by_hand() -> None:
     graft(model, broad={"gamma": 0.4, "pool": "layers"})
     parts = []
     for stage, layer in enumerate(before.layers):
-        block, inputs = layer.blocks[-1], []
+        block = layer.blocks[-1]
+        inputs: list[torch.Tensor] = []
         block.norm1.register_forward_hook(lambda _, __, out, to=inputs: to.append(out))
         parts.append((stage, block, inputs))
     z = _last(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from vitnas.nn.layers.shuffle import TokenShuffle
@@ -24,7 +25,7 @@ def test_fixed_order_is_a_function_of_block_pass_and_tokens() -> None:
     assert len({tuple(order.tolist()) for order in orders.values()}) == len(orders)
 
 
-def test_eval_neither_reads_nor_moves_the_global_generator(monkeypatch) -> None:
+def test_eval_neither_reads_nor_moves_the_global_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     shuffle = TokenShuffle(64, 0, 0).eval()
     before = torch.get_rng_state()
     monkeypatch.setattr(torch, "randperm", None)  # calling it would fail

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import timm
@@ -129,7 +130,7 @@ def test_no_option_is_swallowed(options: dict[str, object], message: str) -> Non
         timm.create_model("sret_t", **options)
 
 
-def test_a_saved_state_comes_back_through_timm(tmp_path) -> None:
+def test_a_saved_state_comes_back_through_timm(tmp_path: Path) -> None:
     torch.manual_seed(0)
     options = {"num_classes": 5, "img_size": 32, "groups": "[8,2][4,1][1,1]"}
     model = timm.create_model("sret_t", **options).eval()

@@ -85,7 +85,8 @@ def test_sret() -> None:
     ours = converted(code, "sret", small_sret("[8,1][4,1]"))
     check_scores(code, ours, 64, channels=1)
     assert ours.config.permute == "second"
-    assert (ours.config.num_classes, ours.config.in_chans, ours.config.img_size) == (10, 1, 64)
+    config = ours.config
+    assert (config.num_classes, config.in_chans, config.img_size) == (10, 1, 64)
 
 
 def test_sret_with_our_permutations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +183,8 @@ def test_deepvit() -> None:
     code = filled(Deepvit(48, 3, reattention=2, img_size=64, classes=10, channels=1))
     ours = converted(code, "deepvit", small_deepvit())
     check_scores(code, ours, 64, channels=1)
-    assert (ours.config.num_classes, ours.config.in_chans, ours.config.img_size) == (10, 1, 64)
+    config = ours.config
+    assert (config.num_classes, config.in_chans, config.img_size) == (10, 1, 64)
 
 
 def test_deepvit_with_doubled_branches_and_scaled_maps() -> None:
