@@ -53,12 +53,16 @@ def test_a_resumed_run_counts_what_is_there(controller_of: Make) -> None:
     assert [line[:5] for line in lines] == ["[3/3]"]
 
 
-def test_what_is_done_is_said_at_once() -> None:
+def test_a_log_tells_what_is_done_once_a_training_has_started() -> None:
+    """What fails before is one line, the error's."""
     stream = io.StringIO()
     with Display(3, 3, stream) as display:
         display.say("reading the images of digits")
         display.say("an escape \x1b[2J")
-    assert stream.getvalue() == "reading the images of digits ...\nan escape \\x1b[2J ...\n"
+        assert not stream.getvalue()
+        display.listen("start", TrialRecord(0, Outcome.RUNNING, started=1.0))
+        display.say("scoring the front")
+    assert stream.getvalue() == "an escape \\x1b[2J ...\nscoring the front ...\n"
 
 
 def test_a_long_training_is_not_silent(

@@ -44,6 +44,7 @@ class Display:
         self._progress = Progress(num_trials, epochs, costs)
         self._shown = shown
         self._printed = time.monotonic()
+        self._started = False
         self._live: Live | None = None
 
     def __enter__(self) -> Display:
@@ -59,9 +60,10 @@ class Display:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        """Tell what is done now."""
+        """Tell what is done now. A log has it once a training has started: a search that fails
+        before leaves one line there, the error's."""
         self._progress.doing = printable(line)
-        if self._live is None:
+        if self._live is None and self._started:
             self.note(f"{self._progress.doing} ...")
 
     def note(self, line: str) -> None:
@@ -79,12 +81,20 @@ class Display:
 
     def listen(self, event: str, trial: TrialRecord) -> None:
         """Take a change from the controller."""
+        if event == "start" and not self._started:
+            self._start()
         self._progress.listen(event, trial)
         if event == "end" and trial.outcome.is_trial:
             self.note(self._line(trial))
         silent = self._live is None and time.monotonic() - self._printed >= _SILENT_S
         if event == "epoch" and silent:
             self.note(self._epoch_line(trial))
+
+    def _start(self) -> None:
+        """The first training of this session starts."""
+        self._started = True
+        if self._live is None and self._progress.doing:
+            self.note(f"{self._progress.doing} ...")
 
     def _line(self, trial: TrialRecord) -> str:
         """One ended training."""
