@@ -19,6 +19,7 @@ FLOORS = [
         "errors",
         "files",
         "hook",
+        "memory",
         "noise",
         "pareto",
         "plugins",

@@ -74,6 +74,10 @@ class DataError(VitnasError):
     """The images are missing, unreadable or not what the configuration says."""
 
 
+class MemoryLimitError(VitnasError):
+    """Images or a network do not fit into the memory of this machine."""
+
+
 class RunError(VitnasError):
     """A results folder cannot be used: another space, not writable, damaged, in use."""
 

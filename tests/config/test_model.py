@@ -149,6 +149,7 @@ def test_reattention_goes_to_the_last_mhsa_blocks() -> None:
         ),
         ({"img_size": 33}, "img_size = 33: must be a multiple of 2"),
         ({"img_size": [32]}, "img_size"),
+        ({"img_size": [32, "x"]}, "img_size[1] = 'x': should be a whole number"),
         (
             {"stem": {"kind": "conv", "stride": 3}},
             "stem.stride = 3: must be a power of two (nearest: 2)",

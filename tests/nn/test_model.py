@@ -14,9 +14,9 @@ from tests.strategies import model_configs, random_config
 from vitnas.config.files import validate
 from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
-from vitnas.errors import VitnasError
+from vitnas.errors import MemoryLimitError, VitnasError
 from vitnas.nn import HybridTransformer, InputSizeError, build_model
-from vitnas.nn.model import drop_path_rates
+from vitnas.nn.model import drop_path_rates, least_memory
 from vitnas.nn.zoo.weights import from_timm
 
 
@@ -57,6 +57,32 @@ def test_saved_weights_give_the_same_network(config: ModelConfig) -> None:
     other.load_state_dict(model.state_dict())
     images = images_for(config)
     assert torch.equal(model(images), other(images))
+
+
+@pytest.mark.parametrize(
+    ("change", "stage"),
+    [
+        ({}, {"embed_dim": 1_000_000}),
+        ({}, {"depth": 1_000_000}),
+        ({"img_size": 1_000_000}, {}),
+        ({"reattention_blocks": 1, "img_size": 2_000}, {"head_dim": 1}),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_not_built(
+    change: dict[str, Any], stage: dict[str, Any]
+) -> None:
+    """A million channels, blocks or pixels a side, or maps of a million tokens."""
+    small = {"token_mixer": "mhsa", "embed_dim": 32, **stage}
+    tree = {"img_size": 8, "stem": {"stride": 2}, "stages": [small], **change}
+    with pytest.raises(MemoryLimitError, match=r"parameters.* take [\d,.]+ GiB and .* are free"):
+        build_model(validate(ModelConfig, tree))
+
+
+def test_the_least_memory_is_never_too_much() -> None:
+    """A network with one block has more than its weights and less than a megabyte beside them."""
+    config = random_config(3)
+    weights = sum(p.nbytes for p in built(config).parameters())
+    assert weights < least_memory(config) < weights + 2**20
 
 
 def test_forward_is_features_then_head() -> None:

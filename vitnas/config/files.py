@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from vitnas.errors import ConfigError, join_address, nearest_name
+from vitnas.errors import ConfigError, join_address, nearest_name, shorten
 from vitnas.files import exists as exists
 from vitnas.files import write_bytes as write_bytes
 from vitnas.files import write_text as write_text
@@ -48,6 +48,16 @@ _PLAIN = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str
 
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader for what JSON can say: no dates, sets or bytes, and no key twice."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep)
+            if isinstance(value, int):
+                str(value)  # Python refuses more than 4,300 digits
+        except (KeyError, IndexError, ValueError):  # PyYAML's own, of `!!bool maybe`
+            problem = f"{shorten(node.value)} cannot be read as {node.tag.removeprefix(_TAG)}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -106,7 +116,7 @@ def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:
         node = loader.get_single_node()
         size, levels = (0, 0) if node is None else _expanded(node, {})
         if size > MAX_NODES:
-            raise ConfigError(f"its aliases expand to more than {MAX_NODES:,} values", file=file)
+            raise ConfigError(f"more than {MAX_NODES:,} values, once its aliases expand", file=file)
         if levels > MAX_LEVELS:
             raise RecursionError
         tree = None if node is None else loader.construct_document(node)
@@ -214,11 +224,14 @@ def as_number(number: float) -> str:
     return f"{digits}{'0' if digits.endswith('.') else ''}e{int(exponent):+d}"
 
 
-def _order(finding: Any) -> tuple[bool, bool]:
-    """Unknown keys first; of the types that a value may have, the one that it nearly is."""
-    kind = finding["type"]
-    is_union = any(_is_union_label(part) for part in finding["loc"])
-    return kind != "extra_forbidden", is_union and kind.endswith("_type")
+def _order(finding: Any) -> tuple[bool, bool, int]:
+    """Unknown keys first; of the types that a value may have, the one that it nearly is.
+
+    That one is not refused for its type, or it is for the type of an item inside.
+    """
+    kind, location = finding["type"], finding["loc"]
+    is_other = kind.endswith("_type") and any(_is_union_label(part) for part in location)
+    return kind != "extra_forbidden", is_other, -len(location) if is_other else 0
 
 
 def _in_yaml_words(message: str) -> str:

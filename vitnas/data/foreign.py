@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate
 from vitnas import plugins
 from vitnas.config.training import GROUP, DataConfig
 from vitnas.data.decode import as_grey_or_rgb, fitted, without_warnings
-from vitnas.data.source import ImageHW, Labelled, Source, check_memory
+from vitnas.data.source import ImageHW, Labelled, Source, check_images_fit
 from vitnas.errors import DataError
 
 
@@ -66,7 +66,7 @@ def _open(config: DataConfig) -> tuple[Any, Any]:
 
 def _read_all(config: DataConfig, data: Any, image_hw: ImageHW, digest: Any) -> Labelled:
     first, _ = _item(config, data, 0)
-    check_memory(config, len(data), len(first), image_hw)
+    check_images_fit(config, len(data), len(first), image_hw)
     images = torch.empty(len(data), len(first), *image_hw, dtype=torch.uint8)
     labels = torch.empty(len(data), dtype=torch.int64)
     with without_warnings():

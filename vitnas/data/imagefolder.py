@@ -24,7 +24,7 @@ from vitnas.data.decode import (
     without_warnings,
 )
 from vitnas.data.listing import Folder, Listed, list_folder
-from vitnas.data.source import ImageHW, Labelled, Source, check_memory
+from vitnas.data.source import ImageHW, Labelled, Source, check_images_fit
 from vitnas.errors import DataError
 
 MOST_BROKEN = 0.01
@@ -35,7 +35,7 @@ _NAMED = 3
 def read(config: DataConfig, image_hw: ImageHW) -> Source:
     """The whole folder in memory."""
     folder = list_folder(config)
-    check_memory(config, len(folder.train) + len(folder.held), 3, image_hw)
+    check_images_fit(config, len(folder.train) + len(folder.held), 3, image_hw)
     train, broken = _read_sound(folder.train, image_hw)
     test, more = _read_sound(folder.held, image_hw)
     skipped = tuple(map(str, broken + more))

@@ -14,6 +14,7 @@ from torch.nn.functional import interpolate
 
 from vitnas.config.training import DataConfig
 from vitnas.errors import DataError
+from vitnas.memory import check_memory
 
 ImageHW = tuple[int, int]
 Labelled = tuple[Tensor, Tensor]
@@ -81,7 +82,7 @@ def resized(config: DataConfig, images: Tensor, image_hw: ImageHW) -> Tensor:
     """(n, C, h, w) uint8 -> (n, C, H, W) uint8, bilinear with antialiasing, in slices."""
     if tuple(images.shape[-2:]) == image_hw or not len(images):
         return images
-    check_memory(config, len(images), images.shape[1], image_hw)
+    check_images_fit(config, len(images), images.shape[1], image_hw)
     result = torch.empty(*images.shape[:2], *image_hw, dtype=torch.uint8)
     for part, place in zip(*(torch.split(x, _CHUNK) for x in (images, result)), strict=True):
         place.copy_(
@@ -92,23 +93,15 @@ def resized(config: DataConfig, images: Tensor, image_hw: ImageHW) -> Tensor:
     return result
 
 
-def check_memory(config: DataConfig, number: int, channels: int, image_hw: ImageHW) -> None:
+def check_images_fit(config: DataConfig, number: int, channels: int, image_hw: ImageHW) -> None:
     """Refuse more images than fit into the free memory; splitting holds them twice for a while.
 
     Raises:
-        DataError: they do not fit.
+        MemoryLimitError: they do not fit.
     """
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) << 10 for line in lines if "MemAvailable" in line)
-    except (OSError, StopIteration, ValueError):
-        return
     needed = 2 * number * channels * image_hw[0] * image_hw[1]
-    if needed > free:
-        raise DataError(
-            f"{config.folder or config.name}: {number:,} images take {needed / 2**30:.1f} GiB and "
-            f"{free / 2**30:.1f} GiB are free; take a smaller img_size or fewer images"
-        )
+    images = f"{config.folder or config.name}: {number:,} images"
+    check_memory(needed, images, "take a smaller img_size or fewer images")
 
 
 def checked(config: DataConfig, where: Path, pair: Labelled) -> Labelled:

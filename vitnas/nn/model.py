@@ -8,6 +8,8 @@ from timm.models._features import feature_take_indices
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.memory import check_memory
 from vitnas.nn.broad import BroadAttention
 from vitnas.nn.features import as_feature, feature_levels
 from vitnas.nn.interface import TimmInterface
@@ -21,6 +23,9 @@ from vitnas.nn.mixers import Tap
 from vitnas.nn.stage import Stage
 
 __all__ = ["HybridTransformer", "InputSizeError", "build_model", "drop_path_rates"]
+
+_BLOCK_BYTES = 40_000
+"""What the Python objects of a block take at least; measured: 48,000 without attention."""
 
 torch.fx.wrap("check_images")  # sizes cannot be compared while torch.fx traces: a leaf
 
@@ -200,5 +205,29 @@ def drop_path_rates(config: ModelConfig) -> list[list[float]]:
 
 
 def build_model(config: ModelConfig) -> HybridTransformer:
-    """The network that `config` describes, with fresh weights, on the default device."""
+    """The network that `config` describes, with fresh weights, on the default device.
+
+    Raises:
+        MemoryLimitError: it takes more memory than this machine has free.
+    """
+    params = f"{closed_form(config).num_params:,}"
+    what = f"the network's {params} parameters and its features of one image"
+    check_memory(least_memory(config), what, "take a smaller network")
     return HybridTransformer(config)
+
+
+def least_memory(config: ModelConfig) -> int:
+    """Bytes that the network takes at least: its modules, its weights and one image's features.
+
+    The features are the image and the largest tokens or maps, in float32.
+    """
+    height, width = config.image_hw
+    numbers = closed_form(config).num_params + config.in_chans * height * width
+    numbers += max(_largest_features(config, index) for index in range(len(config.stages)))
+    return 4 * numbers + _BLOCK_BYTES * sum(stage.depth for stage in config.stages)
+
+
+def _largest_features(config: ModelConfig, index: int) -> int:
+    stage, tokens = config.stages[index], config.num_tokens(index)
+    maps = tokens * tokens * stage.heads if config.reattention_plan[index] else 0
+    return max(tokens * stage.embed_dim, maps)

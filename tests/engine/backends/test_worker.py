@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from tests.engine.conftest import make_space
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
@@ -57,3 +59,15 @@ def test_the_memory_of_a_gpu_is_capped_to_the_share(
     told.clear()
     list(replace(worker, device="cpu").run(Job(0, config, 0)))
     assert not told
+
+
+def test_a_network_that_is_larger_than_the_memory_has_an_outcome() -> None:
+    _, worker = prepare_worker(make_space(), Resources(1, 0.0, 1))
+    tree = make_space().suggest(RandomTrial(0)).to_tree()
+    huge = [{"token_mixer": "pool", "embed_dim": 1_000_000}]
+    (message,) = worker.run(
+        Job(0, validate(ModelConfig, {**tree, "groups": "[1]", "stages": huge}), 0)
+    )
+    assert isinstance(message, Failure)
+    assert message.outcome is Outcome.OOM
+    assert "GiB are free" in message.error

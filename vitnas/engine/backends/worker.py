@@ -13,6 +13,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.backends.gate import DeviceGate
 from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message
+from vitnas.errors import MemoryLimitError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Worker:
                 yield EpochDone(result.epoch, result.top1, seconds, device, weights)
         except Diverged as error:
             yield _failure(Outcome.DIVERGED, error, started, device)
-        except torch.OutOfMemoryError as error:
+        except (torch.OutOfMemoryError, MemoryLimitError) as error:
             yield _failure(Outcome.OOM, error, started, device)
         except Exception as error:  # a bug in the code: this trial's outcome, not the search's end
             yield _failure(Outcome.FAILED, error, started, device)
