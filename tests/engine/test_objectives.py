@@ -14,7 +14,6 @@ from vitnas.config.space import Bounds, Limits, SearchSpace
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.decide.candidates import MAX_FRUITLESS
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, EpochDone, Job, Measured
 from vitnas.engine.decide.replicates import Replication
@@ -99,13 +98,16 @@ def test_over_a_measured_limit_costs_no_training(controller_of: Make, tmp_path: 
     assert len(set(later)) == len(later) > len(keys)  # nothing is measured twice
 
 
-def test_a_limit_that_nothing_meets_ends_the_search(controller_of: Make) -> None:
+def test_a_limit_that_nothing_meets_ends_the_search(
+    controller_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vitnas.engine.decide.controller.MAX_FRUITLESS", 30)
     space = make_space(limits={"latency_ms": {"max": 1.0e-3}})
     controller = controller_of(space, num_trials=6, sampler="random")
     search_all(controller)
     assert controller.exhausted
     assert controller.done
-    assert sum(t.outcome is Outcome.REFUSED for t in controller.trials) <= MAX_FRUITLESS
+    assert sum(t.outcome is Outcome.REFUSED for t in controller.trials) <= 30
 
 
 def test_a_resumed_training_is_measured_again(controller_of: Make) -> None:

@@ -45,7 +45,7 @@ def test_any_page_may_be_damaged(whole: Run, controller_of: Make, tmp_path: Path
     content = file.read_bytes()
     before = {trial.number: trial for trial in whole.trials}
     saved_of_page = {}
-    for page in (1, *range(2, len(content) // PAGE, 11)):
+    for page in (1, *range(2, len(content) // PAGE, 17)):
         file.write_bytes(content)
         overwrite(file, page)
         try:

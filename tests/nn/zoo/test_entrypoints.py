@@ -17,9 +17,7 @@ from vitnas.nn.zoo import zoo_config, zoo_names
 from vitnas.nn.zoo.entrypoints import register, timm_names
 
 
-@pytest.mark.parametrize(
-    "first", ["vitnas", "timm", "vitnas.nn.model", "vitnas.nn.zoo.entrypoints"]
-)
+@pytest.mark.parametrize("first", ["vitnas", "timm"])
 def test_either_order_of_imports(first: str) -> None:
     code = (
         f"import warnings; warnings.simplefilter('error', UserWarning); import {first}\n"

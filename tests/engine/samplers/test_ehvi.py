@@ -1,0 +1,108 @@
+"""The sampler that knows costs: its promises, and Optuna's own tests of samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import optuna
+import pytest
+
+from tests.engine.conftest import accuracy, make_space, train, train_some
+from tests.engine.samplers.in_memory import controller_in_memory, keys_of
+from vitnas.config.space import load_space
+from vitnas.cost.closed_form import closed_form
+from vitnas.engine.samplers import SAMPLERS, make_sampler
+from vitnas.engine.samplers.ehvi import EHVISampler
+from vitnas.engine.samplers.pool import SpacePool
+from vitnas.pareto import hypervolume
+from vitnas.records import Outcome
+
+pytest_samplers = pytest.importorskip("optuna.testing.pytest_samplers")
+
+
+class TestByOptunasOwnTests(
+    pytest_samplers.BasicSamplerTestCase,  # type: ignore[misc, name-defined]
+    pytest_samplers.RelativeSamplerTestCase,  # type: ignore[misc, name-defined]
+    pytest_samplers.MultiObjectiveSamplerTestCase,  # type: ignore[misc, name-defined]
+):
+    """What Optuna asks of every sampler, in spaces that are not the sampler's."""
+
+    @pytest.fixture
+    def sampler(self) -> Callable[[], optuna.samplers.BaseSampler]:
+        space = make_space()
+        return lambda: EHVISampler(SpacePool(space, 0, first=8), seed=0, startup=4)
+
+
+def test_proposals_follow_from_the_seed() -> None:
+    first, again = (keys_of(controller_in_memory(make_space())) for _ in range(2))
+    assert first == again
+    assert keys_of(controller_in_memory(make_space(), seed=1)) != first
+
+
+def test_nothing_is_proposed_twice_or_outside_the_limits() -> None:
+    space = make_space(limits={"flops": {"max": 5.0e5}})
+    controller = controller_in_memory(space, num_trials=20)
+    keys = keys_of(controller)
+    outcomes = {trial.outcome for trial in controller.trials}
+    assert len(set(keys)) == len(keys) == 20
+    assert outcomes == {Outcome.COMPLETE}
+
+
+def test_the_first_proposal_is_the_cheapest_known() -> None:
+    controller = controller_in_memory(make_space())
+    keys_of(controller)
+    costs = [trial.flops for trial in controller.trials]
+    assert costs[0] == min(costs)
+
+
+def test_workers_in_flight_are_sent_to_different_places() -> None:
+    """Eight proposals at once, none of them ended: different networks of different costs."""
+    controller = controller_in_memory(load_space("digits"), num_trials=40)
+    train_some(controller, 12)
+    jobs = [controller.next() for _ in range(8)]
+    costs = {closed_form(job.config).flops for job in jobs if job is not None}
+    assert len(costs) >= 5
+
+
+def test_it_finds_the_front_with_fewer_trainings_than_chance() -> None:
+    """Made-up accuracies that rise with width: hypervolume after 12 of 54, mean of four seeds."""
+    volumes = {}
+    for name in ("ehvi", "random"):
+        shares = []
+        for seed in range(4):
+            controller = controller_in_memory(make_space(), num_trials=12, seed=seed, sampler=name)
+            keys_of(controller)
+            ends = [(np.log(t.flops), -t.curve[-1]) for t in controller.trials if t.curve]
+            shares.append(hypervolume(ends, (np.log(3e6), -50.0)))
+        volumes[name] = np.mean(shares)
+    assert volumes["ehvi"] > volumes["random"]
+
+
+def test_stopped_failed_and_running_trials_are_learned_from() -> None:
+    controller = controller_in_memory(make_space(), num_trials=30)
+    for index in range(12):
+        job = controller.next()
+        assert job is not None
+        if index == 3:
+            controller.fail(job.number, Outcome.DIVERGED, "loss is nan")
+        elif index % 3 == 1:
+            controller.report(job.number, 1, accuracy(job, 1))
+            controller.finish(job.number, seconds=1.0, device="cpu")
+        elif index % 3 == 0:
+            train(controller, job)
+        else:
+            controller.report(job.number, 1, accuracy(job, 1))
+    assert controller.next() is not None
+
+
+def test_a_foreign_study_is_sampled_at_random() -> None:
+    study = optuna.create_study(sampler=make_sampler("ehvi", 0, make_space()))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=12)
+    assert len({trial.params["x"] for trial in study.trials}) == 12
+
+
+def test_it_needs_a_space() -> None:
+    with pytest.raises(ValueError, match="needs the space"):
+        make_sampler("ehvi", 0)
+    assert set(SAMPLERS) == {"ehvi", "tpe", "nsga2", "random"}

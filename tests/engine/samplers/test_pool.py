@@ -1,0 +1,27 @@
+"""Networks on offer."""
+
+from __future__ import annotations
+
+from vitnas.config.space import load_space
+from vitnas.cost.limits import over_limits
+from vitnas.engine.samplers.pool import SpacePool, propose_like
+
+
+def test_pool_networks_are_what_their_params_lead_to() -> None:
+    space = load_space("digits")
+    pool = SpacePool(space, 0, first=40, fresh=10)
+    parent = pool.sample()[0].params
+    offered = pool.offer(set(), [parent])
+    assert len({p.key for p in offered}) == len(offered) > 30
+    for proposal in [*offered[:10], *offered[-5:]]:
+        assert not over_limits(proposal, space.config.limits)
+        again = propose_like(space, proposal.params)
+        assert again == proposal
+
+
+def test_what_was_kept_is_offered_again_and_known_networks_are_not() -> None:
+    pool = SpacePool(load_space("digits"), 0, first=20, fresh=0, size=5)
+    offered = pool.offer(set(), [])
+    pool.keep(offered)
+    again = pool.offer({offered[0].key}, [])
+    assert [p.key for p in again] == [p.key for p in offered[1:5]]

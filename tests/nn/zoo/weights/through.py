@@ -1,0 +1,43 @@
+"""A network through `vitnas convert` and back, and whether it gives the scores of its code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from torch import nn
+
+import vitnas
+from vitnas.cli import main
+
+MHSA = {"token_mixer": "mhsa"}
+
+
+def converted(
+    code: nn.Module, layout: str, model: dict[str, Any] | str | None = None, *more: str
+) -> nn.Module:
+    """What `vitnas convert` makes of the code's checkpoint, loaded again."""
+    torch.save({"model": code.state_dict(), "epoch": 3}, "a.pth")
+    options = ["--from", layout, "--to", "net", *more]
+    if isinstance(model, dict):
+        Path("small.yaml").write_text(yaml.safe_dump(model))
+        model = "small.yaml"
+    options += ["--model", model] if model else []
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", "a.pth", *options])
+    assert ended.value.code == 0
+    return vitnas.load("net")
+
+
+def check_scores(code: nn.Module, ours: nn.Module, side: int, channels: int = 3) -> None:
+    """Equal to 1e-5 as they are, and in double precision to rounding: no epsilon is off."""
+    images = torch.randn(2, channels, side, side, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected = code(images)
+        assert expected.std() > 0.05  # else equal scores would say little
+        torch.testing.assert_close(ours(images), expected, rtol=1e-5, atol=1e-5)
+        exact, wanted = ours.double()(images.double()), code.double()(images.double())
+    torch.testing.assert_close(exact, wanted, rtol=1e-9, atol=1e-9)
