@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,22 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="pipe: is not a regular file"):
         load_weights(nn.Linear(3, 2), tmp_path / "pipe")
+
+
+def test_what_memory_cannot_hold_is_refused(tmp_path: Path) -> None:
+    file, pages = (
+        tmp_path / "model.safetensors",
+        int(Path("/proc/self/statm").read_text().split()[0]),
+    )
+    file.write_bytes(weights_bytes(nn.Linear(1, 1)))
+    os.truncate(file, 64 << 30)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"model\.safetensors: does not fit into memory"):
+            load_weights(nn.Linear(1, 1), file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def test_too_few_numbers_are_refused_before_a_huge_network_is_built(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, DataError, shorten
 from vitnas.files import open_file
 from vitnas.nn.model import HybridTransformer, build_model
+from vitnas.nn.numbers import check_finite, kind_of
 
 
 def weights_bytes(model: nn.Module) -> bytes:
@@ -100,23 +100,6 @@ def check_state(
         check_finite(name, stored[name].to(tensor.dtype), file)
 
 
-def kind_of(tensor: Tensor) -> str:
-    """What a tensor's numbers are, in words; a network's floats may come in any precision."""
-    if tensor.is_complex():
-        return "complex numbers"
-    if tensor.is_floating_point():
-        return "floats"
-    return "truth values" if tensor.dtype == torch.bool else "whole numbers"
-
-
-def check_finite(name: str, tensor: Tensor, file: str | Path | None = None) -> None:
-    """Raise `DataError` if a number is NaN or infinite."""
-    has_point = tensor.is_floating_point() or tensor.is_complex()
-    if has_point and not bool(torch.isfinite(tensor).all()):
-        where = "weights" if file is None else file
-        raise DataError(f"{where}: {shorten(name)} has numbers that are not finite")
-
-
 def _fill(model: nn.Module, stored: dict[str, Tensor], file: str | Path | None) -> None:
     check_state(stored, state_of(model), file)
     model.load_state_dict(stored, strict=False)
@@ -130,6 +113,8 @@ def _read(weights: bytes | str | Path, file: str | Path | None) -> dict[str, Ten
         raise DataError(f"{where}: {(error.strerror or 'cannot be read').lower()}") from None
     except (SafetensorError, ValueError, KeyError) as error:
         raise DataError(f"{where}: not a safetensors file ({error})") from None
+    except MemoryError:
+        raise DataError(f"{where}: does not fit into memory") from None
     return state
 
 

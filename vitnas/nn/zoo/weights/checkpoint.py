@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from vitnas.errors import DataError, printable
-from vitnas.nn.weights import check_finite
+from vitnas.nn.numbers import check_finite
 
 _ENTRIES = (
     *("state_dict", "model", "net", "network", "module", "model_state_dict"),
@@ -104,6 +104,8 @@ def _read_safetensors(file: Path) -> dict[str, Tensor]:
         state: dict[str, Tensor] = load_file(file)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise DataError(f"{file}: is a damaged safetensors file ({error})") from None
+    except MemoryError:
+        raise DataError(f"{file}: does not fit into memory") from None
     return state
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo.names import zoo_names
 from vitnas.nn.zoo.weights.layout import Layout, Shapes
@@ -64,10 +65,20 @@ def _fitting(
 ) -> dict[str, ModelConfig]:
     """Networks that `state` fits, by their key: of two names of one network, the first."""
     found: dict[str, ModelConfig] = {}
-    for config in layout.infer(_shapes(state), img_size):
-        if compare(layout, config, state).fits:
-            found.setdefault(config.key, config)
+    for configs in _of_one_size(layout.infer(_shapes(state), img_size)):
+        if compare(layout, configs[0], state).fits:
+            for config in configs:
+                found.setdefault(config.key, config)
     return found
+
+
+def _of_one_size(configs: Iterable[ModelConfig]) -> list[list[ModelConfig]]:
+    """`configs` by the sizes of their parts: those of a list have the same shapes."""
+    found: dict[tuple[int, ...], list[ModelConfig]] = {}
+    for config in configs:
+        sizes = tuple(row.params for row in closed_form(config).rows)
+        found.setdefault(sizes, []).append(config)
+    return list(found.values())
 
 
 def check_fit(
@@ -88,23 +99,36 @@ def no_fit(
     """The error of a state dict that is not of the network it was taken for."""
     tried = tried or guess([layout], state)
     rule = f"these are not {layout.name} weights of {tried.config.name}: {tried.misfit.text()}"
-    return ConfigError(rule + _hint(tried, guess(layouts, state)))
+    nearest = guess(layouts, state)
+    return ConfigError(rule + _hint(tried, nearest, _equals(nearest, state)))
 
 
-def _hint(tried: Guess, nearest: Guess) -> str:
+def _hint(tried: Guess, nearest: Guess, equals: Sequence[str]) -> str:
     if nearest.misfit.share < 0.5:
         return "; they are like no network that is known here"
     if nearest.misfit.share <= tried.misfit.share:
         return ""
-    options = f"--from {nearest.layout.name}"
-    if nearest.config.name in zoo_names():
-        options += f" --model {nearest.config.name}"
     sure = "they fit" if nearest.misfit.fits else "they are most like"
-    return f"; {sure} {options}"
+    hint = f"; {sure} --from {nearest.layout.name}"
+    if len(equals) > 1:
+        return f"{hint} and, by their shapes, each --model of {', '.join(equals)}"
+    return f"{hint} --model {equals[0]}" if equals else hint
+
+
+def _equals(nearest: Guess, state: Mapping[str, Tensor]) -> list[str]:
+    """The zoo's names of a guess: where `state` fits it, of all networks with its shapes."""
+    if not nearest.misfit.fits:
+        return [name for name in [nearest.config.name] if name in zoo_names()]
+    fitting = _fitting(nearest.layout, state).values()
+    return [config.name for config in fitting if config.name in zoo_names()]
 
 
 def guess(layouts: Iterable[Layout], state: Mapping[str, Tensor]) -> Guess:
-    """The network that most of the tensors fit, of the layouts whose names are most like theirs."""
+    """The network that most of the tensors fit, of the layouts whose names are most like theirs.
+
+    Of networks with the same sizes only the first is built. Of two layouts that fit
+    equally well, the one whose code is known for the network counts.
+    """
     theirs = _patterns(state)
     candidates = [(layout, _candidates(layout, _shapes(state))) for layout in layouts]
     alike = [_alike(layout, configs, theirs) for layout, configs in candidates]
@@ -112,9 +136,9 @@ def guess(layouts: Iterable[Layout], state: Mapping[str, Tensor]) -> Guess:
         Guess(layout, config, compare(layout, config, state))
         for (layout, configs), share in zip(candidates, alike, strict=True)
         if share >= max(alike) - 0.1
-        for config in configs
+        for config, *_ in _of_one_size(configs)
     ]
-    return max(found, key=lambda one: one.misfit.share)
+    return max(found, key=lambda one: (one.misfit.share, one.layout.has(one.config)))
 
 
 def _candidates(layout: Layout, shapes: Shapes) -> list[ModelConfig]:

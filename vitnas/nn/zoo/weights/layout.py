@@ -94,6 +94,10 @@ class Layout(ABC):
         """The zoo's name of what this code calls `name`, where that says more than shapes do."""
         return None
 
+    def has(self, config: ModelConfig) -> bool:
+        """Whether this code is known for `config`, where several codes have it."""
+        return True
+
     def remarks(self, config: ModelConfig, shapes: Shapes) -> list[str]:
         """What has to be known of a conversion to `config`."""
         return []

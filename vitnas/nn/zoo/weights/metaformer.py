@@ -60,8 +60,10 @@ class MetaformerLayout(Layout):
     classifier = "head."
 
     def models(self) -> tuple[str, ...]:
-        wanted = {"dwconv", "mhsa"}
-        return tuple(name for name in metaformers() if mixers_of(zoo_config(name)) <= wanted)
+        return tuple(name for name in metaformers() if self.has(zoo_config(name)))
+
+    def has(self, config: ModelConfig) -> bool:
+        return mixers_of(config) <= {"dwconv", "mhsa"}
 
     def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
         changes = _head_changes(shapes, self.classifier, self.mlp_norm_eps, config)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vitnas.nn.zoo.names import zoo_config
-from vitnas.nn.zoo.weights.metaformer import MetaformerLayout, metaformers, mixers_of
+from vitnas.config.model import ModelConfig
+from vitnas.nn.zoo.weights.metaformer import MetaformerLayout, mixers_of
 
 
 class SkaLayout(MetaformerLayout):
@@ -22,6 +22,5 @@ class SkaLayout(MetaformerLayout):
     name = "ska"
     title = "SKA's code (zizhao-hu/SKA)"
 
-    def models(self) -> tuple[str, ...]:
-        keyed = {"ska", "cska"}
-        return tuple(name for name in metaformers() if mixers_of(zoo_config(name)) & keyed)
+    def has(self, config: ModelConfig) -> bool:
+        return bool(mixers_of(config) & {"ska", "cska"})

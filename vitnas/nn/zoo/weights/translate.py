@@ -12,7 +12,8 @@ from torch import Tensor
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.model import build_model
-from vitnas.nn.weights import kind_of, state_of
+from vitnas.nn.numbers import kind_of
+from vitnas.nn.weights import state_of
 from vitnas.nn.zoo.weights.layout import Layout, Source
 
 _COUNTS = "num_batches_tracked"
