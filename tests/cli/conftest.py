@@ -50,10 +50,14 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return err.removeprefix("vitnas: ").rstrip("\n")
 
 
-def space_file(changes: Mapping[str, Any], name: str = "s.yaml") -> str:
-    """A space file whose model is `FIXED` with `changes`; a key with a point is a top-level one."""
+def space_tree(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A space whose model is `FIXED` with `changes`; a key with a slash is a top-level one."""
     tree = copy.deepcopy(TREE)
     tree["model"] = {**FIXED, **{k: v for k, v in changes.items() if "/" not in k}}
-    tree |= {key.strip("/"): value for key, value in changes.items() if "/" in key}
-    Path(name).write_text(yaml.safe_dump(tree, sort_keys=False))
+    return tree | {key.strip("/"): value for key, value in changes.items() if "/" in key}
+
+
+def space_file(changes: Mapping[str, Any], name: str = "s.yaml") -> str:
+    """A file of `space_tree(changes)`."""
+    Path(name).write_text(yaml.safe_dump(space_tree(changes), sort_keys=False))
     return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,41 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b" " * (MAX_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than 1 MiB"):
         read_yaml(tmp_path / "large")
+
+
+TEXTS: dict[str, tuple[bytes, str]] = {
+    "not UTF-8": (b"name: \xff\xfe", "is not a text file in UTF-8"),
+    "set": (b"a: !!set {b}", "line 1: not safe YAML"),
+    "bytes": (b"a: !!binary aGk=", "line 1: not safe YAML"),
+    "list as key": (b"? [a, b]\n: 3", "line 1: .*a key is text, and this one is read as seq"),
+    "truth value as key": (b"a: 1\nyes: 3", "line 2: .*read as bool; quote it"),
+    "number as key": (b"model: {3: 4}", "line 1: .*read as int"),
+    "null as key": (b"~: 3", "line 1: .*read as null"),
+    "two documents": (b"a: 1\n---\na: 2", "another document"),
+    "deep list": (b"a: " + b"[" * 5000 + b"]" * 5000, "nested more than 60 levels deep"),
+    "deep mapping": (b"a: " + b"{a: " * 200 + b"1" + b"}" * 200, "nested more than 60 levels"),
+    "deep by aliases": (
+        b"".join(b"k%d: &k%d [*k%d]\n" % (i, i, i - 1) for i in range(1, 90)).replace(
+            b"[*k0]", b"[1]"
+        ),
+        "nested more than 60 levels deep",
+    ),
+    "bomb": (
+        b"a0: &a0 [1]\n"
+        + b"".join(b"a%d: &a%d [%s]\n" % (i, i, b"*a%d, " % (i - 1) * 9) for i in range(1, 12)),
+        "more than 100,000 values, once its aliases expand",
+    ),
+    "endless number": (b"a: " + b"9" * 5000, "cannot be read as int"),
+    "too large": (b"#" * (2 << 20), "larger than 1 MiB"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", sorted(TEXTS))
+def test_text_that_is_no_file_of_ours(text: str, tmp_path: Path) -> None:
+    content, expected = TEXTS[text]
+    (tmp_path / "s.yaml").write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_yaml(tmp_path / "s.yaml")
+    line = str(caught.value)
+    assert "\n" not in line
+    assert re.search(rf"s\.yaml: .*{expected}", line), line
