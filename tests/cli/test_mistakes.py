@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from tests.cli.conftest import (
-    CONV,
-    MHSA,
     SERIAL,
     complaint,
     space_file,
@@ -61,14 +57,6 @@ def test_a_mistake_in_a_file_is_one_line(kind: str, capsys: pytest.CaptureFixtur
     Path("x.yaml").write_text(text)
     line = complaint(capsys, *arguments)
     assert re.match(expected, line), line
-
-
-@pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), "\ufeff{}".format])
-def test_windows_files_are_read(change: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    space_file({})
-    Path("w.yaml").write_bytes(change(Path("s.yaml").read_text()).encode())
-    out, _ = vitnas_says(capsys, "space", "w.yaml", code=0)
-    assert "networks    1" in out
 
 
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -160,59 +148,7 @@ def test_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert line == "--gpus-per-trial 0.5: this machine has no CUDA device"
 
 
-def test_a_folder_named_like_a_shipped_space_does_not_hide_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    Path("digits").mkdir()
-    out, _ = vitnas_says(capsys, "space", "digits", "--samples", "0", code=0)
-    assert out.startswith("digits: ")
-
-
 def test_help_when_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = vitnas_says(capsys)
     assert "Usage" in out + err
     assert not (out + err).startswith("vitnas: ")
-
-
-VARIED: dict[str, dict[str, Any]] = {
-    "whole stages": {"stages": {"choice": [[CONV], [CONV, CONV]]}, "groups": "[1]"},
-    "stages and schedules": {
-        "stages": {"choice": [[CONV], [CONV, CONV]]},
-        "groups": {"choice": ["[1]", "[1][1]"]},
-    },
-    "one stage": {"stages": [{"choice": [CONV, MHSA]}]},
-    "broad as a whole": {
-        "stages": [MHSA],
-        "broad": {"choice": [{"gamma": 0.0}, {"gamma": {"choice": [0.2, 0.4]}}]},
-    },
-    "class token": {"stages": [MHSA], "class_token": {"choice": [True, False]}},
-    "tied stages": {
-        "groups": "[1][1]",
-        "stages": [
-            {"choice": [CONV, MHSA | {"depth": {"int": [1, 2]}}], "name": "s"},
-            {"choice": [CONV, MHSA | {"depth": {"int": [1, 2]}}], "name": "s"},
-        ],
-    },
-    "steps that miss the end": {"drop_path_rate": {"float": [0.0, 0.5], "step": 0.3}},
-}
-
-
-@pytest.mark.parametrize("kind", sorted(VARIED))
-def test_what_may_be_searched(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = vitnas_says(capsys, "space", space_file(VARIED[kind]), "--json", code=0)
-    expected = {"whole stages": 1, "broad as a whole": 3, "tied stages": 5}.get(kind, 2)
-    assert json.loads(out)["num_networks"] == expected
-
-
-def test_a_very_long_range_is_surveyed(capsys: pytest.CaptureFixture[str]) -> None:
-    file = space_file({"stages": [CONV | {"embed_dim": {"int": [1, 1_000_000]}}]})
-    out, _ = vitnas_says(capsys, "space", file, "--json", code=0)
-    assert json.loads(out)["num_networks"] == 1_000_000
-
-
-def test_a_float_axis_cannot_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    file = space_file({"drop_path_rate": {"float": [0.0, 0.5]}})
-    out, _ = vitnas_says(capsys, "space", file, code=0)
-    assert "uncountable (a float axis without step)" in out
-    out, _ = vitnas_says(capsys, "space", file, "--json", code=0)
-    assert json.loads(out, parse_constant=pytest.fail)["num_networks"] is None
