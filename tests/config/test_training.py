@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
@@ -85,12 +84,6 @@ def test_a_proxy_out_of_range_is_refused(field: str, value: object) -> None:
     with pytest.raises(ConfigError) as caught:
         validate(ProxyConfig, {field: value})
     assert caught.value.address == field
-
-
-@pytest.mark.parametrize("config", [DataConfig, ProxyConfig])
-def test_every_field_is_documented(config: type[BaseModel]) -> None:
-    for name in config.model_fields:
-        assert f"{name}:" in str(config.__doc__)
 
 
 def test_configurations_are_frozen_and_hashable() -> None:

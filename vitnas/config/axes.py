@@ -206,9 +206,11 @@ def _parse_choice(entries: Any, given: Any, path: Path, name: str) -> Choice:
             "a choice needs a list with one entry or more", address=address, value=entries
         )
     labels = _labels(given, entries, path)
+    seen: set[tuple[type, Any]] = set()
     for index, label in enumerate(labels):
-        if any(label == other and type(label) is type(other) for other in labels[:index]):
+        if (type(label), label) in seen:
             raise ConfigError("stands twice", address=f"{address}[{index}]", value=entries[index])
+        seen.add((type(label), label))
     options = tuple(
         parse_tree(entry, path, scope=f"{name}#{index}/") for index, entry in enumerate(entries)
     )

@@ -28,29 +28,30 @@ _RAND_AUGMENT = (
 
 
 class SimilarityPenaltyConfig(Frozen):
-    """loss + weight * sum over l = 0..blocks of the likeness of maps l and l + 1 (DeepViT, Eq. 6).
+    """loss + weight * sum over l = 0..blocks of the likeness of maps l, l + 1 (DeepViT, Eq. 6)."""
 
-    Attributes:
-        weight: the paper's lambda, of which it gives no value; 0 turns the penalty off.
-        blocks: the paper's B, 4, 8 and 12 for ViTs of 16, 24 and 32 blocks.
-    """
-
-    weight: Annotated[float, Field(ge=0.0, le=1e3)] = 0.0
-    blocks: Annotated[int, Field(ge=0, le=100_000)] = 4
+    weight: Annotated[float, Field(ge=0.0, le=1e3)] = Field(
+        0.0, description="the paper's lambda, of which it gives no value; 0: no penalty"
+    )
+    blocks: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        4, description="the paper's B; 4, 8 and 12 for ViTs of 16, 24 and 32 blocks"
+    )
 
 
 class DistillConfig(Frozen):
-    """Learning a teacher's probabilities instead of the labels (SReT, Eq. 17).
+    """Learning a teacher's probabilities instead of the labels (SReT, Eq. 17)."""
 
-    Attributes:
-        teacher: an exported folder, or the name of a timm model; None turns distillation off.
-        weights: a file with the weights of a timm teacher; None = timm's own, from its hub.
-        temperature: what both networks' logits are divided by; 1 in the paper.
-    """
-
-    teacher: Annotated[str, Field(min_length=1)] | None = None
-    weights: Annotated[str, Field(min_length=1)] | None = None
-    temperature: Annotated[float, Field(gt=0.0, le=1e3)] = 1.0
+    teacher: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="an exported folder, or the name of a timm model; null: no distillation",
+    )
+    weights: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="a file with the weights of a timm teacher; null: timm's own, from its hub",
+    )
+    temperature: Annotated[float, Field(gt=0.0, le=1e3)] = Field(
+        1.0, description="what both networks' logits are divided by; 1 in the paper"
+    )
 
     @model_validator(mode="after")
     def _weights_have_a_teacher(self) -> DistillConfig:
@@ -62,37 +63,54 @@ class DistillConfig(Frozen):
 class Recipe(ProxyConfig):
     """The long training: `ProxyConfig`'s fields, and what only a long training needs.
 
-    Attributes:
-        epochs, batch_size, lr, weight_decay, warmup_epochs, label_smoothing, grad_clip,
-        train_fraction, eval_batch_size: as in `ProxyConfig`.
-        augment: as in `ProxyConfig`; images in folders are cropped anew from their files with
-            `crop_flip` (timm's random resized crop) and `auto`.
-        optimizer: `adamw`, `lamb` (timm's) or `sgd` (Nesterov momentum 0.9).
-        min_lr: where the warm-up starts and the cosine ends; as large as `lr`: a constant rate.
-        drop_path_rate: overrides the network's; None leaves it.
-        rand_augment: timm's name of a policy, e.g. `rand-m9-mstd0.5-inc1`, for images in folders;
-            images in memory have `augment` alone.
-        random_erasing: probability that a box of an image becomes noise.
-        mixup, cutmix: alpha of each, 0 turns it off; with both, each batch takes one of them.
-        ema_decay: of the moving average of the weights, which is then scored and exported; it
-            warms up, so that a short training is not left with its first weights. 0 turns it off.
-        similarity_penalty, distill: see there.
-        mixed_depth: train the network and, with the same weights, the network with one pass
-            through every block (SReT, Section 5.7); the loss is the mean of both.
+    `augment` differs in one thing: images in folders are cropped anew from their files with
+    `crop_flip` (timm's random resized crop) and `auto`.
     """
 
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 300
-    optimizer: Literal["adamw", "lamb", "sgd"] = "adamw"
-    min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    drop_path_rate: Rate | None = None
-    rand_augment: Annotated[str, Field(pattern=_RAND_AUGMENT)] | None = None
-    random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    mixup: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
-    cutmix: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0
-    ema_decay: Rate = 0.0
-    similarity_penalty: SimilarityPenaltyConfig = SimilarityPenaltyConfig()
-    distill: DistillConfig = DistillConfig()
-    mixed_depth: bool = False
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        300, description="passes over the training images"
+    )
+    optimizer: Literal["adamw", "lamb", "sgd"] = Field(
+        "adamw", description="`lamb` is timm's, `sgd` has Nesterov momentum 0.9"
+    )
+    min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.0,
+        description="where the warm-up starts and the cosine ends; as large as `lr`: a constant "
+        "rate",
+    )
+    drop_path_rate: Rate | None = Field(
+        None, description="replaces the network's; null: the network's"
+    )
+    rand_augment: Annotated[str, Field(pattern=_RAND_AUGMENT)] | None = Field(
+        None,
+        description="timm's name of a policy, e.g. `rand-m9-mstd0.5-inc1`, for images in folders; "
+        "images in memory have `augment` alone",
+    )
+    random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.0, description="probability that a box of an image becomes noise"
+    )
+    mixup: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
+        0.0, description="alpha of mixup; 0: off. With `cutmix`, each batch takes one of both"
+    )
+    cutmix: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
+        0.0, description="alpha of CutMix; 0: off"
+    )
+    ema_decay: Rate = Field(
+        0.0,
+        description="of the moving average of the weights, which is then scored and exported; it "
+        "warms up, so that a short training is not left with its first weights; 0: off",
+    )
+    similarity_penalty: SimilarityPenaltyConfig = Field(
+        SimilarityPenaltyConfig(), description="a penalty on maps that are alike (DeepViT, Eq. 6)"
+    )
+    distill: DistillConfig = Field(
+        DistillConfig(), description="a teacher's probabilities instead of the labels (SReT)"
+    )
+    mixed_depth: bool = Field(
+        False,
+        description="train the network and, with the same weights, the network with one pass "
+        "through every block (SReT, Section 5.7); the loss is the mean of both",
+    )
 
     @model_validator(mode="after")
     def _rates_fit_together(self) -> Recipe:

@@ -52,8 +52,12 @@ _MOST_SIZES = 8
 class Bounds(Frozen):
     """Least and greatest allowed value, both included."""
 
-    min: Annotated[float, Field(ge=0.0)] | None = None
-    max: Annotated[float, Field(gt=0.0)] | None = None
+    min: Annotated[float, Field(ge=0.0)] | None = Field(
+        None, description="least allowed amount; null: no bound"
+    )
+    max: Annotated[float, Field(gt=0.0)] | None = Field(
+        None, description="greatest allowed amount; null: no bound"
+    )
 
     @model_validator(mode="after")
     def _is_not_empty(self) -> Bounds:
@@ -69,11 +73,11 @@ class Limits(Frozen):
     throughput are measured on the device before the first epoch.
     """
 
-    flops: Bounds = Bounds()
-    num_params: Bounds = Bounds()
-    latency_ms: Bounds = Bounds()
-    peak_memory_mb: Bounds = Bounds()
-    throughput: Bounds = Bounds()
+    flops: Bounds = Field(Bounds(), description="on multiply-adds of one image")
+    num_params: Bounds = Field(Bounds(), description="on numbers to learn")
+    latency_ms: Bounds = Field(Bounds(), description="on milliseconds of one image")
+    peak_memory_mb: Bounds = Field(Bounds(), description="on 10^6 bytes of one image")
+    throughput: Bounds = Field(Bounds(), description="on images a second")
 
     @model_validator(mode="before")
     @classmethod
@@ -88,22 +92,30 @@ class Objectives(Frozen):
     """What is scored, two or more: top-1 and at least one cost.
 
     The file's order means nothing: stored values have the order of `COSTS`, top-1 first.
-
-    Attributes:
-        top1: percent on the scoring split.
-        flops: multiply-adds of one image.
-        num_params: numbers to learn.
-        latency_ms: milliseconds of one forward pass of one image, measured (see `cost.device`).
-        peak_memory_mb: 10^6 bytes that this pass needs, measured likewise.
-        throughput: images a second in forward passes of 64 images, measured likewise.
     """
 
-    top1: Literal["maximize"]
-    flops: Literal["minimize"] | None = None
-    num_params: Literal["minimize"] | None = None
-    latency_ms: Literal["minimize"] | None = None
-    peak_memory_mb: Literal["minimize"] | None = None
-    throughput: Literal["maximize"] | None = None
+    top1: Literal["maximize"] = Field(
+        description="percent on the scoring split, known after the training; no limit can be on it"
+    )
+    flops: Literal["minimize"] | None = Field(
+        None, description="multiply-adds of one image, known exactly before anything is built"
+    )
+    num_params: Literal["minimize"] | None = Field(
+        None, description="numbers to learn, known exactly before anything is built"
+    )
+    latency_ms: Literal["minimize"] | None = Field(
+        None, description="milliseconds of a forward pass of one image, measured"
+    )
+    peak_memory_mb: Literal["minimize"] | None = Field(
+        None,
+        description="10^6 bytes: parameters, the image and what the pass allocates at its height; "
+        "measured",
+    )
+    throughput: Literal["maximize"] | None = Field(
+        None,
+        description="images a second, in forward passes of 64 images; measured only where it is "
+        "asked for",
+    )
 
     @model_validator(mode="after")
     def _have_a_cost(self) -> Objectives:
@@ -125,13 +137,26 @@ class Objectives(Frozen):
 class SpaceConfig(Frozen):
     """A space file. `model` is a model file in which any value may be an axis."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
-    description: str = ""
-    data: DataConfig = DataConfig()
-    proxy: ProxyConfig = ProxyConfig()
-    objectives: Objectives = Objectives(top1="maximize", flops="minimize")
-    limits: Limits = Limits()
-    model: dict[str, Any]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)] = Field(
+        description="also the name of the results folder: letters, digits, `_`, `.` and `-`"
+    )
+    description: str = Field("", description="a text for readers")
+    data: DataConfig = Field(
+        DataConfig(), description="the images, and which of them score a candidate"
+    )
+    proxy: ProxyConfig = Field(
+        ProxyConfig(), description="the short training that scores a candidate"
+    )
+    objectives: Objectives = Field(
+        Objectives(top1="maximize", flops="minimize"),
+        description="what is scored: `top1` and one cost or several, in any order",
+    )
+    limits: Limits = Field(
+        Limits(),
+        description="what a candidate must meet: `{min: ..., max: ...}`, both included, on any "
+        "cost, an objective or not",
+    )
+    model: dict[str, Any] = Field(description="a model file in which any value may be searched")
 
     @property
     def measured(self) -> tuple[str, ...]:

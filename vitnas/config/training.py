@@ -81,27 +81,34 @@ _JUNK = {"__MACOSX", "@eaDir", "lost+found"}
 class DataConfig(Frozen):
     """The images, and which of them score a candidate.
 
-    Attributes:
-        name: `digits` (scikit-learn's 1,797 images of 8 x 8), `fashion_mnist` (idx files),
-            `cifar10`, `cifar100` (the binary version) or `imagefolder` (train/<class>/<image>);
-            or one of another package: a name that it announces under the entry point group
-            `vitnas.datasets`, or a path `package.module:function`.
-            Images of another size than the network's `img_size` are resized once, when read.
-        root: the folder that holds the files, relative to where the command runs; without it the
-            place in `DATA_FACTS`. `imagefolder` needs one, `digits` has none, and the function of
-            another package is called with it where it is given.
-        val_fraction: share of the training images that is held out to score candidates, cut from
-            each class alike. Never taken from the test images.
-        split_seed: which images are held out, and which `ProxyConfig.train_fraction` keeps. The
-            test images do not depend on it.
+    Images of another size than the network's `img_size` are resized once, when they are read.
     """
 
     name: Annotated[str, Field(min_length=1, json_schema_extra={"examples": list(DATA_FACTS)})] = (
-        "digits"
+        Field(
+            "digits",
+            description="`digits` (scikit-learn's 1,797 images of 8 x 8), `fashion_mnist` (idx "
+            "files), `cifar10`, `cifar100` (the binary version), `imagefolder` "
+            "(`train/<class>/<image>`), a name that an installed package announces, or the path "
+            "`package.module:function` of another package's",
+        )
     )
-    root: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.2
-    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    root: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
+        None,
+        description="the folder that holds the files, relative to where the command runs; null: "
+        "the usual place of the data set. `imagefolder` needs one, `digits` has none; the function "
+        "of another package is called with it",
+    )
+    val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = Field(
+        0.2,
+        description="share of the training images that is held out to score candidates, cut from "
+        "each class alike; never taken from the test images",
+    )
+    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        0,
+        description="decides which images are held out, and which `train_fraction` keeps; the test "
+        "images do not depend on it",
+    )
 
     @model_validator(mode="after")
     def _name_is_known(self) -> DataConfig:
@@ -152,36 +159,44 @@ class ProxyConfig(Frozen):
     """The short training that scores a candidate: AdamW, linear warm-up, cosine to zero.
 
     The defaults suit `digits`; larger images want larger batches (see the files in `space/`).
-
-    Attributes:
-        epochs: passes over the training images.
-        batch_size: most images in one step. The images of an epoch are dealt into batches that
-            differ by one image at most, so no batch is left with a few.
-        lr: peak learning rate.
-        weight_decay: AdamW's, on matrices and kernels only.
-        warmup_epochs: epochs, or parts of one, over which the rate rises from zero; shortened to
-            half of the training where it would be longer.
-        label_smoothing: probability taken from the true class.
-        grad_clip: largest global norm of the gradient; 0 turns clipping off.
-        augment: `shift` moves by up to an eighth of the side and fills with zeros, `shift_flip`
-            mirrors too, `crop_flip` is a random resized crop and mirrors; `auto` takes what suits
-            the data in a few epochs: nothing for `digits` and `fashion_mnist`, which small
-            networks then learn better without, `shift_flip` for CIFAR, `crop_flip` for image
-            folders, nothing for the data sets of other packages.
-        train_fraction: share of the training images that is used, the same ones in every trial.
-        eval_batch_size: images scored at a time; does not change the result beyond rounding.
     """
 
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
-    batch_size: Annotated[int, Field(ge=2, le=65_536)] = 32
-    lr: Annotated[float, Field(gt=0.0, le=1.0)] = 6e-3
-    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
-    warmup_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = 1.0
-    label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    grad_clip: Annotated[float, Field(ge=0.0, le=1e6)] = 1.0
-    augment: Augment = "auto"
-    train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = 512
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        10, description="passes over the training images"
+    )
+    batch_size: Annotated[int, Field(ge=2, le=65_536)] = Field(
+        32,
+        description="most images in one step. The images of an epoch are dealt into batches that "
+        "differ by one image at most, so no batch is left with a few",
+    )
+    lr: Annotated[float, Field(gt=0.0, le=1.0)] = Field(6e-3, description="peak learning rate")
+    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.05, description="the optimizer's, on matrices and kernels only"
+    )
+    warmup_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = Field(
+        1.0,
+        description="epochs, or parts of one, over which the rate rises; shortened to half of the "
+        "training where it would be longer",
+    )
+    label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.1, description="probability taken from the true class"
+    )
+    grad_clip: Annotated[float, Field(ge=0.0, le=1e6)] = Field(
+        1.0, description="largest global norm of the gradient; 0: no clipping"
+    )
+    augment: Augment = Field(
+        "auto",
+        description="`shift` moves by up to an eighth of the side and fills with zeros, "
+        "`shift_flip` mirrors too, `crop_flip` is a random resized crop and mirrors; `auto`: what "
+        "suits the data in a few epochs, `shift_flip` for CIFAR, `crop_flip` for image folders, "
+        "nothing for `digits`, `fashion_mnist` and the data sets of other packages",
+    )
+    train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        1.0, description="share of the training images that is used, the same ones in every trial"
+    )
+    eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        512, description="images scored at a time; does not change the result beyond rounding"
+    )
 
     def augment_for(self, data: str) -> Augment:
         """What `augment` means on these images; never `auto`."""
