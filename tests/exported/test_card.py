@@ -53,7 +53,7 @@ def test_the_card_says(part: str) -> None:
 
 def test_weights_trained_anew_are_told_apart() -> None:
     text = card(Scores(100, 88.0, None, anew=True))
-    assert "Trained anew for this export: epochs 100, seed 7" in text
+    assert "Trained again for this export: epochs 100, seed 7" in text
     assert "In the search the same network reached 61.25 % after epoch 3" in text
     assert "| top-1 on the scoring split | 88.00 % |" in text
     assert "test split" not in text

@@ -123,7 +123,7 @@ def test_the_folder_and_its_card(state: State, capsys: pytest.CaptureFixture[str
         "| output | 10 class scores",
         "DeepViT's code (zhoudaquan/dvit_repo): `a.pth`, under 'model'",
         sha256(Path("a.pth").read_bytes()).hexdigest(),
-        f"Its {len(state)} tensors are all in the network",
+        f"All of its {len(state)} tensors are in the network",
         "those under 'model'; the file has 'model_ema' too",
         "vitnas.load('net')",
     ):

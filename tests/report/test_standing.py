@@ -76,7 +76,7 @@ def test_the_terminal_says_it(run: Run) -> None:
     assert "50.00 ± " in lines[1]
     assert "  1  confident 1.00" in lines[1]
     assert "70.50 ± " in lines[2]
-    assert lines[-1].startswith("mean top-1 of so many trainings")
+    assert lines[-1].startswith("mean top-1 over the trainings")
     assert "replicate" not in front_text(run_of(PATH, trial(0)))
 
 

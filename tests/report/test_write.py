@@ -156,7 +156,7 @@ def test_hostile_text_stays_text_in_markdown() -> None:
     raw = [line for line in lines if "<script>" in line]
     assert len(raw) == 2, "the error and the command, each in its code span"
     assert all("`'</code><script>" in line for line in raw)
-    assert "Take one: `vitnas export 'r; touch PWNED" in "\n".join(lines).replace("#'", "")
+    assert "Export one: `vitnas export 'r; touch PWNED" in "\n".join(lines).replace("#'", "")
 
 
 def test_no_cell_of_a_table_is_a_formula() -> None:

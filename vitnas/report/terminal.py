@@ -50,7 +50,7 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
         cells.append((number, *middle, *rest))
     lines = columns(cells, left=[-1])
     last = len(run.front) + 1
-    note = "mean top-1 of so many trainings; confident: on the front with a probability of 0.9"
+    note = "mean top-1 over the trainings; confident: on the front with a probability of 0.9"
     others = ["not on the front of the means, but may be:", *lines[last:]] if lines[last:] else []
     return "\n".join([*lines[:last], *others, note])
 
