@@ -111,7 +111,7 @@ def test_without_replicates_the_error_is_the_tables_binomial_one() -> None:
     pages = render_pages(run, b"")
     for page in (pages.html, pages.markdown):
         assert shown in page
-        assert "binomial standard error of top-1, from the number of images alone" in page
+        assert "binomial standard error of top-1. It comes only from the number of images" in page
     unknown = render_pages(run_of(PATH, trial(0), environment={}), b"")
     assert "±" not in unknown.markdown
 
