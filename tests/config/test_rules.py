@@ -1,0 +1,65 @@
+"""Rules over several fields."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vitnas.config.rules import (
+    default_tokens_dim,
+    divisors,
+    groups_fit,
+    heads_of,
+    heads_problem,
+    nearest_divisor,
+    reattention_limit,
+)
+
+numbers = st.integers(1, 400)
+
+
+@given(numbers, numbers)
+def test_the_nearest_divisor_divides_and_none_is_nearer(number: int, wanted: int) -> None:
+    found = nearest_divisor(number, wanted)
+    assert number % found == 0
+    assert all(abs(found - wanted) <= abs(other - wanted) for other in divisors(number))
+
+
+@given(numbers, st.none() | numbers, st.none() | numbers)
+def test_heads_without_a_problem_fill_the_width(
+    width: int, heads: int | None, dim: int | None
+) -> None:
+    problem = heads_problem(width, heads, dim)
+    if problem is None:
+        assert width % heads_of(width, heads, dim) == 0
+        return
+    field, nearest = problem[1], problem[3]
+    mended = {"num_heads": heads, "head_dim": dim} | {field: nearest}
+    again = heads_problem(width, mended["num_heads"], mended["head_dim"])
+    assert again is None or again[1] != field, "the value that it names is one that would do"
+
+
+@pytest.mark.parametrize(
+    ("mixer", "tokens", "groups", "problem"),
+    [
+        ("mhsa", 16, (4, 2, 1), None),
+        ("mhsa", 16, (1, 3), "16 tokens cannot be split into 3 equal groups"),
+        ("ska", 16, (1, 1), None),
+        ("ska", 16, (1, 2), r"ska is bound to .*\(pass 2 has g = 2\)"),
+    ],
+)
+def test_groups(mixer: str, tokens: int, groups: tuple[int, ...], problem: str | None) -> None:
+    assert re.search(problem or "^None$", str(groups_fit(mixer, tokens, groups)))
+
+
+def test_reattention_reaches_back_to_the_first_split_pass() -> None:
+    assert reattention_limit([("mhsa", 2, (1,)), ("dwconv", 9, (1,)), ("mhsa", 3, (1,))]) == 5
+    assert reattention_limit([("mhsa", 2, (1,)), ("mhsa", 1, (2, 1)), ("mhsa", 3, (1,))]) == 3
+    assert reattention_limit([("dwconv", 2, (1,))]) == 0
+
+
+def test_the_tokens_dim_of_a_narrow_stage_is_one() -> None:
+    assert [default_tokens_dim(width) for width in (1, 2, 64)] == [1, 1, 32]

@@ -1,0 +1,78 @@
+"""The tests mirror the source: what `vitnas/a/b.py` does is tested in `tests/a/test_b.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.arrows import modules
+
+TESTS = Path(__file__).parent
+
+ELSEWHERE = {
+    "__main__": "cli/test_streams.py",
+    "cli.app": "cli/test_mistakes.py",
+    "cli.declared": "engine/test_options.py",
+    "config.axes": "config/test_space.py",
+    "config.canonical": "config/test_matters.py",
+    "config.checks": "config/test_model.py",
+    "config.draft": "config/test_space.py",
+    "config.mixers": "nn/mixers/test_table.py",
+    "config.network": "config/test_matters.py",
+    "config.parts": "config/test_matters.py",
+    "config.suggest": "config/test_space.py",
+    "config.tables": "config/test_schema.py",
+    "config.trials": "config/test_space.py",
+    "cost.extremes": "cost/test_survey.py",
+    "cost.mixers": "nn/mixers/test_table.py",
+    "cost.operators": "cost/test_counter.py",
+    "cost.survey_text": "cost/test_survey.py",
+    "data.listing": "data/test_imagefolder.py",
+    "data.table": "data/test_foreign.py",
+    "diagnose.draw": "diagnose/test_run.py",
+    "diagnose.observer": "diagnose/test_similarity.py",
+    "diagnose.sweep": "diagnose/test_run.py",
+    "engine.backends.parallel": "engine/backends/test_cluster.py",
+    "engine.backends.prepare": "engine/test_objectives.py",
+    "engine.decide.candidates": "engine/decide/test_controller.py",
+    "engine.decide.job": "engine/decide/test_second_chances.py",
+    "engine.decide.ledger": "engine/decide/test_controller.py",
+    "engine.decide.rules": "engine/decide/test_controller.py",
+    "engine.decide.steering": "engine/backends/test_tune.py",
+    "engine.pruning.curves": "engine/pruning/test_pareto.py",
+    "engine.watch.panel": "engine/watch/test_display.py",
+    "engine.watch.progress": "engine/watch/test_display.py",
+    "exported.conversion": "exported/test_convert.py",
+    "exported.network": "exported/test_folder.py",
+    "nn.graft.families": "nn/graft/test_apply.py",
+    "nn.mixers.base": "nn/mixers/test_table.py",
+    "nn.zoo.weights.checkpoint": "exported/test_convert.py",
+    "nn.zoo.weights.layout": "exported/test_convert.py",
+    "nn.zoo.weights.translate": "nn/zoo/weights/test_metaformer.py",
+    "replay.comparison": "replay/test_simulation.py",
+    "replay.held": "replay/test_simulation.py",
+    "report.caveats": "report/test_standing.py",
+    "report.page": "report/test_write.py",
+    "report.plots": "report/test_figures.py",
+    "report.replay_plot": "report/test_figures.py",
+    "report.summary": "report/test_facts.py",
+    "testing": "nn/mixers/test_table.py",
+    "training.card": "training/test_final.py",
+}
+"""Modules without a file of tests of their own yet, and the file that tests them. It only shrinks:
+a new module gets its namesake."""
+
+
+def namesake(module: str) -> Path:
+    *rooms, name = module.split(".")
+    return TESTS.joinpath(*rooms, f"test_{name.strip('_')}.py")
+
+
+def test_every_module_has_a_namesake() -> None:
+    names = {name for name, path in modules().items() if path.name != "__init__.py"}
+    without = {name for name in names if not namesake(name).exists() and name != "__main__"}
+    without |= names & {"__main__"}
+    assert sorted(without) == sorted(ELSEWHERE), "take what has its file now off the list"
+
+
+def test_what_is_tested_elsewhere_is_tested_there() -> None:
+    assert not [place for place in ELSEWHERE.values() if not (TESTS / place).is_file()]
