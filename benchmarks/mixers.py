@@ -22,7 +22,7 @@ from torch import Tensor
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.nn.broad import BroadAttention, Source
+from vitnas.nn.broad import BroadAttention, LayerShape
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
@@ -176,7 +176,7 @@ class Broad(Pair):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape, "mhsa")
-        source = Source(self.grid, shape.heads, shape.dim)
+        source = LayerShape(self.grid, shape.heads, shape.dim)
         self.broad = BroadAttention(1.0, source, [source] * self.layers)
         sizes = (shape.batch, shape.heads, shape.side**2, shape.dim // shape.heads)
         self.taps = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -101,6 +102,16 @@ def test_imports_point_downwards(module: str) -> None:
 def test_no_file_leads_back_to_itself() -> None:
     """What is known is to be mended, and its entry goes with it."""
     assert not circles(ARROWS)
+
+
+def test_a_class_s_name_has_one_meaning() -> None:
+    """Classes that begin with `_` are known in their own file alone."""
+    places: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IMPORTERS))

@@ -14,7 +14,7 @@ from PIL import Image
 
 from vitnas.config.training import DataConfig
 from vitnas.data.foreign import describe
-from vitnas.data.source import Source
+from vitnas.data.source import DataSource
 from vitnas.data.table import read_source
 from vitnas.errors import DataError
 from vitnas.training.plan import make_plan, read_data
@@ -41,7 +41,7 @@ def given() -> Iterator[Any]:
     del sys.modules[module.__name__]
 
 
-def read(given: Any, train: Any, test: Any = None, side: int = 8) -> Source:
+def read(given: Any, train: Any, test: Any = None, side: int = 8) -> DataSource:
     given.my_data = lambda: (train, test)
     return read_source(DataConfig(name="stripes_package:my_data"), (side, side))
 

@@ -14,10 +14,10 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.cost.counter import measure_cost
 from vitnas.nn import HybridTransformer, build_model
-from vitnas.nn.broad import BroadAttention, Source, resize_channels
+from vitnas.nn.broad import BroadAttention, LayerShape, resize_channels
 from vitnas.nn.mixers import Tap
 
-HERE = Source(grid=(2, 3), num_heads=2, dim=8)
+HERE = LayerShape(grid=(2, 3), num_heads=2, dim=8)
 FLAGS = list(product(["official", "layers"], [True, False], [True, False]))
 
 

@@ -18,7 +18,7 @@ from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.nn import HybridTransformer, build_model
-from vitnas.nn.layers.resizing import Layout, resize_tokens
+from vitnas.nn.layers.resizing import TokenLayout, resize_tokens
 from vitnas.nn.mixers import Place, TokenMixer, build_mixer, mixer_class
 from vitnas.nn.resize import (
     apply_changes,
@@ -210,7 +210,7 @@ def test_a_mixer_that_does_not_say_how_is_refused() -> None:
 
 
 def test_tables_are_resized_as_timm_does() -> None:
-    table, old, new = torch.randn(1, 1 + 4 * 6, 5), Layout((4, 6), 1), Layout((8, 9), 1)
+    table, old, new = torch.randn(1, 1 + 4 * 6, 5), TokenLayout((4, 6), 1), TokenLayout((8, 9), 1)
     found = resize_tokens(table, 1, old, new)
     torch.testing.assert_close(found, resample_abs_pos_embed(table, [8, 9], [4, 6], 1))
     assert torch.equal(found[:, 0], table[:, 0])
@@ -245,7 +245,7 @@ def resized(mixer: TokenMixer, place: Any, factor: int) -> TokenMixer:
     return mixer
 
 
-def waves(layout: Layout, channels: int, seed: int = 0) -> Tensor:
+def waves(layout: TokenLayout, channels: int, seed: int = 0) -> Tensor:
     """One image's tokens, smooth over the picture whatever the grid, `(1, N, C)`."""
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.randn(1, channels, 3, 3, generator=generator)
@@ -254,7 +254,7 @@ def waves(layout: Layout, channels: int, seed: int = 0) -> Tensor:
     return torch.cat([first, picture.flatten(2).transpose(1, 2)], dim=1)
 
 
-def smooth_keys(mixer: TokenMixer, layout: Layout) -> None:
+def smooth_keys(mixer: TokenMixer, layout: TokenLayout) -> None:
     """Weights over positions that are pictures one can interpolate, as trained ones are."""
     with torch.no_grad():
         for name, axis in {
@@ -293,13 +293,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def test_the_function_of_the_picture_is_nearly_kept(variant: str, class_token: bool) -> None:
     """Smooth tokens on a grid twice as fine give what the coarse ones gave, at the finer points."""
     place = _place_on(variant.split(",")[0], class_token=class_token, **VARIANTS[variant])
-    layout = Layout(place.grid, place.config.num_prefix_tokens)
+    layout = TokenLayout(place.grid, place.config.num_prefix_tokens)
     torch.manual_seed(0)
     mixer = build_mixer(place).eval()
     smooth_keys(mixer, layout)
     if variant != "mhsa" and variant.startswith("mhsa"):
         _train_reattention(mixer, layout)
-    finer = Layout((24, 24), layout.prefix)
+    finer = TokenLayout((24, 24), layout.prefix)
     with torch.no_grad():
         before = mixer(waves(layout, 16, 5), layout.grid)
         resized(mixer, place, 2)
@@ -317,7 +317,7 @@ def _place_on(mixer: str, **fields: Any) -> Any:
     return Place(config, 0, reattention=bool(config.reattention_blocks))
 
 
-def _train_reattention(mixer: Any, layout: Layout) -> None:
+def _train_reattention(mixer: Any, layout: TokenLayout) -> None:
     """Heads mixed, statistics of real maps, a norm that has learned."""
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():

@@ -10,9 +10,9 @@ import torch
 
 from vitnas.config.training import DataConfig
 from vitnas.data.source import (
+    DataSource,
     ImageHW,
     Labelled,
-    Source,
     checked,
     damaged,
     fingerprint_of_pixels,
@@ -25,12 +25,12 @@ _MOST_BYTES = 1 << 30
 _TEN = [f"data_batch_{number}.bin" for number in range(1, 6)]
 
 
-def read_10(config: DataConfig, image_hw: ImageHW) -> Source:
+def read_10(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """CIFAR-10: one label byte a record."""
     return _read(config, image_hw, _TEN, "test_batch.bin", 1, "batches.meta.txt")
 
 
-def read_100(config: DataConfig, image_hw: ImageHW) -> Source:
+def read_100(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """CIFAR-100: two label bytes a record, of which the last one counts."""
     return _read(config, image_hw, ["train.bin"], "test.bin", 2, "fine_label_names.txt")
 
@@ -42,7 +42,7 @@ def _read(
     test: str,
     label_bytes: int,
     meta: str,
-) -> Source:
+) -> DataSource:
     root = root_of(config)
     names = _names(root / meta, config)
 
@@ -56,7 +56,7 @@ def _read(
 
     images = whole(train)
     same = fingerprint_of_pixels(names, images)
-    return Source(fitted(images), fitted(whole([test])), names, same)
+    return DataSource(fitted(images), fitted(whole([test])), names, same)
 
 
 def _records(config: DataConfig, path: Path, label_bytes: int) -> Labelled:

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from vitnas.config.training import DataConfig
-from vitnas.data.source import ImageHW, Source, fingerprint_of_pixels, resized, split_by_class
+from vitnas.data.source import DataSource, ImageHW, fingerprint_of_pixels, resized, split_by_class
 
 _TEST_SEED = 20260101  # fixed: the test digits are the same in every run
 
 
-def read(config: DataConfig, image_hw: ImageHW) -> Source:
+def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """The digits, a fifth of each class as test images."""
     from sklearn.datasets import load_digits
 
@@ -23,4 +23,4 @@ def read(config: DataConfig, image_hw: ImageHW) -> Source:
     train, test = split_by_class(labels, 0.2, _TEST_SEED)
     names = tuple(str(digit) for digit in range(10))
     same = fingerprint_of_pixels(names, (whole[train], labels[train]))
-    return Source((images[train], labels[train]), (images[test], labels[test]), names, same)
+    return DataSource((images[train], labels[train]), (images[test], labels[test]), names, same)

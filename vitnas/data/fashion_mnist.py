@@ -14,9 +14,9 @@ import torch
 
 from vitnas.config.training import DataConfig
 from vitnas.data.source import (
+    DataSource,
     ImageHW,
     Labelled,
-    Source,
     checked,
     damaged,
     fingerprint_of_pixels,
@@ -32,10 +32,10 @@ CLASSES = (
 _MOST_BYTES = 1 << 30
 
 
-def read(config: DataConfig, image_hw: ImageHW) -> Source:
+def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """The images of the four files."""
     (train, same), (test, _) = (_pair(config, image_hw, part) for part in ("train", "t10k"))
-    return Source(train, test, CLASSES, same)
+    return DataSource(train, test, CLASSES, same)
 
 
 def _pair(

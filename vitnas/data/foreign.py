@@ -17,11 +17,11 @@ from torch.nn.functional import interpolate
 from vitnas import plugins
 from vitnas.config.training import GROUP, DataConfig
 from vitnas.data.decode import as_grey_or_rgb, fitted, without_warnings
-from vitnas.data.source import ImageHW, Labelled, Source, check_images_fit
+from vitnas.data.source import DataSource, ImageHW, Labelled, check_images_fit
 from vitnas.errors import DataError
 
 
-def read(config: DataConfig, image_hw: ImageHW) -> Source:
+def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """Every image of the data set in memory, as bytes of `image_hw` = (H, W) pixels.
 
     Raises:
@@ -37,7 +37,7 @@ def read(config: DataConfig, image_hw: ImageHW) -> Source:
         if int(labels.max()) >= len(classes):
             _refuse(config, f"label {int(labels.max())} where the largest is {len(classes) - 1}")
     same = {"num_images": len(train), "num_classes": len(classes)}
-    return Source(images, held, classes, {**same, "digest": digest.hexdigest()[:16]})
+    return DataSource(images, held, classes, {**same, "digest": digest.hexdigest()[:16]})
 
 
 def describe(config: DataConfig) -> tuple[int, int]:

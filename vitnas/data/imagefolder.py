@@ -24,7 +24,7 @@ from vitnas.data.decode import (
     without_warnings,
 )
 from vitnas.data.listing import Folder, Listed, list_folder
-from vitnas.data.source import ImageHW, Labelled, Source, check_images_fit
+from vitnas.data.source import DataSource, ImageHW, Labelled, check_images_fit
 from vitnas.errors import DataError
 
 MOST_BROKEN = 0.01
@@ -32,14 +32,16 @@ MOST_BROKEN = 0.01
 _NAMED = 3
 
 
-def read(config: DataConfig, image_hw: ImageHW) -> Source:
+def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """The whole folder in memory."""
     folder = list_folder(config)
     check_images_fit(config, len(folder.train) + len(folder.held), 3, image_hw)
     train, broken = _read_sound(folder.train, image_hw)
     test, more = _read_sound(folder.held, image_hw)
     skipped = tuple(map(str, broken + more))
-    return Source(train, test if folder.held else None, folder.classes, folder.fingerprint, skipped)
+    return DataSource(
+        train, test if folder.held else None, folder.classes, folder.fingerprint, skipped
+    )
 
 
 def read_files(files: Sequence[Listed], image_hw: ImageHW) -> Labelled:

@@ -24,7 +24,7 @@ _CHUNK = 1024
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A data set as its files hold it.
 
     Attributes:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from vitnas.config.training import DataConfig
 from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
-from vitnas.data.source import ImageHW, Source
+from vitnas.data.source import DataSource, ImageHW
 
-READERS: dict[str, Callable[[DataConfig, ImageHW], Source]] = {
+READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
     "digits": digits.read,
     "fashion_mnist": fashion_mnist.read,
     "cifar10": cifar.read_10,
@@ -18,7 +18,7 @@ READERS: dict[str, Callable[[DataConfig, ImageHW], Source]] = {
 """Those of vitnas; every other name is a data set of another package."""
 
 
-def read_source(config: DataConfig, image_hw: ImageHW) -> Source:
+def read_source(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """Read the data set that `config` names, resized to `image_hw` = (H, W) pixels.
 
     Raises:

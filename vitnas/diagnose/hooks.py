@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitnas.diagnose.layers import Place
+from vitnas.diagnose.layers import LayerPlace
 from vitnas.errors import VitnasError
 from vitnas.nn.mixers.mhsa import MultiHeadSelfAttention
 from vitnas.nn.modes import evaluating
@@ -35,7 +35,7 @@ def unfused(network: nn.Module) -> Iterator[None]:
 @contextmanager
 def watching(
     network: nn.Module,
-    places: Sequence[Place],
+    places: Sequence[LayerPlace],
     see_map: Seen | None = None,
     see_features: Seen | None = None,
 ) -> Iterator[None]:
@@ -73,7 +73,7 @@ def as_tokens(output: Any, fmt: str = "NCHW") -> Tensor:
     return picture.flatten(1, 2)
 
 
-def token_order(place: Place, inside: int) -> Tensor | None:
+def token_order(place: LayerPlace, inside: int) -> Tensor | None:
     """Which tokens are in which group, `(g, n)` positions; None where all see all.
 
     Of grouped `mhsa` in this pass, and of blocks with shifted windows (Swin's, in timm's words).
@@ -103,7 +103,7 @@ def to_true_order(attention: Tensor, order: Tensor) -> Tensor:
     return whole
 
 
-def _taps(places: Sequence[Place]) -> list[tuple[nn.Module, list[int]]]:
+def _taps(places: Sequence[LayerPlace]) -> list[tuple[nn.Module, list[int]]]:
     """Every module to tap with the places that it is seen at, in the order of its passes."""
     found: dict[int, tuple[nn.Module, list[int]]] = {}
     for index, place in enumerate(places):
@@ -112,7 +112,7 @@ def _taps(places: Sequence[Place]) -> list[tuple[nn.Module, list[int]]]:
     return list(found.values())
 
 
-def _map_hook(places: Sequence[Place], indices: Sequence[int], see: Seen) -> Any:
+def _map_hook(places: Sequence[LayerPlace], indices: Sequence[int], see: Seen) -> Any:
     """Counts its calls: the k-th of one image is the k-th pass."""
     calls = 0
     orders: dict[int, Tensor | None] = {}

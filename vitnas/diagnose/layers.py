@@ -18,7 +18,7 @@ from vitnas.nn.recursion import RecursiveBlock
 
 
 @dataclass(frozen=True)
-class Place:
+class LayerPlace:
     """One pass through one block, and the modules whose outputs are to be seen.
 
     Attributes:
@@ -50,7 +50,7 @@ class Layer:
     Attributes:
         index: position in the network, from 0.
         name, label: for people (`stage 2, block 1, pass 2`) and for axes (`2.1p2`).
-        stage, mixer: as in `Place`.
+        stage, mixer: as in `LayerPlace`.
         tokens: N, prefix tokens included.
         dim: channels C.
         prefix: class tokens and the like, which come first.
@@ -82,7 +82,7 @@ class Layer:
         return facts | {"map": not self.absent, "why_no_map": self.absent or None}
 
 
-def find_places(network: nn.Module) -> list[Place]:
+def find_places(network: nn.Module) -> list[LayerPlace]:
     """The passes of all blocks in order, broad attention last.
 
     A block is an element of a list named `blocks`, as in our networks and timm's; each such list
@@ -91,7 +91,7 @@ def find_places(network: nn.Module) -> list[Place]:
     Raises:
         VitnasError: there is no such list.
     """
-    places: list[Place] = []
+    places: list[LayerPlace] = []
     for stage, blocks in enumerate(lists_of_blocks(network), 1):
         for number, block in enumerate(blocks, 1):
             places += _passes(stage, number, block)
@@ -101,11 +101,11 @@ def find_places(network: nn.Module) -> list[Place]:
     broad = getattr(network, "broad", None)
     if isinstance(broad, BroadAttention):
         why = "its map is over the queries and keys of all layers"
-        places.append(Place(places[-1].stage, 0, 0, "broad", broad, broad, absent=why))
+        places.append(LayerPlace(places[-1].stage, 0, 0, "broad", broad, broad, absent=why))
     return places
 
 
-def name_of(place: Place, *, stages: int) -> tuple[str, str]:
+def name_of(place: LayerPlace, *, stages: int) -> tuple[str, str]:
     """Name and axis label; a network of one stage is not reminded of it."""
     if not place.block:
         return "broad attention", "broad"
@@ -137,7 +137,7 @@ def lists_of_blocks(network: nn.Module) -> Iterator[Iterable[nn.Module]]:
                 yield module
 
 
-def _passes(stage: int, number: int, block: nn.Module) -> Iterator[Place]:
+def _passes(stage: int, number: int, block: nn.Module) -> Iterator[LayerPlace]:
     if isinstance(block, RecursiveBlock):
         for passed, nll in enumerate(block.nlls, 1):
             yield _place(stage, number, passed, nll, block.block)
@@ -145,15 +145,15 @@ def _passes(stage: int, number: int, block: nn.Module) -> Iterator[Place]:
         yield _place(stage, number, 0, block, block)
 
 
-def _place(stage: int, number: int, passed: int, output: nn.Module, block: nn.Module) -> Place:
+def _place(stage: int, number: int, passed: int, output: nn.Module, block: nn.Module) -> LayerPlace:
     found = [m for m in block.modules() if isinstance(getattr(m, "attn_drop", None), nn.Module)]
     if len(found) != 1:
         mixer = mixer_name(getattr(block, "mixer", None) or getattr(block, "attn", None) or block)
         why = "has several attentions" if found else "has no attention map"
-        return Place(stage, number, passed, mixer, output, block, absent=f"{mixer} {why}")
+        return LayerPlace(stage, number, passed, mixer, output, block, absent=f"{mixer} {why}")
     mixing = getattr(found[0], "reattention", None)
     tap: Any = mixing if isinstance(mixing, nn.Module) else found[0].attn_drop
-    return Place(stage, number, passed, mixer_name(found[0]), output, block, found[0], tap)
+    return LayerPlace(stage, number, passed, mixer_name(found[0]), output, block, found[0], tap)
 
 
 def mixer_name(module: nn.Module) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitnas.diagnose.hooks import watching
-from vitnas.diagnose.layers import Layer, Place, find_places, grid_of, name_of
+from vitnas.diagnose.layers import Layer, LayerPlace, find_places, grid_of, name_of
 from vitnas.errors import VitnasError
 
 MOST_OF_A_MAP = 1 << 28
@@ -33,7 +33,7 @@ class Survey:
     """
 
     network: nn.Module
-    places: tuple[Place, ...]
+    places: tuple[LayerPlace, ...]
     layers: tuple[Layer, ...]
 
     @property
@@ -110,7 +110,7 @@ def survey(network: nn.Module, image: Tensor, *, maps: bool = True) -> Survey:
 
 
 def _layer(
-    places: Sequence[Place],
+    places: Sequence[LayerPlace],
     index: int,
     shape: tuple[int, ...],
     prefix: int,
@@ -155,7 +155,7 @@ def _prefix_tokens(network: nn.Module) -> int:
 
 
 @contextmanager
-def _limited(places: Sequence[Place]) -> Iterator[None]:
+def _limited(places: Sequence[LayerPlace]) -> Iterator[None]:
     """Inside, an attention that is about to build too large a map of one image is stopped."""
     with ExitStack() as stack:
         for place in places:
@@ -165,7 +165,7 @@ def _limited(places: Sequence[Place]) -> Iterator[None]:
         yield
 
 
-def _size_check(place: Place) -> Any:
+def _size_check(place: LayerPlace) -> Any:
     def check(module: nn.Module, inputs: Any) -> None:
         x = inputs[0] if inputs else None
         heads = getattr(module, "num_heads", 1)

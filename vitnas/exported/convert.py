@@ -16,7 +16,7 @@ from vitnas.nn.zoo import zoo_names
 from vitnas.nn.zoo.weights import LAYOUTS, Layout
 
 if TYPE_CHECKING:
-    from vitnas.nn.zoo.weights.checkpoint import Checkpoint
+    from vitnas.nn.zoo.weights.checkpoint import ForeignCheckpoint
     from vitnas.nn.zoo.weights.translate import Translation
 
 
@@ -86,7 +86,7 @@ def _model(layout: str, name: str) -> ModelConfig:
 
 
 def _config(
-    code: Layout, base: ModelConfig | None, read: Checkpoint, img_size: int | None
+    code: Layout, base: ModelConfig | None, read: ForeignCheckpoint, img_size: int | None
 ) -> ModelConfig:
     from vitnas.nn.zoo.weights.find import check_fit, find_config
 
@@ -99,7 +99,7 @@ def _config(
 
 
 def _converted(
-    folder: Path, code: Layout, config: ModelConfig, read: Checkpoint
+    folder: Path, code: Layout, config: ModelConfig, read: ForeignCheckpoint
 ) -> tuple[Conversion, bytes]:
     """What is to be written; the weights are loaded once as proof."""
     from vitnas.nn.model import build_model
@@ -162,7 +162,7 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _notes(read: Checkpoint, translation: Translation) -> list[str]:
+def _notes(read: ForeignCheckpoint, translation: Translation) -> list[str]:
     notes = [f"{name} is {what}" for name, what in translation.filled.items()]
     if read.others:
         others = " and ".join(f"'{key}'" for key in read.others)

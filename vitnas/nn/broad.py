@@ -14,7 +14,7 @@ from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers import Tap
 
 
-class Source(NamedTuple):
+class LayerShape(NamedTuple):
     """A layer that is collected from: its grid (H, W), heads and channels."""
 
     grid: Grid
@@ -53,8 +53,8 @@ class BroadAttention(nn.Module):
     def __init__(
         self,
         gamma: float,
-        target: Source,
-        sources: Sequence[Source],
+        target: LayerShape,
+        sources: Sequence[LayerShape],
         *,
         pool: Literal["official", "layers"] = "official",
         scale: Literal["head_dim", "embed_dim"] = "head_dim",
@@ -74,9 +74,9 @@ class BroadAttention(nn.Module):
         layers = stages[0].depth if len(stages) == 1 else 1
         return cls(
             broad.gamma,
-            Source(config.grids[-1], stages[indices[-1]].heads, stages[-1].embed_dim),
+            LayerShape(config.grids[-1], stages[indices[-1]].heads, stages[-1].embed_dim),
             [
-                Source(config.grids[index], stages[index].heads, stages[index].embed_dim)
+                LayerShape(config.grids[index], stages[index].heads, stages[index].embed_dim)
                 for index in indices
                 for _ in range(layers)
             ],
@@ -104,7 +104,7 @@ class BroadAttention(nn.Module):
         side_by_side = torch.cat(values, dim=-1)  # (B, h, N, L * d), layers outermost
         return torch.unflatten(side_by_side, -1, (-1, len(values))).mean(dim=-1)
 
-    def _fit(self, x: Tensor, source: Source) -> Tensor:
+    def _fit(self, x: Tensor, source: LayerShape) -> Tensor:
         """`(B, h_i, N_i, d_i)` of source i -> `(B, h, N, d)`."""
         if source == self.target:
             return x

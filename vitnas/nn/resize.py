@@ -14,7 +14,7 @@ from torch import nn
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.nn.layers.reattention import Reattention
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.shuffle import TokenShuffle
 from vitnas.nn.mixers import TokenMixer
 from vitnas.nn.stage import Stage
@@ -32,9 +32,9 @@ def config_at(config: ModelConfig, img_size: Any) -> ModelConfig:
     return validate(ModelConfig, {**config.to_tree(), "img_size": img_size})
 
 
-def layout_of(config: ModelConfig, stage: int) -> Layout:
+def layout_of(config: ModelConfig, stage: int) -> TokenLayout:
     """The tokens of a stage."""
-    return Layout(config.grids[stage], config.num_prefix_tokens)
+    return TokenLayout(config.grids[stage], config.num_prefix_tokens)
 
 
 def plan_resize(stages: Iterable[Stage], old: ModelConfig, new: ModelConfig) -> list[Change]:

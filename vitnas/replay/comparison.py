@@ -21,7 +21,7 @@ _RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Figure:
+class SeedMean:
     """A mean over seeds.
 
     Attributes:
@@ -44,14 +44,14 @@ class Pair:
     pruner: PrunerName
     traces: tuple[Trace, ...]
 
-    def reach(self, share: float, of: str, by: str, whole: float) -> Figure:
+    def reach(self, share: float, of: str, by: str, whole: float) -> SeedMean:
         """What reaching `share` takes (see `Trace.reach`); `whole` where it never was."""
         found = [trace.reach(share, of, by) for trace in self.traces]
         never = sum(value is None for value in found)
-        return _figure([whole if value is None else value for value in found], never)
+        return _seed_mean([whole if value is None else value for value in found], never)
 
-    def at(self, epochs: float, of: str) -> Figure:
-        return _figure([trace.at(epochs, of) for trace in self.traces])
+    def at(self, epochs: float, of: str) -> SeedMean:
+        return _seed_mean([trace.at(epochs, of) for trace in self.traces])
 
     @property
     def stopped(self) -> int:
@@ -171,12 +171,12 @@ def _row(table: Table, pair: Pair, of: str) -> tuple[str, ...]:
     return (f"{pair.sampler} / {pair.pruner}", *cells)
 
 
-def _percent(figure: Figure) -> str:
-    return f"{100 * figure.mean:.1f}"
+def _percent(mean: SeedMean) -> str:
+    return f"{100 * mean.mean:.1f}"
 
 
-def _never(figure: Figure) -> str:
-    return f" {figure.never}x never" if figure.never else ""
+def _never(mean: SeedMean) -> str:
+    return f" {mean.never}x never" if mean.never else ""
 
 
 def _stops(pair: Pair) -> tuple[str, ...]:
@@ -186,8 +186,8 @@ def _stops(pair: Pair) -> tuple[str, ...]:
     return (f"{pair.sampler} / {pair.pruner}", share, on_front)
 
 
-def _figure(values: Sequence[float], never: int = 0) -> Figure:
+def _seed_mean(values: Sequence[float], never: int = 0) -> SeedMean:
     table = np.asarray(values, dtype=np.float64)
     drawn = np.random.default_rng(0).integers(len(table), size=(_RESAMPLES, len(table)))
     low, high = np.quantile(table[drawn].mean(axis=1), [0.025, 0.975])
-    return Figure(float(table.mean()), float(low), float(high), never)
+    return SeedMean(float(table.mean()), float(low), float(high), never)

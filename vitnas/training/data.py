@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import DataConfig
-from vitnas.data.source import ImageHW, Labelled, Source, split_by_class
+from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source
 from vitnas.errors import ConfigError, DataError, shorten
 
@@ -65,7 +65,7 @@ class Images:
         val: what scores candidates: held out of the training images, never test images.
         classes: names of the classes, in the order of their numbers.
         split_seed: the seed of the split, which also draws subsets of `train`.
-        fingerprint, skipped: see `vitnas.data.source.Source`.
+        fingerprint, skipped: see `vitnas.data.source.DataSource`.
     """
 
     name: str
@@ -173,7 +173,7 @@ def load_data(config: DataConfig, img_size: int | ImageHW) -> Images:
     return images_of(config, part(train), part(val), source)
 
 
-def images_of(config: DataConfig, train: Labelled, val: Labelled, source: Source) -> Images:
+def images_of(config: DataConfig, train: Labelled, val: Labelled, source: DataSource) -> Images:
     """Images of `source`, split into `train` and `val`, normalised by those in `train`.
 
     Raises:

@@ -16,7 +16,7 @@ from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
 from vitnas.data.decode import fitted, read_rgb, without_warnings
 from vitnas.data.imagefolder import list_sound, read_files
-from vitnas.data.source import ImageHW, Labelled, Source, split_by_class
+from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
 from vitnas.training.data import Images, images_of
@@ -92,7 +92,7 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
 
     test = read_files(folder.held, image_hw) if folder.held else None
     sample = read(some)
-    source = Source(sample, test, folder.classes, folder.fingerprint, skipped)
+    source = DataSource(sample, test, folder.classes, folder.fingerprint, skipped)
     images = images_of(data, sample, read(val), source)
     return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
 

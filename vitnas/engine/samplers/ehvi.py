@@ -19,7 +19,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.curves import CurveModel, logit, percent
 from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
-from vitnas.engine.samplers.pool import Pool, Proposal
+from vitnas.engine.samplers.pool import CandidatePool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
 from vitnas.engine.store.stored import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
@@ -62,7 +62,7 @@ class EHVISampler(BaseSampler):
 
     def __init__(
         self,
-        pool: Pool,
+        pool: CandidatePool,
         seed: int | None = None,
         *,
         startup: int = 3,
@@ -176,7 +176,7 @@ class _Model:
     below two hundred), its scales when one in ten is. The front is always today's.
     """
 
-    def __init__(self, pool: Pool, costs: Sequence[str], limits: Limits) -> None:
+    def __init__(self, pool: CandidatePool, costs: Sequence[str], limits: Limits) -> None:
         self._pool, self._costs = pool, costs
         self._bounds = {
             name: getattr(limits, name) for name in MEASURED if getattr(limits, name) != Bounds()

@@ -40,7 +40,7 @@ class Proposal:
     facts: Mapping[str, float]
 
 
-class Pool(Protocol):
+class CandidatePool(Protocol):
     """Where a sampler chooses from."""
 
     def sample(self) -> Sequence[Proposal]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vitnas.config.parts import BroadConfig
 from vitnas.errors import VitnasError
-from vitnas.nn.broad import BroadAttention, Source
+from vitnas.nn.broad import BroadAttention, LayerShape
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.mixers import Tap
 
@@ -22,10 +22,10 @@ def core(attention: Any) -> Any:
     return attention.mixer if isinstance(attention, StaticKeyGraft) else attention
 
 
-def source_of(site: Site) -> Source:
+def source_of(site: Site) -> LayerShape:
     """Grid of the whole stage, heads and channels of an attention."""
     inner = core(site.attention)
-    return Source(site.stage_grid, inner.num_heads, inner.proj.in_features)
+    return LayerShape(site.stage_grid, inner.num_heads, inner.proj.in_features)
 
 
 class BroadGraft(nn.Module):
@@ -50,7 +50,7 @@ class BroadGraft(nn.Module):
         end = source_of(last)
         self.attention = BroadAttention(
             config.gamma,
-            Source(end.grid, sources[-1].num_heads, end.dim),
+            LayerShape(end.grid, sources[-1].num_heads, end.dim),
             sources,
             pool=config.pool,
             scale=config.scale,

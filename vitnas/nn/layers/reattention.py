@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitnas.nn.layers.norm import EPS
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 
 
 class Reattention(nn.Module):
@@ -79,7 +79,7 @@ class Reattention(nn.Module):
         return mixed.view_as(attention)
 
     @torch.no_grad()
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """Rows of a map sum to 1: its entries are smaller by r = N / N', so is their deviation.
 
         The mixed map has to become smaller by r as well, for A' V to stay as large as it is.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vitnas.nn.layers.tokens import Grid
 
 
-class Layout(NamedTuple):
+class TokenLayout(NamedTuple):
     """Tokens of a stage: `prefix` class tokens, then a grid (H, W)."""
 
     grid: Grid
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 @torch.no_grad()
-def resize_tokens(table: Tensor, axis: int, old: Layout, new: Layout) -> Tensor:
+def resize_tokens(table: Tensor, axis: int, old: TokenLayout, new: TokenLayout) -> Tensor:
     """A tensor with the tokens of `old` along `axis`, for those of `new`: bicubic, antialiased.
 
     Entries of class tokens are kept. This is timm's `resample_abs_pos_embed` for any axis.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 
 
 class TokenShuffle(nn.Module):
@@ -53,7 +53,7 @@ class TokenShuffle(nn.Module):
         order = torch.randperm(self.num_tokens, device=device)
         return order, torch.argsort(order)
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """The permutation that a network built for this size has."""
         order = self.fixed_order(new.tokens).to(self.order.device)
         return [

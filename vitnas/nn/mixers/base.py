@@ -14,7 +14,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.parts import StageConfig
 from vitnas.cost.operators import count_operators
 from vitnas.errors import VitnasError
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid
 
 
@@ -97,7 +97,7 @@ class TokenMixer(nn.Module, ABC):
                 them anyway. One without takes its map from the last tap.
         """
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """What changes in the mixer itself for images of another size; parts of it say their own.
 
         Raises:

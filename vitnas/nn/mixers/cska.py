@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitnas.nn.layers.resizing import Change, Layout, resize_tokens
+from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
 from vitnas.nn.layers.tokens import Grid, to_picture
 from vitnas.nn.mixers.attention import options_at
 from vitnas.nn.mixers.base import Place, Tap
@@ -98,7 +98,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         rows = torch.unflatten(picture.flatten(2), 1, (self.num_heads, self.num_tokens))
         return rows.transpose(-2, -1)
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """Output channels are (head, key token): the convolution's weight and bias over tokens."""
         conv, heads = self.key, self.num_heads
         changes = [Change(self, "num_tokens", new.tokens)]

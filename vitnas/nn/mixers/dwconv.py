@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from vitnas.nn.layers.activation import StarReLU
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -48,5 +48,5 @@ class SeparableConv(TokenMixer):
         out: Tensor = self.reduce(to_tokens(self.depthwise(to_picture(hidden, grid))))
         return out
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -29,5 +29,5 @@ class Identity(TokenMixer):
     ) -> Tensor:
         return x
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         return []

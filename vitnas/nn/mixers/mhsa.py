@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.shuffle import TokenShuffle
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.attention import AttentionMixer, options_at
@@ -127,7 +127,7 @@ class MultiHeadSelfAttention(AttentionMixer):
         inner = [batch * number, tokens // number, 3, self.num_heads, self.head_dim]
         return self._attend_all(qkv.reshape(inner)).reshape(batch, tokens, -1)
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         return []
 
 
@@ -175,5 +175,5 @@ class SharedMapAttention(AttentionMixer):
         mixed = self.reattention(self.attn_drop(attention))
         return self._project(self._apply_map(mixed, value))
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         return []

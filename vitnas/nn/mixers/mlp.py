@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from vitnas.nn.layers.resizing import Change, Layout, resize_tokens
+from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -40,7 +40,7 @@ class TokenMlp(TokenMixer):
         mixed: Tensor = self.fc2(self.act(self.fc1(x.transpose(1, 2))))
         return mixed.transpose(1, 2)
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """The first layer sums over tokens, the second gives one row to each."""
         first, second = self.fc1, self.fc2
         weight = resize_tokens(first.weight, 1, old, new)

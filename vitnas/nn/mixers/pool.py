@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitnas.nn.layers.resizing import Change, Layout
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
@@ -44,5 +44,5 @@ class Pool(TokenMixer):
         )
         return to_tokens(pooled) - x
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         return []

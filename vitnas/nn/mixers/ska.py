@@ -9,7 +9,7 @@ from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
 from vitnas.nn.layers.init import STD
-from vitnas.nn.layers.resizing import Change, Layout, resize_tokens
+from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.attention import AttentionMixer, options_at
 from vitnas.nn.mixers.base import Place, Tap
@@ -117,6 +117,6 @@ class StaticKeyAttention(StaticKeyMixer):
             taps.append(Tap(query, key, value))
         return self._project(self._attend(query, key, value))
 
-    def resized(self, old: Layout, new: Layout) -> list[Change]:
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """The key (h, N, d) over its tokens; softmax takes care of their number."""
         return [Change(self, "static_key", resize_tokens(self.static_key, 1, old, new))]

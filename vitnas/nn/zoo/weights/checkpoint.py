@@ -35,7 +35,7 @@ _STARTS = {
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class ForeignCheckpoint:
     """A state dict as a file has it, its tensors on the CPU.
 
     Attributes:
@@ -53,7 +53,7 @@ class Checkpoint:
     model: str | None = None
 
 
-def read_checkpoint(path: str | Path) -> Checkpoint:
+def read_checkpoint(path: str | Path) -> ForeignCheckpoint:
     """The state dict in a PyTorch checkpoint or a safetensors file.
 
     Only tensors, numbers, text, lists and mappings are read from a pickle; of classes, training
@@ -78,7 +78,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     others = tuple(key for key in _ENTRIES if key != entry and _tensors(tree.get(key)))
     for name, value in state.items():
         check_finite(name, value, file)
-    return Checkpoint(file, _unwrapped(state), entry, others, _model_named(tree))
+    return ForeignCheckpoint(file, _unwrapped(state), entry, others, _model_named(tree))
 
 
 def _first_bytes(file: Path) -> bytes:
