@@ -170,7 +170,7 @@ def _open_backend(options: SearchOptions) -> Backend:
 
 
 def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
-    """Find in the space what the search shall start from; and what it shall write with."""
+    """Find the networks that the search starts from, and open what it writes with."""
     if options.tensorboard:
         from vitnas.engine.watch.tensorboard import check_package
 
@@ -326,10 +326,10 @@ def _note(store: study.RunStore, **facts: str | None) -> None:
 
 
 def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
-    """Score the members of the final front once on the test split, and nobody else ever.
+    """Score the members of the final front once on the test split; no other network is scored.
 
-    With the weights of the network's own training or, where those are gone because its replicates
-    have brought it to the front, of its first replicate that has any.
+    It uses the weights of the network's own training. If replicates brought the network to the
+    front, these may be gone; then it uses those of the first replicate that has weights.
     """
     tested = store.attrs.get("test_top1", {})
     weights, run = FrontWeights(path), study.read_run(path)

@@ -34,7 +34,7 @@ _PATIENCE_S = 20.0
 
 
 def resources_of(workers: int | None, gpus: float | None, *, is_local: bool) -> Resources:
-    """Fill in what was not said from what Ray knows of its nodes."""
+    """Take the options that were not given from what Ray knows of its nodes."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     most = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
     if gpus is None:
@@ -51,8 +51,8 @@ def resources_of(workers: int | None, gpus: float | None, *, is_local: bool) -> 
         )
     workers = workers or places
     total = sum(node.get("CPU", 0.0) for node in nodes)
-    # A worker more than there are cores is somebody's wish on one machine; on a cluster it waits
-    # for a node to join.
+    # On one machine, the user may ask for more workers than cores. On a cluster, the additional
+    # workers wait for a node to join.
     share = min(float(cpus), int(1e4 * total / workers) / 1e4) if is_local else float(cpus)
     return Resources(workers, gpus, cpus, share)
 
@@ -60,7 +60,7 @@ def resources_of(workers: int | None, gpus: float | None, *, is_local: bool) -> 
 def room(nodes: Sequence[Mapping[str, float]], gpus: float) -> tuple[int, int]:
     """How many trainings the nodes have room for, and how many CPUs for each.
 
-    On the CPU a training has one thread: its result must not depend on how many run beside it.
+    On the CPU a training has one thread, so that its result does not depend on parallel trainings.
     """
     if not gpus:
         return max(1, sum(int(node.get("CPU", 0)) for node in nodes)), threads_beside(False)
@@ -79,7 +79,7 @@ def start() -> None:
 def connect(address: str) -> None:
     """Join the cluster at `address`, unless this process has joined one already.
 
-    This vitnas travels to the nodes; what it imports has to be there.
+    Ray copies this vitnas to the nodes. The packages that it imports must be installed there.
 
     Raises:
         RunError: nobody answers there.

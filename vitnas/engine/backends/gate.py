@@ -1,10 +1,9 @@
-"""One measurement at a time on a device, with nothing of a search that measures beside it.
+"""One measurement at a time on a device, and no epoch of a measuring search beside it.
 
-Workers know nothing of each other but two locks for each device in the temporary folder, which are
-free again when a process dies, however it does. Whoever measures first takes the gate, which
-nobody holds for long but another measurement, so that no new epoch begins; then it waits for the
-epochs under way. So measurements wait for an epoch at most and epochs for the measurements that
-were asked for before them.
+Workers share only two locks for each device, files in the temporary folder. The kernel frees them
+when a process dies. A worker that measures first takes the gate, so that no new epoch begins; apart
+from other measurements, nobody holds the gate for long. Then it waits for the running epochs. So a
+measurement waits for one epoch at most, and an epoch waits only for earlier measurements.
 """
 
 from __future__ import annotations

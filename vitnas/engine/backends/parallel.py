@@ -1,7 +1,7 @@
 """The back end on Ray: trainings in processes of this machine or of a cluster.
 
-The driver holds neither torch nor images: they are read in a process of the driver's machine, and
-stay in Ray's object store, from where every worker takes them once.
+The driver holds neither torch nor images. Another process of its machine reads the images. They
+stay in Ray's object store, and every worker fetches them once.
 """
 
 from __future__ import annotations

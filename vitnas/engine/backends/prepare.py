@@ -27,7 +27,7 @@ class Findings:
         device: name of what trains.
         notices: lines about the images, for whoever watches.
         measured_on: name of what costs are measured on; empty where none is.
-        training_seconds: of a training of a median network, about; None where it is not known.
+        training_seconds: estimated time to train a median network; None where it is not known.
     """
 
     data: Data
@@ -78,7 +78,7 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[Findings, 
 def _seconds_of_training(
     space: SearchSpace, images: Mapping[tuple[int, int], Images], resources: Resources
 ) -> float | None:
-    """Of a median network, about; None on a GPU, and where the space has no median."""
+    """Estimated for a median network; None on a GPU, and where the space has no median."""
     from vitnas.training.timing import seconds_of_training
 
     median = median_network(space) if resources.device == "cpu" else None

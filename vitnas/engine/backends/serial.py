@@ -18,8 +18,8 @@ from vitnas.errors import DeviceError
 class SerialBackend:
     """Trains in this process.
 
-    With the same seed the study is the one that Ray gives with one worker. A training that takes
-    too long is ended after its epoch; one that hangs inside an epoch is not.
+    With the same seed, the study is the same as with Ray and one worker. A training that takes too
+    long ends after its epoch; a training that hangs inside an epoch does not end.
 
     Args:
         gpus: 0 for the CPU; above it, the share of a GPU's memory; None = a GPU where there is one.

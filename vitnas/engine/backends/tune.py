@@ -138,7 +138,7 @@ class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
     def _watched(self) -> Iterator[None]:
         """End this process when an epoch hangs beyond what its training may take.
 
-        The driver ends a training that is late after its epoch; the grace is for that.
+        The driver ends a late training after its epoch; the grace period leaves time for this.
         """
         if self._trial_seconds is None:
             yield

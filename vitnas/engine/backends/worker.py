@@ -28,7 +28,7 @@ class Trained:
     Attributes:
         config: the network.
         weights: safetensors.
-        file: where they are from, for errors.
+        file: their file, for errors.
     """
 
     config: ModelConfig
@@ -74,7 +74,7 @@ class Worker:
     def run(self, job: Job) -> Iterator[Message]:
         """Train `job` from the start. The caller stops it by asking for no more messages.
 
-        The result is a function of the job alone, whatever ran here before.
+        The result depends only on the job, never on earlier jobs of this process.
         """
         import torch
 
@@ -166,7 +166,7 @@ def summary(error: BaseException) -> str:
 
 
 def measured_name(device: str) -> str:
-    """The card's name for a CUDA device, else the processor's: what is measured holds for it."""
+    """The card's name for a CUDA device, else the processor's; measured costs are valid for it."""
     from vitnas.environment import cpu_model
 
     name = device_name(device)

@@ -11,13 +11,13 @@ DEFAULT_TRIALS = 24
 
 @dataclass(frozen=True)
 class Budget:
-    """When nothing more is started; what is running then is finished.
+    """When a search starts no more trainings; running ones finish.
 
     Attributes:
         seconds: wall time of this session; None = no bound.
-        gpu_seconds: GPUs times seconds, over all trainings of the run and attempts that were lost,
-            earlier sessions included; None = no bound. What a killed driver had under way is not
-            in the account.
+        gpu_seconds: GPUs times seconds, over all trainings of the run and lost attempts, earlier
+            sessions included; None = no bound. Trainings that were running when the driver was
+            killed do not count.
         gpus: GPUs, or the share of one, that a training holds.
     """
 

@@ -21,13 +21,14 @@ MAX_FRUITLESS = 300
 
 
 class Candidates:
-    """Draws until a network is new and within the limits; the rest is answered on the spot.
+    """Draws until a network is new and within the limits; answers or refuses the others at once.
 
-    First what was asked for, then what the sampler proposes, and after `REPEATS_BEFORE_RANDOM`
-    known networks in a row, which Optuna's samplers fall into, a random draw.
+    Requested networks come first, then proposals of the sampler. After `REPEATS_BEFORE_RANDOM`
+    known networks in a row the next draw is random, because Optuna's samplers may repeat
+    themselves.
 
     Args:
-        ledger: where every draw is written down.
+        ledger: records every draw.
         space: where networks are drawn from.
         sampler: who proposes.
         random: who draws at random.

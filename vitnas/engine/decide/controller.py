@@ -1,9 +1,9 @@
 """Decides what is trained next, what is stopped, and what is written down. No Ray, no torch.
 
-A back end asks `next()` for a job, tells `measured()` what it costs on the device where the space
-asks for that, tells `report()` the accuracy after every epoch, and ends it
-with `finish`, `fail` or `interrupt`. Limits, duplicates, pruning and retries are decided here and
-nowhere else, and everything decided is in the study before the call returns.
+A back end gets a job from `next()`. If the space needs costs on the device, it passes them to
+`measured()`. It passes the accuracy after every epoch to `report()`, and ends the job with
+`finish`, `fail` or `interrupt`. Only the controller decides on limits, duplicates, pruning and
+retries. Every decision is in the study before the call returns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Controller:
         space: where networks are drawn from, and how long a training is.
         rules: by what it decides.
         listener: told of every change; for displays.
-        first: what is trained before the sampler is asked.
+        first: networks to train before the sampler proposes any.
 
     Attributes:
         epochs: length of a full training.
@@ -134,7 +134,7 @@ class Controller:
         return self._draining and self.cut_short_by == "interrupted"
 
     def drain(self) -> None:
-        """Start nothing more; what is under way goes on to its end."""
+        """Start no more trainings; running ones continue to their end."""
         self._draining = True
 
     def next(self) -> Job | None:
@@ -216,7 +216,7 @@ class Controller:
         return Decision.STOP
 
     def report(self, number: int, epoch: int, top1: float) -> Decision:
-        """Take the accuracy after `epoch` (from 1) and say whether to go on."""
+        """Take the accuracy after `epoch` (from 1) and say whether to continue."""
         trial = self._ledger.epoch(number, epoch, top1)
         if epoch >= self.epochs or self.rules.pruner is None or trial.replicate_of is not None:
             return Decision.CONTINUE
@@ -234,8 +234,8 @@ class Controller:
     def fail(self, number: int, outcome: Outcome, error: str, **result: Any) -> TrialRecord:
         """End a training that did not reach its end: `failed`, `diverged`, `timeout` or `oom`.
 
-        It is not tried again, but for the first `oom`: that may be the fault of others on the
-        device, so it is trained again, alone, when nothing else is left to do.
+        Only the first `oom` is retried: other trainings on the device may be the cause. So it is
+        trained again, alone, when there is nothing else to do.
         """
         if outcome is Outcome.OOM and number not in self._alone:
             self._ledger.alone(number, error)
@@ -331,7 +331,7 @@ class Controller:
         return self._is_trial_left() or self._is_replicate_left()
 
     def _take_up(self) -> None:
-        """Go on where an earlier driver ended, at whatever moment that was."""
+        """Resume where an earlier driver ended, at any moment."""
         for trial in self.trials:
             if trial.outcome is not Outcome.RUNNING:
                 continue

@@ -1,5 +1,5 @@
-"""What passes between the controller and a worker: a job one way, messages the other way, and
-after each message whether to go on."""
+"""What the controller and a worker exchange: the worker gets a job and sends messages, and after
+each message the controller says whether to continue."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Job:
         number: of the trial.
         config: the network.
         seed: of the training.
-        alone: whether it shall have its device for itself, having run out of memory on a share.
-        again: whether its network is that of an earlier job with another seed: what it costs is
+        alone: whether it trains alone on its device, because it ran out of memory on a share.
+        again: whether an earlier job trained its network with another seed; then its costs are
             known and not measured again.
     """
 
@@ -72,7 +72,7 @@ class EpochDone:
 
 @dataclass(frozen=True)
 class Failure:
-    """The training cannot go on; its last message.
+    """The training cannot continue; its last message.
 
     Attributes:
         outcome: why: `failed`, `diverged` or `oom`.

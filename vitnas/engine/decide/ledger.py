@@ -20,10 +20,10 @@ trial as it then stands."""
 
 
 class Ledger:
-    """Writes down what is decided; decides nothing.
+    """Records decisions; decides nothing.
 
-    What is known of a candidate changes here and in the study at once, so that a driver that is
-    killed at any moment has left everything that it knew.
+    A change to a candidate is in memory and in the study at once. So a driver may be killed at any
+    moment, and the study has everything that it knew.
 
     Args:
         store: the run's study.
@@ -155,7 +155,7 @@ class Ledger:
         return self._end(number, outcome, values, event, **result)
 
     def answer(self, number: int, original: int) -> TrialRecord:
-        """End a duplicate with what the sampler can be told of the network already."""
+        """End a duplicate with the known values of its network, for the sampler."""
         complete = self._trials[original].outcome is Outcome.COMPLETE
         values = self._values(original) if complete else None
         return self._end(number, Outcome.DUPLICATE, values, duplicate_of=original)

@@ -1,7 +1,7 @@
-"""Where in a space a network lies: the answers to a draw's questions that lead to it.
+"""Finds a network in a space: the answers to a draw's questions that give this network.
 
-Values that belong to the data or to the training and not to the architecture (classes, channels,
-image size, drop rates) are the space's.
+Classes, channels, image size and drop rates are taken from the space: they belong to the data or to
+the training, not to the architecture.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def locate(space: SearchSpace, config: ModelConfig, origin: str) -> Candidate:
 
 
 def locate_by(space: SearchSpace, answers: Mapping[str, Any], origin: str) -> Candidate | None:
-    """The network that `space` draws when asked the questions that `answers` are to, if it is."""
+    """The network that `space` draws with `answers`, if they answer exactly its questions."""
     with contextlib.suppress(Refused, LookupError):
         drawn, params = _drawn(space, _SameTrial(answers))
         if not over_limits(closed_form(drawn), space.config.limits):
@@ -83,7 +83,7 @@ def locate_by(space: SearchSpace, answers: Mapping[str, Any], origin: str) -> Ca
 
 
 class _SameTrial:
-    """Answers as another trial was answered; `LookupError` for a question that it was not asked."""
+    """Gives the answers of another trial; `LookupError` for a question that it was not asked."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self._answers = answers

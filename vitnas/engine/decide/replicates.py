@@ -1,4 +1,4 @@
-"""Which network is trained again: near-front ones, as far as their place is a matter of noise."""
+"""Which network is trained again: one near the front whose place is uncertain because of noise."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from vitnas.records import Outcome, TrialRecord, completed
 
 
 class Replication:
-    """Chooses what a run trains again, from what the run has found and nothing else.
+    """Chooses which network a run trains again; the choice depends only on the run's results.
 
     Every network with a chance of at least `PLAUSIBLE` to be on the front gets `wanted` replicates,
-    one at a time: the network with the fewest first, of these the one whose place is least certain,
-    of these the first. A replicate moves means and the noise, so who is near the front is asked
-    again after each. One that did not reach its end counts as made: its seed gives the same again.
+    one at a time. The network with the fewest replicates comes first; among equals, the one whose
+    place is least certain; then the lowest number. A replicate changes means and noise, so the
+    chances are computed again after each. A replicate that did not reach its end counts as made,
+    because its seed would give the same result again.
 
     Args:
         wanted: replicates of a network.
@@ -45,7 +46,7 @@ class Replication:
         return min(due, key=lambda n: (made[n], round(abs(due[n] - 0.5), 6), n), default=None)
 
     def _chances(self, trials: Sequence[TrialRecord]) -> dict[int, float]:
-        """By number; worked out anew when a training has reached its end."""
+        """By number; computed again when a training has reached its end."""
         ended = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
         if self._known[0] != ended:
             known = completed(trials)

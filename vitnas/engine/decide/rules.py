@@ -1,4 +1,4 @@
-"""By what a controller decides."""
+"""The rules of a controller's decisions."""
 
 from __future__ import annotations
 

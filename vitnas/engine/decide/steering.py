@@ -14,7 +14,7 @@ class Steering:
     Args:
         controller: the run's.
         weights: where the weights of front members are kept.
-        trial_seconds: how long a training may take; None = as long as it likes.
+        trial_seconds: how long a training may take; None = no bound.
     """
 
     def __init__(

@@ -25,11 +25,11 @@ def seed_candidates(
             the papers' models.
 
     Returns:
-        Those that the space can draw, each network once; and of those that came with `zoo` or a
-        folder and do not fit, why.
+        The networks that the space can draw, each once; and the reasons why others of `zoo` or of a
+        folder do not fit.
 
     Raises:
-        ConfigError: a file or model that was named itself is not in the space, or not there.
+        ConfigError: the space cannot draw a file or model that was named, or it does not exist.
         RunError: a folder is no run.
     """
     found: dict[str, Candidate] = {}
@@ -56,10 +56,10 @@ def known_trials(
     Args:
         space: what is searched.
         run: trained on the same data by the same proxy.
-        stopped: whether early-stopped ones count; no where nothing shall be stopped.
+        stopped: whether early-stopped ones count; False for a search without pruning.
 
     Raises:
-        RunError: data or proxy are others, so that its accuracies cannot be compared.
+        RunError: data or proxy differ, so that accuracies cannot be compared.
     """
     _check_comparable(space, run)
     wanted = {Outcome.COMPLETE, Outcome.STOPPED} if stopped else {Outcome.COMPLETE}
@@ -80,7 +80,7 @@ def known_trials(
 
 
 def _again(space: SearchSpace, trial: TrialRecord, origin: str) -> Candidate:
-    """Where the network of a trial lies, by the trial's own answers if the questions are the same.
+    """Find the network of a trial; with the trial's own answers if the questions are the same.
 
     Raises:
         ConfigError: the space has no such network.

@@ -1,4 +1,4 @@
-"""Where a learning curve will end, judged by the curves of the same run that have ended."""
+"""Predicts where a learning curve ends, from the finished curves of the same run."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class CurveModel:
     """The last epoch's top-1 from what is known after an earlier one.
 
     At epoch e: logit(end) = a + b logit(best top-1 so far) + c log(FLOPs) + residual, by ridge
-    regression over the trials trained to the end. The best so far, because one bad epoch says
-    little; FLOPs, because they are known exactly and early epochs say little, too.
+    regression over the trials trained to the end. It uses the best so far, because one bad epoch
+    says little. It uses FLOPs, because they are exact, and early epochs say little.
 
     Args:
         trials: of a run; those that are complete are learned from.
@@ -85,7 +85,7 @@ class CurveModel:
     def optimistic(self, trial: TrialRecord, confidence: float) -> float:
         """Percent that the last epoch's top-1 stays below, with `confidence`.
 
-        The expected end plus the ceil((n + 1) confidence)-th smallest of the n left-one-out
+        The expected end plus the ceil((n + 1) confidence)-th smallest of the n leave-one-out
         residuals (a jackknife prediction interval's upper end: Barber et al. 2021, without their
         correction). Infinite while n is too small for that confidence, e.g. below 19 for 0.95.
         """

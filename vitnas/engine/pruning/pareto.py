@@ -1,10 +1,10 @@
 """Early stopping when the goal is accuracy against costs that are known before training.
 
-Two rules. At a rung (an epoch) trials are ranked by non-dominated front, so that a cheap network
-competes with cheap ones, and the better share of those of like cost goes on. After any epoch a
-trial stops when even the optimistic end of its learning curve is dominated by a network that is
-trained to its end. A trial on the front of its epoch is never stopped. Every decision is a pure
-function of the curves in the study, so a resumed run decides as an uninterrupted one would.
+There are two rules. At a rung (an epoch), trials are ranked by non-dominated front, so that a cheap
+network competes with cheap ones; among trials of similar cost the better share continues. After any
+epoch, a trial stops when a network that is trained to its end dominates even the optimistic end of
+its learning curve. A trial on the front of its epoch is never stopped. Every decision is a pure
+function of the curves in the study, so a resumed run decides like an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class FrontRank:
 
     Attributes:
         rungs: epochs at which a trial may be stopped; empty = never.
-        keep: 1 / eta, the share of a bin that goes on.
-        bins: into how many parts of like size the trials of a rung are cut by their first cost.
-            One bin would let the many cheap trials that share good ranks starve the costly end.
-        min_peers: trials that a bin must have before anything in it is stopped.
+        keep: 1 / eta, the share of a bin that continues.
+        bins: number of parts of similar size into which the trials of a rung are cut by their first
+            cost. With one bin, the many cheap trials with good ranks would displace expensive ones.
+        min_peers: trials that a bin needs before any trial in it is stopped.
     """
 
     rungs: tuple[int, ...]
@@ -94,12 +94,12 @@ class FrontRank:
 
 @dataclass(frozen=True)
 class OptimisticEnd:
-    """Stops what cannot reach the front at its costs, with a stated confidence.
+    """Stops a trial that cannot reach the front at its costs, with a stated confidence.
 
     Attributes:
-        confidence: that a trial which is stopped would have been dominated at its end, too, if its
-            curve is like the finished ones. Nothing is stopped before there are enough of those:
-            49 for 0.98, 9 for 0.9 (see `CurveModel.optimistic`).
+        confidence: probability that a stopped trial would be dominated at its end, too, if its
+            curve is like the finished ones. It needs enough finished curves: 49 for 0.98, 9 for 0.9
+            (see `CurveModel.optimistic`). Before that, no trial is stopped.
         first: the first epoch after which a trial may be stopped.
     """
 

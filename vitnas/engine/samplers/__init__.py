@@ -1,7 +1,7 @@
 """What proposes the next network, seeded for a session of a run: one line for each sampler.
 
-Another package announces a factory under `vitnas.samplers`, or an option names its path; it is
-called as `factory(seed, space)` and gives a sampler of Optuna's kind.
+Another package announces a factory under `vitnas.samplers`, or an option names its path. vitnas
+calls `factory(seed, space)`, which returns an Optuna sampler.
 """
 
 from __future__ import annotations

@@ -37,19 +37,18 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 class EHVISampler(BaseSampler):
-    """Proposes the network that is expected to add most to the hypervolume.
+    """Proposes the network with the largest expected gain in hypervolume.
 
-    Of a candidate everything is known before training but its accuracy. So: candidates come from
-    a pool that has priced them, a Gaussian process over configuration and costs says what
-    accuracy each may reach, and the one with the largest expected gain in hypervolume (top-1
-    against the logarithms of the costs) is proposed. A cost that is measured is predicted by a
-    process of its own, over the same, and its mean is taken as known. What is stopped or still in
-    training counts, too: where its curve will end is expected from the curves that have ended, and
-    is less certain than those. A trial without a curve stands at its expected accuracy, so that
-    parallel workers spread out.
+    Only the accuracy of a candidate is unknown before training. Candidates come from a pool with
+    known costs. A Gaussian process over configuration and costs predicts the accuracy of each. The
+    candidate with the largest expected gain in hypervolume (top-1 against the logarithms of the
+    costs) is proposed. A separate process over the same columns predicts a measured cost, and its
+    mean is taken as known. Stopped and running trials count, too: finished curves predict the end
+    of theirs, with more uncertainty. A trial without a curve counts with its expected accuracy, so
+    that parallel workers propose different networks.
 
-    The first proposal is the cheapest network, which is on the front whatever its accuracy; until
-    `startup` trials are known the others are random. Spaces that are not the pool's are
+    The first proposal is the cheapest network: it is on the front with any accuracy. Until
+    `startup` trials are known, the other proposals are random. Spaces other than the pool's are
     sampled at random.
 
     Args:
@@ -57,7 +56,7 @@ class EHVISampler(BaseSampler):
         seed: of what is random. Proposals follow from the seed and the study.
         startup: trials before the model is asked.
         costs: those among the objectives.
-        limits: on what is measured; what is expected to be outside is proposed last.
+        limits: on measured costs; networks that are expected to be outside are proposed last.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ def _thread_pools() -> Any:
 
 @dataclass(frozen=True)
 class _Fit:
-    """What was learned: a process over standardised log-odds, and their mean and deviation."""
+    """The fitted model: a process over standardised log-odds, and their mean and deviation."""
 
     centre: float
     spread: float
@@ -170,10 +169,11 @@ class _Fit:
 
 
 class _Model:
-    """What accuracy a candidate may reach, what it costs, and what that would add to the front.
+    """Predicts a candidate's accuracy, costs and gain over the front.
 
-    The model is learned anew when one in a hundred of the ended trials is new (with every new one
-    below two hundred), its scales when one in ten is. The front is always today's.
+    The model is fitted again when one in a hundred of the ended trials is new (with fewer than two
+    hundred: after every new one), its scales when one in ten is new. The front is always up to
+    date.
     """
 
     def __init__(self, pool: CandidatePool, costs: Sequence[str], limits: Limits) -> None:
@@ -265,9 +265,9 @@ def _is_seen(trial: TrialRecord) -> bool:
 def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
     """Log-odds of the last epoch's top-1, and how uncertain each is beyond an accuracy's noise.
 
-    What diverged or did not fit counts as the worst that was seen. How bad the bad ones are does
-    not matter and would stretch the scale, so nothing is further from the median downwards than
-    three times the middle half.
+    A trial that diverged or ran out of memory counts as the worst trial. Very bad values would
+    stretch the scale, and their exact size does not matter. So no value is further below the median
+    than three times the interquartile range.
     """
     odds, variance = np.full(len(seen), np.nan), np.zeros(len(seen))
     whole = np.array([t.outcome is Outcome.COMPLETE for t in seen])

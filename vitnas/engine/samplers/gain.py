@@ -1,9 +1,9 @@
-"""Expected gain in hypervolume where all costs are known exactly and only accuracy is not.
+"""Expected gain in hypervolume when all costs are exact and only accuracy is uncertain.
 
 The hypervolume is an integral over budgets: at every budget, the best top-1 that fits into it. A
-network gains at the budgets that it fits into, as far as it is better than the best one there. So
-with exact costs only a one-dimensional expectation is left for each budget between two steps of
-the front (Emmerich et al. 2011 need two for two uncertain objectives).
+network gains at the budgets into which it fits, by the difference to the best top-1 there. So with
+exact costs, each budget between two steps of the front needs only a one-dimensional expectation
+(Emmerich et al. 2011 need two dimensions for two uncertain objectives).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BOXES, _POINTS = 10_000, 4096
 
 
 class Budgets(Protocol):
-    """The space of budgets in k parts, in each of which the best known top-1 is taken for one.
+    """The space of budgets in k parts; within each part one value is the best known top-1.
 
     Attributes:
         best: (k,) that top-1.
@@ -75,8 +75,8 @@ def cut_budgets(
 ) -> Budgets:
     """Boxes between the costs of known networks; random points where there are too many of them.
 
-    With n networks on the front there are (n + 1)^d boxes, so it is points for about a hundred of
-    them with two costs, and for twenty with three.
+    With n networks on the front there are (n + 1)^d boxes. So points replace boxes from about a
+    hundred networks on with two costs, and from twenty on with three.
 
     Args:
         costs: (n, d) of known networks.

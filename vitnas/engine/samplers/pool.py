@@ -56,8 +56,8 @@ class CandidatePool(Protocol):
 class SpacePool:
     """Random draws of a space and variations of its best networks, renewed a little at each offer.
 
-    Drawing a network takes far longer than pricing it and judging it, so those that were worth
-    most stay for the next time.
+    A draw takes much longer than computing costs and gain, so the best networks stay for the next
+    offer.
 
     Args:
         space: what is drawn from; its limits are met.
@@ -139,7 +139,7 @@ class _Draw(RandomTrial):
         seed: of the answers.
         parent: another draw's params. The options of a question may have been narrowed by earlier
             answers (`groups@0,1`), so only what stands before `@` has to be the same.
-        rate: chance that a question is answered anew.
+        rate: chance that a question gets a new answer.
     """
 
     def __init__(self, seed: int, parent: Params | None, rate: float) -> None:

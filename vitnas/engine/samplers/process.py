@@ -61,7 +61,7 @@ def kernel(a: _Array, b: _Array, length: float) -> _Array:
     """Covariance of the function at the rows of `a` (n, d) and `b` (m, d): (n, m).
 
     Half Matern 5/2, half linear, so that a column's own effect is learned from few observations
-    and reaches beyond them; what the columns do together is left to the Matern half.
+    and extrapolates; the Matern half describes interactions of columns.
     """
     product = a @ b.T
     columns = max(1, a.shape[1])

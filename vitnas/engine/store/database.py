@@ -1,10 +1,10 @@
-"""The file study.db: how SQLite is set up so that a killed driver loses nothing and pays little.
+"""The file study.db: SQLite is set up so that a killed driver loses nothing and writes are fast.
 
-On a local disk the file is in WAL mode while a driver writes: one append a commit, no wait for the
-disk, readers never block. A process may be killed at any moment; a power cut can cost what was
-committed since the last `flush`, and never damages the file. When the driver ends, everything is
-moved into study.db and the files beside it (`-wal`, `-shm`) are gone. WAL needs memory that all
-its users share, so on a network file system the slower rollback journal is used.
+On a local disk the file is in WAL mode while a driver writes: each commit is one append, does not
+wait for the disk, and blocks no reader. A process may be killed at any moment. After a power cut,
+commits since the last `flush` may be lost, but the file is never damaged. When the driver ends,
+everything is moved into study.db, and the files beside it (`-wal`, `-shm`) are removed. WAL needs
+memory that all its users share, so on a network file system the slower rollback journal is used.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def close_database(storage: RDBStorage) -> None:
 def make_plain(path: Path) -> None:
     """Bring everything into study.db and end WAL mode, so that the file can be copied alone.
 
-    While somebody reads the file the mode stays, and `-wal` beside it; it is whole either way, and
-    so it is where the disk is full.
+    While another process reads the file, WAL mode and the file `-wal` stay; the same happens on a
+    full disk. The study is complete in both cases.
     """
     with (
         contextlib.suppress(sqlite3.Error),
@@ -152,7 +152,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What was wrong in the first place, in one line: Optuna wraps what SQLAlchemy wraps."""
+    """The original error in one line: Optuna wraps the exceptions that SQLAlchemy wraps."""
     while error.__cause__ is not None:
         error = error.__cause__
     name, lines = type(error).__name__, str(error).splitlines()

@@ -1,8 +1,8 @@
-"""What can be saved of a damaged study.db: every trial whose description can still be read.
+"""Saves what can be read of a damaged study.db: every trial whose description is readable.
 
-SQLite stops at the first damaged page of a table, so rows are asked for one by one, on a copy that
-is filled up with zeros where it was cut off. A trial that cannot be read becomes `refused`, so that
-all others keep their numbers, and with them their weights and files.
+SQLite stops at the first damaged page of a table. So rows are read one by one, from a copy; if the
+file was cut off, the copy is filled up with zeros. A trial that cannot be read becomes `refused`.
+So all other trials keep their numbers, weights and files.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Saved:
 def salvage(path: str | Path) -> Saved:
     """Replace a damaged study.db by one with everything that can be read of it.
 
-    The damaged file is kept beside it. The search's own command goes on afterwards.
+    The damaged file is kept beside it. Afterwards the search's own command resumes the run.
 
     Raises:
-        RunError: there is no study, a driver is writing to it, nothing in it can be read, or all of
-            it can.
+        RunError: there is no study, a driver is writing to it, nothing in it can be read, or it is
+            not damaged.
     """
     path = Path(path)
     if not (path / FILE_NAME).is_file():
@@ -250,7 +250,7 @@ def _asked(row: Mapping[str, Any]) -> tuple[Any, BaseDistribution] | None:
 
 
 def _fill_up(file: Path) -> None:
-    """Make a file that was cut off as long as its head says, or SQLite reads none of it."""
+    """Extend a cut-off file to the length in its header; else SQLite refuses to read it."""
     with file.open("r+b") as stream:
         head = stream.read(32)
         size = int.from_bytes(head[16:18], "big") or 4096

@@ -1,7 +1,7 @@
 """What study.db holds, as types: everything that is read from it is checked here, once.
 
-A study may come from anybody, so no type is taken on trust. The rest of the program sees
-`StoredRun` and `TrialRecord`.
+A study may come from anybody, so every type is checked. The rest of the program sees `StoredRun`
+and `TrialRecord`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""study.db: the Optuna study that is the only truth of a run, and how it is written and read.
+"""study.db: the Optuna study that is the only source of truth of a run; writing and reading it.
 
-One writer, the driver. Everything that a report or a resume needs is in it: the space, the
+Only the driver writes it. It holds everything that a report or a resume needs: the space, the
 environment, and for each trial its configuration, cost, curve and outcome. Objectives in Optuna's
 order: top-1 in percent (maximise), then the space's costs in the order of `COSTS` (minimise).
 """
@@ -49,10 +49,9 @@ _FLUSH_S = 2.0
 class RunStore:
     """A run's study, open for writing.
 
-    Optuna's samplers work on a copy in memory, `study`, and never wait for the disk (they see no
-    replicates but as failed; see `_as_seen`). The file gets
-    a candidate in one transaction once it is known what becomes of it (`begin` or `tell`), and
-    every change of it from then on, before the call returns.
+    Optuna's samplers work on a copy in memory, `study`, and never wait for the disk. There,
+    replicates are failed trials (see `_as_seen`). A candidate is written to the file in one
+    transaction by `begin` or `tell`. From then on every change is written before the call returns.
 
     Args:
         path: the results folder; it exists.
@@ -254,7 +253,7 @@ def _known_study(path: Path, storage: optuna.storages.RDBStorage) -> int:
 
 
 def _check_distributions(stored: Sequence[optuna.trial.FrozenTrial]) -> None:
-    """Optuna asks for a parameter by one kind of distribution and fails later at a second one.
+    """Check that each parameter has one kind of distribution; Optuna fails late at a second kind.
 
     Raises:
         ValueError: a parameter of two kinds.
@@ -275,8 +274,8 @@ def _is_replicate(trial: optuna.trial.FrozenTrial) -> bool:
 def _as_seen(trial: optuna.trial.FrozenTrial) -> optuna.trial.FrozenTrial:
     """A stored trial as Optuna's samplers see it.
 
-    Replicates are complete in the file and failed in memory: TPE and NSGA-II would take the front's
-    networks, of which alone there are many, for the only good ones.
+    Replicates are complete in the file and failed in memory. Otherwise TPE and NSGA-II would count
+    them as separate networks, and most good networks would be replicates of the front.
     """
     if not (_is_replicate(trial) and trial.state.is_finished()):
         return trial

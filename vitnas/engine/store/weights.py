@@ -1,8 +1,8 @@
 """The proxy's weights of the networks on the front: `weights/<trial>.safetensors` in the run.
 
-Other networks' weights are not kept: a training is a function of configuration and seed, so
-they can be made again. A network that was trained more than once has the weights of its own
-training; a replicate's are kept, under its own number, only where those are not there any more.
+Weights of other networks are not kept: a training is a function of configuration and seed, so it
+can be repeated. For a network with several trainings, the weights of its own training are kept. If
+these are gone, the weights of a replicate are kept under the replicate's number.
 """
 
 from __future__ import annotations

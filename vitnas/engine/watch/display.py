@@ -22,7 +22,7 @@ _SILENT_S = 30.0
 class Display:
     """Shows a search: give `listen` and `say` to it, and use the display as a context.
 
-    It falls silent where nobody can read it any more (a closed pipe); the search is not its matter.
+    If its output is closed (a closed pipe), it stops writing; the search continues.
 
     Args:
         num_trials: trainings the run shall have; None = no bound.

@@ -16,9 +16,9 @@ _BOUNCE_S = 0.5
 def two_step_interrupt(first: Callable[[], None]) -> Iterator[None]:
     """Inside, the first SIGINT calls `first`, and a later one raises `KeyboardInterrupt`.
 
-    A second signal within half a second counts as the same one: programs that start others, such
-    as make, pass on what the terminal has sent to everybody already. Nothing is changed outside the
-    main thread, where Python hears of no signals.
+    A second signal within half a second counts as the same one: the terminal sends a signal to all
+    processes, and programs such as make send it to their children again. Outside the main thread
+    nothing is changed, because Python handles no signals there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

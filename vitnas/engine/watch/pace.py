@@ -28,9 +28,9 @@ def pace_of(
 ) -> Pace:
     """The pace of the session that began at `began`.
 
-    A training to come takes what one has taken on average. Running ones count there with what they
-    will have taken: short ones end first, and alone they would promise too much. The start of the
-    workers is not part of the pace.
+    A future training is expected to take the average time. Running trainings count in this average
+    with their expected total time: short ones end first, so ended ones alone would make the
+    estimate too short. The start of the workers is not part of the pace.
 
     Args:
         trials: of the run, replicates included.

@@ -33,7 +33,7 @@ def check_package() -> None:
 
 
 class Curves:
-    """Writes what a controller tells; give its `listen` to one and use it as a context.
+    """Writes the changes of a controller; give it `listen`, and use this object as a context.
 
     A trial's folder `<number>` gets `top1` (percent on the scoring split) by epoch and, when it
     ends, its costs (`flops`, `num_params` and what was measured) and `seconds`. The folder `run`
