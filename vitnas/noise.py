@@ -1,27 +1,27 @@
 """What the noise of trainings leaves open: errors of top-1, and the chance of being on the front.
 
-Costs are exact, top-1 is a draw. The model: a training of network i reaches mu_i + e, where e is
+Costs are exact, top-1 is random. The model: a training of network i reaches mu_i + e, where e is
 normal with variance phi v_i; v_i = p_i (1 - p_i) / N is the binomial variance of a share of N
 images at the network's own mean p_i, and the dispersion phi is common to all networks
 (quasi-binomial variance: McCullagh and Nelder, Generalized Linear Models, 1989, sections 4.5 and
-9.2). So errors stay in percent, are smaller for good networks than for poor ones, and one number is
-pooled from all networks that were trained more than once.
+9.2). So errors are in percent, and they are smaller for good networks than for poor ones. One
+number is pooled from all networks that were trained more than once.
 
-phi has a scaled inverse chi-squared prior: 1, worth `PRIOR_DEGREES` degrees of freedom. That is
-what moderates variances of few replicates in Smyth (2004, Statistical Applications in Genetics and
-Molecular Biology 3(1), article 3), there with a fitted prior. mu_i has a flat one. Hence, given the
-scores, the mu_i are jointly Student-t around the means of their trainings (Gelman et al., Bayesian
-Data Analysis, 3rd ed. 2013, section 3.2), and the chance that a network is on the front is an
-integral over phi and its own mu:
+phi has a scaled inverse chi-squared prior: 1, worth `PRIOR_DEGREES` degrees of freedom. Smyth
+(2004, Statistical Applications in Genetics and Molecular Biology 3(1), article 3) moderates
+variances of few replicates in this way, with a fitted prior. mu_i has a flat prior. Hence, given
+the scores, the mu_i are jointly Student-t around the means of their trainings (Gelman et al.,
+Bayesian Data Analysis, 3rd ed. 2013, section 3.2), and the chance that a network is on the front is
+an integral over phi and its own mu:
 
     P(i on the front) = E_phi E_mu_i  product over j of Phi((mu_i - mean_j) / error_j(phi))
 
 with j over the networks whose costs are all no higher than those of i.
 
-Assumed: trainings are independent given their networks; noise is near to normal; the flat prior
-knows nothing of what networks of a kind reach, so that the best of many single trainings is taken
-at its word (replicates are the remedy). mu_i is the mean over trainings on these scoring images:
-what other images would say comes on top, but is much the same for all networks.
+Assumptions: trainings are independent given their networks, and noise is close to normal. The flat
+prior does not use the results of similar networks. So the best of many single trainings is not
+corrected downwards; replicates correct it. mu_i is the mean over trainings on these scoring images.
+The error from the choice of images comes on top, but is similar for all networks.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def chances(
 ) -> _Array:
     """The probability of each of n networks to be on the front of the expected top-1.
 
-    Exact but for quadrature, and for networks that at the pooled dispersion have less than 0.001:
-    they get 0.
+    The result is exact up to quadrature. Networks with less than 0.001 at the pooled dispersion get
+    0.
 
     Args:
         trainings: of each network, the top-1 in percent of its trainings, at least one.

@@ -1,8 +1,8 @@
 """Fronts, ranks, hypervolume and knee of points in several objectives; numpy only.
 
-Every objective is minimised: to maximise accuracy, pass it negated; whoever wants logarithms of
-FLOPs takes them first. Points are n rows of d numbers. A point with a NaN cannot be compared: it is
-on no front, ranks behind all others and adds no volume. Infinities compare as numbers do.
+Every objective is minimised: to maximise accuracy, pass it negated. To use logarithms of FLOPs,
+pass logarithms. Points are n rows of d numbers. A point with a NaN cannot be compared: it is on no
+front, ranks behind all others and adds no volume. Infinities compare like numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def front(points: Points) -> list[int]:
 
 
 def front_ranks(points: Points) -> npt.NDArray[np.intp]:
-    """Non-dominated sorting: 0 for the front, 1 for the front of what is left, and so on.
+    """Non-dominated sorting: 0 for the front, 1 for the front of the remaining points, and so on.
 
     Equal points share a rank, so a repeat of a front member has rank 0 although `front` leaves it
     out. Points with a NaN share one rank behind all others.

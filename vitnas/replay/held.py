@@ -25,14 +25,14 @@ _TRIES = 10
 class HeldSampler(BaseSampler):
     """Asks a sampler for a network of the space and proposes the nearest one of a set.
 
-    Nearest in the configuration's standardised columns (see `Encoder`; costs left out), by sum of
-    absolute differences, among those that the study does not know yet; ties are broken at random.
-    The study then holds the parameters of what is proposed, so the sampler learns from what was
-    trained and not from what it asked for. `RandomSampler` needs no detour: it gets an unknown
-    network, each with the same chance.
+    The distance is the sum of absolute differences of the configuration's standardised columns (see
+    `Encoder`; costs left out). Only networks that the study does not know yet count; ties are
+    broken at random. The study then holds the parameters of the proposed network, so the sampler
+    learns from what was trained, not from what it asked for. `RandomSampler` gets an unknown
+    network directly, each with the same chance.
 
     Args:
-        sampler: who is asked.
+        sampler: the sampler to ask.
         space: of the networks.
         proposals: the set.
         seed: of ties and chances.

@@ -1,8 +1,8 @@
 """A search replayed from a recorded table: the real engine, recorded curves, simulated time.
 
-Controller, samplers and pruners are those of a search; only the trainings are looked up. A worker
-takes as long for an epoch as the recorded training did on average, and events happen in the order
-of that time.
+Controller, samplers and pruners are those of a search. Only the trainings come from the table. A
+worker takes as long for an epoch as the recorded training did on average, and events happen in the
+order of this time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Step:
         epochs: trained so far, by all workers, as a share of training the whole table.
         trials: ended so far.
         seconds: of simulated time.
-        volume: hypervolume of what is complete as a share of the whole table's, above chance.
+        volume: hypervolume of complete networks as a share of the whole table's, above chance.
         strict: the same above the table's worst network.
     """
 
@@ -100,13 +100,13 @@ def replay(
 
     Args:
         table: what there is to find.
-        sampler: who proposes, among the table's networks alone.
-        pruner: who stops trials early.
+        sampler: proposes networks, only those of the table.
+        pruner: stops trials early.
         seed: of the run.
         workers: trainings at a time.
         trials: trainings to start; None = the whole table.
         confidence: of the pruner's look at learning curves.
-        bins: of like FLOPs, for its ranks.
+        bins: of similar FLOPs, for its ranks.
     """
     rules = Rules(
         num_trials=min(trials or len(table.networks), len(table.networks)),
@@ -142,7 +142,7 @@ def held_sampler(table: Table, name: SamplerName, seed: int, space: SearchSpace)
 
 
 class _Simulation:
-    """Workers that look trainings up, and what has come of it so far."""
+    """Workers that take trainings from the table, and the results so far."""
 
     def __init__(self, table: Table, controller: Controller) -> None:
         self._table, self._controller = table, controller

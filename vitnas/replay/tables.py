@@ -1,7 +1,7 @@
 """Recorded tables: networks of a space that were all trained to the end, with their curves.
 
-What a file holds of a network is its configuration, curve and FLOPs. Its key, the draw that leads
-to it and its costs are worked out when it is read, and a difference in FLOPs is an error.
+A file holds the configuration, curve and FLOPs of each network. The key, the draw and the costs are
+computed when the file is read, and a difference in FLOPs is an error.
 """
 
 from __future__ import annotations

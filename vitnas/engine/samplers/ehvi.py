@@ -265,9 +265,9 @@ def _is_seen(trial: TrialRecord) -> bool:
 def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
     """Log-odds of the last epoch's top-1, and how uncertain each is beyond an accuracy's noise.
 
-    A trial that diverged or ran out of memory counts as the worst trial. Very bad values would
-    stretch the scale, and their exact size does not matter. So no value is further below the median
-    than three times the interquartile range.
+    A trial that diverged, ran out of memory or timed out counts as the worst trial. Very bad values
+    would stretch the scale, and their exact size does not matter. So no value is further below the
+    median than three times the interquartile range.
     """
     odds, variance = np.full(len(seen), np.nan), np.zeros(len(seen))
     whole = np.array([t.outcome is Outcome.COMPLETE for t in seen])
