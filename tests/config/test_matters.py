@@ -8,13 +8,13 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.config.test_golden import Questions
 from tests.config.test_space import space_of, stage
 from tests.strategies import random_config
-from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
 from vitnas.config.model import ModelConfig
 from vitnas.config.network import Network
 from vitnas.config.parts import StageConfig
@@ -156,6 +156,7 @@ def key_of(space: SearchSpace, trial: Questions) -> str | None:
 
 
 @given(st.integers(0, 1 << 30))
+@example(100446)  # a stage offers no residual but the network's, which is searched after it
 @settings(max_examples=80, deadline=None)
 def test_two_draws_that_differ_in_one_asked_value_are_two_networks(seed: int) -> None:
     """The same questions, all answers but one equal: the keys differ."""
@@ -225,6 +226,34 @@ def test_options_that_say_the_same_are_offered_once() -> None:
     trial = Questions(0)
     space.suggest(trial)
     assert [question[:2] for question in trial.asked] == [["stages[0].residual@0,2", [None, "lrc"]]]
+
+
+@pytest.mark.parametrize(
+    ("field", "options", "named"),
+    [
+        ("mlp_ratio", [1, 1.0], "choice[1] = 1.0"),
+        ("groups", [[1], [1, 1], [1]], "choice[2] = [1]"),
+        ("residual", [None, "lrc", None], "choice[2]"),
+    ],
+)
+def test_an_option_that_equals_another_one_is_refused(
+    field: str, options: list[Any], named: str
+) -> None:
+    for labels in ({}, {"labels": [f"option {index}" for index in range(len(options))]}):
+        with pytest.raises(ConfigError) as refused:
+            space_of({"stages": [stage(**{field: {"choice": options, **labels}})]})
+        assert f"{named}: stands twice" in str(refused.value)
+
+
+def test_a_misspelt_field_in_a_rule_is_no_field_that_is_not_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    space = space_of({"stages": [stage(mlp_ratio={"choice": [1.0, 2.0]})]})
+    wrong: FieldRule[Any] = FieldRule("never", lambda stage: stage.embed_dims > 1)
+    axis = next(axis for axis in space.axes if axis.field == "mlp_ratio")
+    monkeypatch.setitem(axis.__dict__, "rule", wrong)
+    with pytest.raises(AttributeError, match="embed_dims"):
+        space.suggest(Questions(0))
 
 
 @given(st.integers(0, 1 << 20))

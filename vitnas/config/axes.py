@@ -1,27 +1,21 @@
-"""The searched values of a space file: `{choice: ...}`, `{int: [lo, hi]}`, `{float: [lo, hi]}`.
+"""The searched values of a space: what each offers, when it is asked, and where they stand.
 
-`parse_tree` turns every such mapping into an `Axis` and leaves the rest as it is. A choice may
-offer whole mappings or lists, and these may hold axes of their own.
+`grammar` reads them from a space file.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from vitnas.config.files import NUMBER_AS_TEXT, as_number, number_as_text
-from vitnas.errors import ConfigError, join_address, nearest_name
+from vitnas.config.matters import FieldRule, rule_of
 
 Path = tuple[str | int, ...]
 
-_LARGEST = 2.0**53  # whole numbers up to here are exact as floats, too
-_RANGE_KEYS = frozenset({"step", "log", "name"})
-_EXTRA_KEYS = {"choice": frozenset({"name", "labels"}), "int": _RANGE_KEYS, "float": _RANGE_KEYS}
+_TURNS = {"groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
+_FIRST = {"token_mixer", "depth", "embed_dim"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +43,22 @@ class Axis:
             return self.path[1]
         return None
 
+    @cached_property
+    def rule(self) -> FieldRule[Any] | None:
+        """When the field matters and what its values mean; None where it always matters."""
+        return rule_of(self.path)
+
+    @cached_property
+    def turn(self) -> int:
+        """When it is asked: structure, mixers, groups, what depends on them, the whole network."""
+        if self.path[0] in ("reattention", "broad") and self.field != "gamma":
+            return 5
+        if self.field in _TURNS:
+            return _TURNS[self.field]
+        if self.stage is None or len(self.path) == 2:
+            return 0
+        return 1 if self.field in _FIRST else 3
+
     @property
     def first(self) -> Any:
         """The first value on offer."""
@@ -63,8 +73,12 @@ class Choice(Axis):
     labels: tuple[Any, ...]
 
     @cached_property
-    def has_numbers_alone(self) -> bool:
-        return all(isinstance(option, (int, float)) for option in self.options)
+    def may_repeat(self) -> bool:
+        """Whether two options may stand for the same; see `FieldRule.meaning`."""
+        if len(self.options) == 1:
+            return False
+        is_schedule = self.path == ("groups",)
+        return is_schedule or (self.rule is not None and self.rule.may_repeat(self.options))
 
     @property
     def first(self) -> Any:
@@ -97,28 +111,6 @@ class FloatRange(Axis):
     @property
     def first(self) -> float:
         return self.low
-
-
-def parse_tree(value: Any, path: Path = (), scope: str = "") -> Any:
-    """A copy of `value` with an `Axis` in place of every searched value.
-
-    Args:
-        value: the parsed YAML below `model:`.
-        path: where `value` will stand in the model's tree.
-        scope: prefix of parameter names inside an option of a choice.
-
-    Raises:
-        ConfigError: an axis without entries, an empty range, an unknown key beside it.
-    """
-    if isinstance(value, Mapping):
-        kind = next((key for key in _EXTRA_KEYS if key in value), None)
-        if kind is not None:
-            return _parse_axis(kind, value, path, scope)
-        _refuse_misspelt_axis(value, path)
-        return {key: parse_tree(item, (*path, key), scope) for key, item in value.items()}
-    if isinstance(value, list):
-        return [parse_tree(item, (*path, index), scope) for index, item in enumerate(value)]
-    return value
 
 
 def axes_in(tree: Any) -> Iterator[Axis]:
@@ -168,135 +160,3 @@ def _first_values(tree: Any, chosen: Axis | None, value: Any) -> Any:
     if isinstance(tree, list):
         return [_first_values(item, chosen, value) for item in tree]
     return tree
-
-
-def _refuse_misspelt_axis(value: Mapping[Any, Any], path: Path) -> None:
-    """`{choise: [...]}` is a misspelt axis, not a model field of that name."""
-    if len(value) == 1:
-        key = str(next(iter(value)))
-        nearest = get_close_matches(key, _EXTRA_KEYS, n=1, cutoff=0.75)
-        if nearest:
-            raise ConfigError("unknown key", address=join_address(*path, key), nearest=nearest[0])
-
-
-def _parse_axis(kind: str, value: Mapping[str, Any], path: Path, scope: str) -> Axis:
-    address = join_address(*path)
-    for key in value:
-        if key != kind and key not in _EXTRA_KEYS[kind]:
-            nearest = nearest_name(str(key), _EXTRA_KEYS[kind])
-            raise ConfigError(
-                f"beside {kind} there may be {', '.join(sorted(_EXTRA_KEYS[kind]))}",
-                address=join_address(*path, str(key)),
-                value=value[key],
-                nearest=nearest,
-            )
-    given = value.get("name")
-    if given is not None and not (isinstance(given, str) and given):
-        raise ConfigError("must be text", address=f"{address}.name", value=given)
-    name = str(given or f"{scope}{address}")
-    if kind == "choice":
-        return _parse_choice(value["choice"], value.get("labels"), path, name)
-    return _parse_range(kind, value, path, name)
-
-
-def _parse_choice(entries: Any, given: Any, path: Path, name: str) -> Choice:
-    address = join_address(*path, "choice")
-    if not isinstance(entries, list) or not entries:
-        raise ConfigError(
-            "a choice needs a list with one entry or more", address=address, value=entries
-        )
-    labels = _labels(given, entries, path)
-    seen: set[tuple[type, Any]] = set()
-    for index, label in enumerate(labels):
-        if (type(label), label) in seen:
-            raise ConfigError("stands twice", address=f"{address}[{index}]", value=entries[index])
-        seen.add((type(label), label))
-    options = tuple(
-        parse_tree(entry, path, scope=f"{name}#{index}/") for index, entry in enumerate(entries)
-    )
-    return Choice(path, name, options, labels)
-
-
-def _labels(given: Any, entries: list[Any], path: Path) -> tuple[Any, ...]:
-    """The names that the file gives to the options, or what the options are."""
-    if given is None:
-        return tuple(_label(entry) for entry in entries)
-    is_text = isinstance(given, list) and all(isinstance(label, str) for label in given)
-    if not is_text or len(given) != len(entries):
-        rule = f"labels are {len(entries)} texts, one for each option"
-        raise ConfigError(rule, address=join_address(*path, "labels"), value=given)
-    return tuple(given)
-
-
-def _label(entry: Any) -> Any:
-    """What Optuna stores for an option: scalars as they are, anything else as JSON text."""
-    if entry is None or isinstance(entry, (str, int, float, bool)):
-        return entry
-    return json.dumps(entry, sort_keys=True)
-
-
-def _parse_range(kind: str, value: Mapping[str, Any], path: Path, name: str) -> Axis:
-    ends = value[kind]
-    address = join_address(*path, kind)
-    whole = kind == "int"
-    if not isinstance(ends, list) or len(ends) != 2 or not all(_is_number(e, whole) for e in ends):
-        for index, end in enumerate(ends if isinstance(ends, list) else ()):
-            if (meant := number_as_text(end)) is not None:
-                raise ConfigError(
-                    NUMBER_AS_TEXT,
-                    address=f"{address}[{index}]",
-                    value=end,
-                    nearest=as_number(meant),
-                )
-        rule = f"a range is two {'whole' if whole else 'finite'} numbers [low, high]"
-        raise ConfigError(rule, address=address, value=ends)
-    low, high = ends
-    if low > high:
-        raise ConfigError(
-            "an empty range: low is above high", address=address, value=ends, nearest=[high, low]
-        )
-    step, log = value.get("step"), value.get("log", False)
-    if not isinstance(log, bool):
-        raise ConfigError("must be true or false", address=join_address(*path, "log"), value=log)
-    if step is not None and (not _is_number(step, whole) or step <= 0):
-        raise ConfigError("must be above 0", address=join_address(*path, "step"), value=step)
-    if log and (step is not None or low <= 0):
-        rule = "a log range starts above 0 and has no step"
-        raise ConfigError(rule, address=join_address(*path, "log"), value=log)
-    if whole:
-        size = step or 1
-        return IntRange(path, name, low, low + (high - low) // size * size, size, log)
-    if step is None:
-        return FloatRange(path, name, float(low), float(high), None, log)
-    top = low + math.floor((high - low) / step + 1e-9) * step
-    top = high if math.isclose(top, high) else round(top, 12)  # as Optuna: low plus whole steps
-    return FloatRange(path, name, float(low), float(top), float(step), log)
-
-
-def check_ties(axes: Iterable[Axis]) -> None:
-    """Axes of one name are one draw, so they must offer the same.
-
-    Raises:
-        ConfigError: two axes share a name and not their values.
-    """
-    first: dict[str, Axis] = {}
-    for axis in axes:
-        other = first.setdefault(axis.name, axis)
-        if _offer(axis) != _offer(other):
-            rule = f"must offer what {join_address(*other.path)} offers, which has the same name"
-            raise ConfigError(rule, address=join_address(*axis.path, "name"), value=axis.name)
-
-
-def _offer(axis: Axis) -> tuple[Any, ...]:
-    """What an axis lets the sampler choose from."""
-    if isinstance(axis, Choice):
-        return ("choice", *axis.labels)
-    assert isinstance(axis, (IntRange, FloatRange))
-    return (type(axis).__name__, axis.low, axis.high, axis.step, axis.log)
-
-
-def _is_number(value: Any, whole: bool) -> bool:
-    """Whether it is a number, and neither a truth value nor infinite nor absurd."""
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        return False
-    return abs(value) <= _LARGEST

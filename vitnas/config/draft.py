@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from vitnas.config.axes import Axis, Choice, axes_in
-from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule, rule_of
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule, NotSettled
 from vitnas.config.mixers import mixer_name
 from vitnas.config.network import Network
 from vitnas.config.notation import parse_schedule
 from vitnas.config.parts import Frozen, StageConfig
 
 _Part = TypeVar("_Part", bound=Frozen)
+_TURN = attrgetter("turn")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class Draft:
@@ -30,8 +33,9 @@ class Draft:
     def __init__(self, template: Any) -> None:
         self.pending: list[Axis] = []
         self.tree: dict[str, Any] = self._copy(template)
-        self.pending.sort(key=_turn)
+        self.pending.sort(key=_TURN)
         self._network: Network | None = None  # made when somebody asks
+        self._meanings: tuple[Axis, list[Any]] | None = None  # of the last axis asked for
 
     @property
     def network(self) -> Network:
@@ -45,7 +49,7 @@ class Draft:
         before = len(self.pending)
         self._holder(axis)[axis.path[-1]] = self._copy(value)
         if len(self.pending) > before:
-            self.pending.sort(key=_turn)
+            self.pending.sort(key=_TURN)
         self._learn(axis, value)
 
     def leave_out(self, axis: Axis) -> None:
@@ -62,13 +66,11 @@ class Draft:
         """Whether the axis can make a difference to this network.
 
         Raises:
-            AttributeError: not known yet.
+            NotSettled: not known yet.
         """
-        found = rule_of(axis.path)
-        if found is not None:
-            rule, stage = found
-            return rule.matters(self.network if stage is None else self.network.stages[stage])
-        rules_inside = _rules_of_part(axis.path)
+        if axis.rule is not None:
+            return axis.rule.matters(self._part(axis))
+        rules_inside = _rules_of_part(axis.path) if len(axis.path) == 1 else ()
         if not rules_inside:
             return True
         part = str(axis.path[0])
@@ -80,21 +82,34 @@ class Draft:
         """What `value` stands for in the axis's place; see `FieldRule.meaning`.
 
         Raises:
-            AttributeError: not known yet.
+            NotSettled: not known yet.
         """
         if axis.path == ("groups",):
-            slices = STAGE_RULES["groups"].meaning
-            pairs = zip(self.network.stages, parse_schedule(value), strict=False)
-            return [slices(stage, groups, self.network) for stage, groups in pairs]
-        found = rule_of(axis.path)
-        if found is None:
+            network, slices = self.network, STAGE_RULES["groups"].meaning
+            pairs = zip(network.stages, parse_schedule(value), strict=False)
+            return [slices(stage, groups, network) for stage, groups in pairs]
+        if axis.rule is None:
             return value
-        rule, stage = found
-        holder: Any = self.network if stage is None else self.network.stages[stage]
-        return rule.meaning(holder, _converted(axis.field, value), self.network)
+        return axis.rule.meaning(self._part(axis), _converted(axis.field, value), self.network)
+
+    def meanings(self, axis: Choice) -> list[Any]:
+        """What each option of the axis stands for.
+
+        Raises:
+            NotSettled: of one of them that is not known yet.
+        """
+        if self._meanings is None or self._meanings[0] is not axis:
+            self._meanings = axis, [self.meaning(axis, option) for option in axis.options]
+        return self._meanings[1]
+
+    def _part(self, axis: Axis) -> Any:
+        """Whose field the axis is: the network's, or one of its stages'."""
+        network = self._network or self.network
+        return network if axis.stage is None else network.stages[axis.stage]
 
     def _learn(self, axis: Axis, value: Any) -> None:
         """Bring `network` up to date: by the field alone where that is enough."""
+        self._meanings = None
         network = self._network
         if network is None:
             return
@@ -102,12 +117,8 @@ class Draft:
             _spread(network.stages, value)
         elif isinstance(value, (dict, list)) or len(axis.path) not in (1, 3):
             self._network = None
-            return
-        elif axis.stage is not None:
-            _set(network.stages[axis.stage], axis.field, value)
         else:
-            network.__dict__[axis.field] = value
-        _forget_derived(network)
+            self._part(axis).__dict__[axis.field] = _converted(axis.field, value)
 
     def _holder(self, axis: Axis) -> Any:
         holder: Any = self.tree
@@ -116,36 +127,15 @@ class Draft:
         return holder
 
     def _copy(self, value: Any) -> Any:
+        if type(value) in _PLAIN:  # most are, and a call is what takes time here
+            return value
         if isinstance(value, dict):
-            return {key: self._copy(item) for key, item in value.items()}
+            return {k: v if type(v) in _PLAIN else self._copy(v) for k, v in value.items()}
         if isinstance(value, list):
             return [self._copy(item) for item in value]
         if isinstance(value, Axis):
             self.pending.append(value)
         return value
-
-
-_TURNS = {"groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
-_FIRST = {"token_mixer", "depth", "embed_dim"}
-
-
-def has_spellings(axis: Axis) -> bool:
-    """Whether two values of the axis may stand for the same; see `Draft.meaning`."""
-    if not isinstance(axis, Choice) or len(axis.options) == 1 or axis.has_numbers_alone:
-        return False
-    found = rule_of(axis.path)
-    return axis.path == ("groups",) or (found is not None and found[0].has_spellings)
-
-
-def _turn(axis: Axis) -> int:
-    """When an axis is asked: structure, mixers, groups, what depends on them, the whole network."""
-    if axis.path[0] in ("reattention", "broad") and axis.field != "gamma":
-        return 5
-    if axis.field in _TURNS:
-        return _TURNS[axis.field]
-    if axis.stage is None or len(axis.path) == 2:
-        return 0
-    return 1 if axis.field in _FIRST else 3
 
 
 def _known_network(tree: Mapping[str, Any]) -> Network:
@@ -176,40 +166,40 @@ def _known(model: type[_Part], tree: Mapping[str, Any]) -> _Part:
     """`model` with the settled fields of `tree`; nothing is checked."""
     values = dict(_defaults(model))
     for name, value in tree.items():
-        default = values.get(name)
-        if name == "token_mixer" and isinstance(value, dict):
-            values[name] = mixer_name(value)
-        elif isinstance(value, dict) and isinstance(default, Frozen):
-            values[name] = _known(type(default), value)
-        elif isinstance(value, Axis) or (isinstance(value, list) and any(axes_in(value))):
+        if isinstance(value, Axis) or (isinstance(value, list) and any(axes_in(value))):
             values.pop(name, None)
+        elif name == "token_mixer" and isinstance(value, dict):
+            values[name] = mixer_name(value)
+        elif isinstance(value, dict) and isinstance(default := values.get(name), Frozen):
+            values[name] = _known(type(default), value)
         else:
             values[name] = _converted(name, value)
     return _made(model, values)
 
 
 def _made(model: type[_Part], values: Mapping[str, Any]) -> _Part:
-    """A `model` that has these fields alone."""
-    made = model.__new__(model)
+    """A `model` that has these fields alone; reading another one raises NotSettled."""
+    made: _Part = object.__new__(_in_part(model))
     made.__dict__.update(values)
     return made
 
 
-def _set(stage: StageConfig, field: str, value: Any) -> None:
-    """Settle a field of a draft's own stage."""
-    stage.__dict__[field] = _converted(field, value)
-    _forget_derived(stage)
-
-
-def _forget_derived(part: Frozen) -> None:
-    """Forget what was derived from the fields before one of them was settled."""
-    for name in _derived(type(part)):
-        part.__dict__.pop(name, None)
-
-
 @cache
-def _derived(model: type[Frozen]) -> tuple[str, ...]:
-    return tuple(n for n in dir(model) if isinstance(getattr(model, n, None), cached_property))
+def _in_part(model: type[_Part]) -> type[_Part]:
+    """A kind of `model` whose fields may be absent, and that keeps nothing it derives from them."""
+    inside: dict[str, Any] = {"__module__": __name__, "__getattr__": _absent}
+    for name, value in vars(model).items():
+        if isinstance(value, cached_property):
+            inside[name] = property(value.func)
+    kind: Any = type(model)
+    known: type[_Part] = kind(f"Known{model.__name__}", (model,), inside, defer_build=True)
+    return known
+
+
+def _absent(part: Frozen, name: str) -> Any:
+    if name in type(part).model_fields:
+        raise NotSettled(name)
+    raise AttributeError(f"{type(part).__name__} has no field {name}")
 
 
 @cache
@@ -227,8 +217,8 @@ def _converted(field: str, value: Any) -> Any:
 
 @cache
 def _rules_of_part(path: tuple[str | int, ...]) -> tuple[FieldRule[Network], ...]:
-    """The rules of all fields of a part such as `broad`; none where one field always matters."""
-    part = _defaults(Network).get(str(path[0])) if len(path) == 1 else None
+    """The rules of all fields of a part such as `broad`; none where one of them always matters."""
+    part = _defaults(Network).get(str(path[0]))
     if not isinstance(part, Frozen):
         return ()
     addresses = [f"{path[0]}.{name}" for name in type(part).model_fields]

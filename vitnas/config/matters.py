@@ -5,12 +5,12 @@ The canonical form resets a field that does not matter, a space does not ask for
 is another network.
 
 A rule may be asked of a network that is known in part (see `draft`). A field that is not settled is
-absent there, so that a rule that reads it raises AttributeError: the answer is not known yet.
+absent there, so that a rule that reads it raises NotSettled: the answer is not known yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -21,6 +21,10 @@ from vitnas.config.network import Network
 from vitnas.config.parts import BroadConfig, ReattentionConfig, StageConfig
 
 Holder = TypeVar("Holder", Network, StageConfig)
+
+
+class NotSettled(Exception):
+    """A field of a network that is known in part has no value yet."""
 
 
 def _always(holder: Any) -> bool:
@@ -39,26 +43,30 @@ class FieldRule(Generic[Holder]):
         when: when it matters, in words.
         matters: whether another value makes another network.
         meaning: the value that all spellings of `value` stand for; a number is its own.
+        own: texts that are their own meaning, too.
     """
 
     when: str = "always"
     matters: Callable[[Holder], bool] = _always
     meaning: Callable[[Holder, Any, Network], Any] = _itself
+    own: Container[str] = ()
 
-    @property
-    def has_spellings(self) -> bool:
-        """Whether different values may stand for the same."""
-        return self.meaning is not _itself
+    def may_repeat(self, values: Sequence[Any]) -> bool:
+        """Whether some of these values, all different, may stand for the same."""
+        return self.meaning is not _itself and not all(map(self._is_own, values))
+
+    def _is_own(self, value: Any) -> bool:
+        return value in self.own if isinstance(value, str) else isinstance(value, (int, float))
 
 
 def any_stage(network: Network, test: Callable[[StageConfig], bool]) -> bool:
     """Whether a stage passes `test`; known as soon as one does, or none can."""
-    unknown: AttributeError | None = None
+    unknown: NotSettled | None = None
     for stage in network.stages:
         try:
             if test(stage):
                 return True
-        except AttributeError as error:
+        except NotSettled as error:
             unknown = error
     if unknown is not None:
         raise unknown
@@ -86,18 +94,17 @@ def reattention_limit(network: Network) -> int:
 
 
 @cache
-def rule_of(path: tuple[str | int, ...]) -> tuple[FieldRule[Any], int | None] | None:
-    """The rule of the field at `path` in a model file and its stage; None where it always matters.
+def rule_of(path: tuple[str | int, ...]) -> FieldRule[Any] | None:
+    """The rule of the field at `path` in a model file; None where it always matters.
 
     A value inside a list has the rule of `LIST[]`, or that of the list.
     """
-    stage = path[1] if len(path) > 2 and path[0] == "stages" and isinstance(path[1], int) else None
-    inside = path if stage is None else path[2:]
+    is_of_stage = len(path) > 2 and path[0] == "stages" and isinstance(path[1], int)
+    inside = path[2:] if is_of_stage else path
     address = ".".join(part for part in inside if isinstance(part, str))
-    table: Mapping[str, FieldRule[Any]] = NETWORK_RULES if stage is None else STAGE_RULES
+    table: Mapping[str, FieldRule[Any]] = STAGE_RULES if is_of_stage else NETWORK_RULES
     is_item = isinstance(inside[-1], int)
-    rule = (table.get(f"{address}[]") if is_item else None) or table.get(address)
-    return None if rule is None else (rule, stage)
+    return (table.get(f"{address}[]") if is_item else None) or table.get(address)
 
 
 def _has_attention(network: Network) -> bool:
@@ -164,11 +171,14 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         lambda network: any_stage(network, lambda stage: stage.residual is None),
     ),
     "global_pool": FieldRule(
-        meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg")
+        meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg"),
+        own=("avg", "token"),
     ),
     "head.mlp_norm_eps": FieldRule("`head.kind` is `mlp`", lambda n: n.head.kind == "mlp"),
     "attn_drop_rate": FieldRule("a stage has attention", _has_attention),
-    "temperature.kind": FieldRule("a stage has attention", _has_attention, _linear_or_none),
+    "temperature.kind": FieldRule(
+        "a stage has attention", _has_attention, _linear_or_none, own=("none", "learnable")
+    ),
     "temperature.last": FieldRule(
         "`temperature.kind` is `linear`, with two attention blocks or more",
         lambda network: network.temperature.kind == "linear" and _falls(network),
@@ -195,7 +205,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
 """By address in a model file."""
 
 STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
-    "token_mixer": FieldRule(meaning=_mixer_path),
+    "token_mixer": FieldRule(meaning=_mixer_path, own=MIXERS),
     "num_heads": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}",
         lambda stage: stage.facts.heads,
@@ -216,7 +226,10 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         lambda stage: stage.facts.groups != "ignored",
     ),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: stage.passes > 1),
-    "residual": FieldRule(meaning=lambda stage, residual, network: residual or network.residual),
+    "residual": FieldRule(
+        meaning=lambda stage, residual, network: residual or network.residual,
+        own=("plain", "lrc", "scale"),
+    ),
     "qk_scale": _of_mixer("qk_scale"),
     "key_init": _of_mixer("key_init"),
     "q_proj": _of_mixer("q_proj"),

@@ -6,7 +6,7 @@ network for which both hold.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -26,6 +26,12 @@ from vitnas.config.parts import (
     TemperatureConfig,
     as_tuple,
 )
+
+
+@cache
+def _halved(height: int, width: int, stride: int, stages: int) -> tuple[tuple[int, int], ...]:
+    strides = [stride << index for index in range(stages)]
+    return tuple((height // stride, width // stride) for stride in strides)
 
 
 class Network(Frozen):
@@ -108,12 +114,7 @@ class Network(Frozen):
     @cached_property
     def grids(self) -> tuple[tuple[int, int], ...]:
         """(H, W) of the tokens in each stage; every stage halves the one before."""
-        height, width = self.image_hw
-        stride = self.stem.stride
-        return tuple(
-            (height // (stride << index), width // (stride << index))
-            for index in range(len(self.stages))
-        )
+        return _halved(*self.image_hw, self.stem.stride, len(self.stages))
 
     @property
     def num_prefix_tokens(self) -> int:

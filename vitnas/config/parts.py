@@ -7,6 +7,7 @@ the thing. Every field says here what it means; `vitnas schema fields` makes the
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -201,7 +202,7 @@ class StageConfig(Frozen):
         """What has to be known of the token mixer."""
         return mixer_named(self.token_mixer).facts
 
-    @property
+    @cached_property
     def heads(self) -> int:
         """Number of heads; 0 for a mixer without."""
         if not self.facts.heads:
@@ -216,7 +217,7 @@ class StageConfig(Frozen):
     def has_nll(self) -> bool:
         return self.nll_ratio > 0 and len(self.groups) > 1
 
-    @property
+    @cached_property
     def kernel(self) -> int:
         return self.kernel_size or self.facts.kernel_size
 
@@ -225,21 +226,18 @@ class StageConfig(Frozen):
         return self.tokens_dim or rules.default_tokens_dim(self.embed_dim)
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> StageConfig:
+    def _widths_fit(self) -> StageConfig:
+        dim, size = self.embed_dim, self.kernel_size
         if self.facts.heads:
-            problem = rules.heads_problem(self.embed_dim, self.num_heads, self.head_dim)
+            problem = rules.heads_problem(dim, self.num_heads, self.head_dim)
             if problem:
                 raise RuleError(*problem)
-        if self.kernel % 2 == 0:
-            raise RuleError("must be odd", "kernel_size", self.kernel, self.kernel + 1)
-        return self
-
-    @model_validator(mode="after")
-    def _hidden_widths_exist(self) -> StageConfig:
+        if size is not None and size % 2 == 0:
+            raise RuleError("must be odd", "kernel_size", size, size + 1)
         for name in ("mlp_ratio", "nll_ratio", "expansion"):
-            ratio: float = getattr(self, name)
-            if 0 < ratio * self.embed_dim < 1:
-                rule = f"leaves no hidden channel at embed_dim {self.embed_dim}"
+            ratio = self.__dict__[name]
+            if 0 < ratio * dim < 1:
+                rule = f"leaves no hidden channel at embed_dim {dim}"
                 raise RuleError(rule, name, ratio, 1.0)
         return self
 

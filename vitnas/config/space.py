@@ -18,16 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from vitnas.config.axes import (
-    Axis,
-    Choice,
-    FloatRange,
-    IntRange,
-    all_axes,
-    check_ties,
-    parse_tree,
-    probes,
-)
+from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, probes
 from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.files import (
     FieldError,
@@ -38,6 +29,7 @@ from vitnas.config.files import (
     read_yaml,
     validate,
 )
+from vitnas.config.grammar import check_ties, parse_tree
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.parts import Frozen

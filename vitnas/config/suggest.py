@@ -11,8 +11,8 @@ from typing import Any
 
 from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
-from vitnas.config.draft import Draft, has_spellings
-from vitnas.config.matters import reattention_limit
+from vitnas.config.draft import Draft
+from vitnas.config.matters import NotSettled, reattention_limit
 from vitnas.config.notation import Schedule, parse_schedule
 from vitnas.config.parts import StageConfig
 from vitnas.config.trials import Refused, Trial
@@ -54,11 +54,11 @@ def _next_axis(draft: Draft) -> tuple[Axis, bool]:
     for index, axis in enumerate(draft.pending):
         try:
             matters = draft.matters(axis)
-        except AttributeError:
+        except NotSettled:
             if isinstance(axis, Choice) and len(axis.options) == 1:
                 single.append(index)
             continue
-        if not matters or not has_spellings(axis) or _is_clear(axis, draft):
+        if not matters or _is_clear(axis, draft):
             return draft.pending.pop(index), matters
         waiting.append(index)
     return draft.pending.pop([*single, *waiting, 0][0]), True
@@ -66,11 +66,11 @@ def _next_axis(draft: Draft) -> tuple[Axis, bool]:
 
 def _is_clear(axis: Axis, draft: Draft) -> bool:
     """Whether it is known of all options what they stand for."""
-    assert isinstance(axis, Choice)
+    if not isinstance(axis, Choice) or not axis.may_repeat:
+        return True
     try:
-        for option in axis.options:
-            draft.meaning(axis, option)
-    except AttributeError:
+        draft.meanings(axis)
+    except NotSettled:
         return False
     return True
 
@@ -100,45 +100,59 @@ def _ask_choice(axis: Choice, draft: Draft, trial: Trial) -> int:
     Optuna wants one set of categories a name, so a narrowed choice is a parameter of its own:
     `groups@0,1` is `groups` with options 0 and 1 on offer. One option left is not asked.
     """
-    fitting = list(range(len(axis.options)))
-    if axis.field in _MUST_FIT:
-        problems = [_misfit(axis, option, draft) for option in axis.options]
-        fitting = [index for index in fitting if problems[index] is None]
-        if not fitting:
-            rule = f"none of {len(problems)} options fits this network; the first: {problems[0]}"
-            raise Refused(rule, address=axis.name, value=axis.options[0])
-    offered = _different(axis, fitting, draft)
+    offered = _on_offer(axis, draft)
     if len(offered) == 1:
         return offered[0]
-    name = axis.name
-    if len(offered) < len(axis.options):
-        name += "@" + ",".join(map(str, offered))
+    if len(offered) == len(axis.options):
+        return axis.labels.index(trial.suggest_categorical(axis.name, axis.labels))
+    name = axis.name + "@" + ",".join(map(str, offered))
     labels = [axis.labels[index] for index in offered]
     return offered[labels.index(trial.suggest_categorical(name, labels))]
 
 
-def _different(axis: Choice, indices: list[int], draft: Draft) -> list[int]:
+def _on_offer(axis: Choice, draft: Draft) -> Sequence[int]:
+    """Indices of the options that fit the network and differ from each other."""
+    indices: Sequence[int] = range(len(axis.options))
+    if axis.field in _MUST_FIT:
+        problems = [_misfit(axis, option, draft) for option in axis.options]
+        indices = [index for index in indices if problems[index] is None]
+        if not indices:
+            rule = f"none of {len(problems)} options fits this network; the first: {problems[0]}"
+            raise Refused(rule, address=axis.name, value=axis.options[0])
+    return _different(axis, indices, draft) if axis.may_repeat else indices
+
+
+def _different(axis: Choice, indices: Sequence[int], draft: Draft) -> Sequence[int]:
     """Indices of the options that do not stand for what an earlier one does.
 
     Axes of one name are answered together, so options are the same only where all of these say so.
     """
-    if not has_spellings(axis):
-        return indices
     tied = [axis, *(other for other in draft.pending if other.name == axis.name)]
+    options = list(zip(*(_meanings(other, draft) for other in tied), strict=True))
     kept: list[int] = []
     seen: list[Any] = []
     for index in indices:
-        meanings = [_tied_meaning(other, axis.options[index], draft) for other in tied]
-        if meanings not in seen:
-            seen.append(meanings)
+        if options[index] not in seen:
+            seen.append(options[index])
             kept.append(index)
     return kept
 
 
-def _tied_meaning(axis: Axis, option: Any, draft: Draft) -> Any:
+def _meanings(axis: Axis, draft: Draft) -> list[Any]:
+    """What each option stands for in the axis's place, as far as that is known."""
+    assert isinstance(axis, Choice)
     try:
-        return draft.meaning(axis, option) if draft.matters(axis) else None
-    except AttributeError:
+        if not draft.matters(axis):
+            return [None] * len(axis.options)
+        return draft.meanings(axis)
+    except NotSettled:
+        return [_meaning(axis, option, draft) for option in axis.options]
+
+
+def _meaning(axis: Axis, option: Any, draft: Draft) -> Any:
+    try:
+        return draft.meaning(axis, option)
+    except NotSettled:
         return _Unknown()
 
 

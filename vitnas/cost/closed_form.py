@@ -182,19 +182,22 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
     formula = FORMULAS.get(stage.token_mixer) or other_formula(stage.token_mixer)
     params, of_passes = formula(config, index, tokens)
     every, first = sum(of_passes), of_passes[0]
-    rows = [_shared(index, stage, stage.token_mixer, depth, every, first, params)]
+    rows = [_shared(index, stage.token_mixer, passes, depth, every, first, params)]
     if config.map_source is not None and config.reattention_plan[index]:
         rows[0] = _without_own_maps(config, stage, rows[0], tokens)
     if stage.mlp_ratio:
         branches = 2
         flops, params = _mlp(config, dim, stage.mlp_ratio, tokens)
-        rows.append(_shared(index, stage, "mlp", depth, passes * flops, flops, params))
+        rows.append(_shared(index, "mlp", passes, depth, passes * flops, flops, params))
     norm_flops, norm_params = LAYER_NORM * tokens * dim, dim * _norm_width(config)
     flops = branches * norm_flops
-    rows.append(_shared(index, stage, "norm", depth, passes * flops, flops, branches * norm_params))
-    per_residual = {"plain": 0, "lrc": 2, "scale": dim}[config.residual_of(stage)]
+    rows.append(
+        _shared(index, "norm", passes, depth, passes * flops, flops, branches * norm_params)
+    )
+    residual = stage.residual or config.residual
+    per_residual = 0 if residual == "plain" else 2 if residual == "lrc" else dim
     if per_residual:
-        rows.append(_shared(index, stage, "residual", depth, 0, 0, branches * per_residual))
+        rows.append(_shared(index, "residual", passes, depth, 0, 0, branches * per_residual))
     if config.reattention_plan[index]:
         rows += _reattention(config, stage, index, tokens)
     if stage.has_nll:
@@ -208,14 +211,13 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
 
 
 def _shared(
-    index: int, stage: StageConfig, kind: str, blocks: int, every: int, first: int, params: int
+    index: int, kind: str, passes: int, blocks: int, every: int, first: int, params: int
 ) -> Row:
     """A part of `blocks` blocks: FLOPs of all passes and of the first one, and parameters, each
     of one block."""
-    passes = len(stage.groups)
-    shared = blocks * params if passes > 1 else 0
-    reused = blocks * (every - first)
-    return Row(index, kind, blocks * every, blocks * params, passes, shared, reused)
+    params *= blocks
+    shared = params if passes > 1 else 0
+    return Row(index, kind, blocks * every, params, passes, shared, blocks * (every - first))
 
 
 def _mlp(config: ModelConfig, dim: int, ratio: float, tokens: int) -> tuple[int, int]:
@@ -229,11 +231,11 @@ def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: in
     heads, passes, blocks = stage.heads, len(stage.groups), config.reattention_plan[index]
     flops, params = heads * heads * tokens * tokens, heads * heads
     params += config.reattention.bias * heads
-    rows = [_shared(index, stage, "reattention", blocks, passes * flops, flops, params)]
+    rows = [_shared(index, "reattention", passes, blocks, passes * flops, flops, params)]
     if config.reattention.norm != "none":
         flops = BATCH_NORM if config.reattention.norm == "batch" else LAYER_NORM
         flops *= heads * tokens * tokens
-        rows.append(_shared(index, stage, "norm", blocks, passes * flops, flops, 2 * heads))
+        rows.append(_shared(index, "norm", passes, blocks, passes * flops, flops, 2 * heads))
     return rows
 
 

@@ -18,7 +18,8 @@ Cost = tuple[int, list[int]]
 def _mhsa(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     dim = stage.embed_dim
-    params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim + _tau(config)
+    params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim
+    params += config.temperature.kind == "learnable"
     linear, maps = 4 * tokens * dim * dim, 2 * tokens * tokens * dim
     return params, [linear + maps // number for number in stage.groups]
 
@@ -27,8 +28,9 @@ def _ska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     dim, linears = stage.embed_dim, 2 + stage.q_proj
     params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
+    params += tokens * dim + (config.temperature.kind == "learnable")
     flops = tokens * dim * (linears * dim + 2 * tokens)
-    return params + tokens * dim + _tau(config), [flops] * len(stage.groups)
+    return params, [flops] * len(stage.groups)
 
 
 def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
@@ -38,12 +40,7 @@ def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
     params += 9 * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
     rows_of_map = 9 * patches + config.class_token  # a class token's row is no convolution
     flops = tokens * dim * (linears * dim + tokens + rows_of_map)
-    return params + _tau(config), [flops] * len(stage.groups)
-
-
-def _tau(config: ModelConfig) -> int:
-    """Parameters of a learned temperature."""
-    return config.temperature.kind == "learnable"
+    return params + (config.temperature.kind == "learnable"), [flops] * len(stage.groups)
 
 
 def _dwconv(config: ModelConfig, index: int, tokens: int) -> Cost:
