@@ -109,6 +109,7 @@ def export(
     under: str | None = None,
     knee: bool = False,
     epochs: int | None = None,
+    notice: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Write one network of a run as a folder that `vitnas.load` reads.
 
@@ -120,15 +121,19 @@ def export(
         knee: the knee of the front.
         epochs: train anew for so many; None = the proxy's weights, which are trained again with
             the trial's own seed when the run did not keep them (it keeps the front's).
+        notice: called with a line before a training, which says how long it takes, and with one
+            after each epoch.
 
     Raises:
         VitnasError: no such network, or the folder cannot be used.
     """
     from vitnas.exported.choose import choose_trial
+    from vitnas.exported.folder import check_free
     from vitnas.exported.network import export_network
 
     chosen = choose_trial(run, trial=trial, under=under, knee=knee)
-    weights, how = _weights(run, chosen, epochs)
+    check_free(Path(to))
+    weights, how = _weights(run, chosen, epochs, notice)
     return export_network(run, chosen, weights, to, **how)
 
 
@@ -236,12 +241,12 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
     """A network of a run whose weights the run has kept, and what the run was trained on."""
     from vitnas.config.space import SpaceConfig
     from vitnas.diagnose.subject import subject_of
-    from vitnas.engine.store.weights import FrontWeights
+    from vitnas.engine.store.weights import KeptWeights
     from vitnas.exported.choose import choose_trial
     from vitnas.nn.weights import network_with
 
     chosen = choose_trial(run, trial=number)
-    kept = FrontWeights(run.path)
+    kept = KeptWeights(run.path)
     weights = kept.get(chosen.number)
     if weights is None:
         command = f"vitnas export {shlex.quote(str(run.path))} --trial {number} --to DIR"
@@ -255,30 +260,23 @@ def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
     return subject_of(network, name, f"those of trial {number} in {run.path}"), data
 
 
-def _weights(run: Run, trial: TrialRecord, epochs: int | None) -> tuple[bytes, dict[str, Any]]:
+def _weights(
+    run: Run, trial: TrialRecord, epochs: int | None, notice: Callable[[str], None]
+) -> tuple[bytes, dict[str, Any]]:
     """The weights to export, and what the model card says about them."""
-    from vitnas.engine.store.weights import FrontWeights
+    from vitnas.engine.store.weights import KeptWeights
 
-    kept = FrontWeights(run.path)
+    kept = KeptWeights(run.path)
     weights = kept.get(trial.number) if epochs is None else None
     if weights is not None:
         return weights, {"file": kept.path(trial.number)}
-    from vitnas.config.space import SpaceConfig
-    from vitnas.nn.weights import weights_bytes
-    from vitnas.training.data import load_data
-    from vitnas.training.device import own_threads
-    from vitnas.training.proxy import ProxyTraining, evaluate
+    from vitnas.engine.watch.text import span
+    from vitnas.training.again import train_again
 
-    space = validate(SpaceConfig, dict(run.space))
-    config = trial.network
-    proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
-    images = load_data(space.data, config.img_size)
-    training = ProxyTraining(config, proxy, images, trial.seed, "auto")
-    top1 = 0.0
-    with own_threads(training.device):
-        for result in training:
-            top1 = result.top1
-    facts: dict[str, Any] = {"epochs": proxy.epochs, "top1": top1}
-    if images.has_test:
-        facts["test_top1"] = evaluate(training.model, images.test(), proxy.eval_batch_size)
-    return weights_bytes(training.model), facts
+    number = epochs or trial.epochs
+    line = "its weights are not kept; training it again" if epochs is None else "training it anew"
+    line = f"trial {trial.number}: {line} for {number} epoch{'s' * (number > 1)}"
+    if trial.seconds and trial.curve:
+        line += f", about {span(trial.seconds / len(trial.curve) * number)}"
+    notice(line)
+    return train_again(run, trial, epochs, notice)

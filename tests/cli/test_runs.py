@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,27 @@ def test_an_exported_network_is_the_one_that_was_searched(
     images = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert torch.equal(vitnas.load("mine")(images), by_hand.eval()(images))
+
+
+def test_an_export_that_trains_says_how_long_it_takes(
+    road: Path, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run.knee is not None
+    number = run.knee.number
+    copy = shutil.copytree(road, tmp_path / "copy")
+    kept = copy / "weights" / f"{number}.safetensors"
+    kept.rename(tmp_path / "kept")
+    out, _ = vitnas_says(capsys, "export", str(copy), "--knee", "--to", "again", code=0)
+    first, *epochs, _ = out.splitlines()
+    again = f"trial {number}: its weights are not kept; training it again for {run.epochs} epochs"
+    assert first == f"{again}, about 10 s"
+    assert [line.split()[1] for line in epochs] == ["1/3", "2/3", "3/3"]
+    assert Path("again/model.safetensors").read_bytes() == (tmp_path / "kept").read_bytes()
+    complaint(capsys, "export", str(copy), "--knee", "--to", "again")
+    out, _ = vitnas_says(
+        capsys, "export", str(road), "--knee", "--epochs", "1", "--to", "anew", code=0
+    )
+    assert out.startswith(f"trial {number}: training it anew for 1 epoch, about 10 s\nepoch 1/1")
 
 
 def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from vitnas.cli import main
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.names import NAMES, OF_MAPS
 from vitnas.diagnose.run import Diagnosis, check_place, diagnose
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
 from vitnas.nn.weights import weights_bytes
@@ -243,7 +243,7 @@ def run_of(folder: Path, *stages: dict[str, Any]) -> Run:
 
 def test_a_trial_is_looked_into_with_the_weights_that_its_run_kept(tmp_path: Path) -> None:
     run, model = run_of(tmp_path, MHSA), network(MHSA)
-    FrontWeights(tmp_path).put(3, weights_bytes(model))
+    KeptWeights(tmp_path).put(3, weights_bytes(model))
     subject, data = api._trial_subject(run, 3)
     assert (subject.name, data.name) == ("s_trial_3", "digits")
     for found, kept in zip(subject.network.parameters(), model.parameters(), strict=True):

@@ -32,9 +32,11 @@ def test_the_command_line_has_every_option_with_its_default_and_range() -> None:
         ({"trials": 0}, "trials = 0: should be greater than or equal to 1 (nearest: 1)"),
         ({"trials": "3"}, "trials = '3': should be a whole number"),
         ({"seed": 2**70}, f"seed = {2**70}: should be less than or equal to"),
+        ({"keep_weights": "much"}, "keep_weights = 'much': a size is written like 500MB or 1.5GB"),
+        ({"keep_weights": "nan"}, "keep_weights = 'nan': a size is written like 500MB or 1.5GB"),
         ({"hours": float("nan")}, "hours = nan: should be a finite number"),
         ({"start_from": "run"}, "start_from = 'run': should be a list"),
-        ({"sampler": "tp"}, "sampler = 'tp': should be 'ehvi', 'tpe', 'nsga2' or 'random'"),
+        ({"sampler": "tp"}, "sampler = 'tp': no such sampler (nearest: tpe)"),
     ],
 )
 def test_a_mistake_in_python_is_one_line(given: dict[str, Any], said: str) -> None:

@@ -28,7 +28,9 @@ def export_command(
     from vitnas import api
 
     loaded = api.load_run(run)
-    folder = api.export(loaded, to, trial=trial, under=under, knee=knee, epochs=epochs)
+    folder = api.export(
+        loaded, to, trial=trial, under=under, knee=knee, epochs=epochs, notice=_print_now
+    )
     print_folder(folder)
 
 

@@ -20,6 +20,8 @@ from vitnas.files import exists as exists
 from vitnas.files import write_bytes as write_bytes
 from vitnas.files import write_text as write_text
 
+NETWORK_FORMAT = 1
+"""Of config.yaml and graft.yaml; it is written once there is a second one."""
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_LEVELS = 60
@@ -106,6 +108,20 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     except ValueError:
         raise ConfigError("is not the name of a file", file=path) from None
     return parse_yaml(text, file=path)
+
+
+def read_network_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a file that describes a network; a file without `format` has the first one.
+
+    Raises:
+        ConfigError: as for `read_yaml`, or the file has the format of a later vitnas.
+    """
+    tree = read_yaml(path)
+    found = tree.pop("format", NETWORK_FORMAT)
+    if found != NETWORK_FORMAT:
+        rule = f"this vitnas reads {NETWORK_FORMAT}; a later one may read this file"
+        raise ConfigError(rule, file=path, address="format", value=found)
+    return tree
 
 
 def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:

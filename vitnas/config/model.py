@@ -16,7 +16,7 @@ from pydantic import model_validator
 
 from vitnas.config.canonical import canonical
 from vitnas.config.checks import check_network
-from vitnas.config.files import RuleError, dump_yaml, read_yaml, validate
+from vitnas.config.files import RuleError, dump_yaml, read_network_yaml, validate
 from vitnas.config.network import Network
 from vitnas.config.notation import fit_schedule, format_schedule, parse_schedule
 from vitnas.files import write_text
@@ -92,7 +92,7 @@ def load_config(path: str | Path) -> ModelConfig:
     Raises:
         ConfigError: with file, address, value and rule.
     """
-    return validate(ModelConfig, read_yaml(path), file=path)
+    return validate(ModelConfig, read_network_yaml(path), file=path)
 
 
 def save_config(config: ModelConfig, path: str | Path) -> None:

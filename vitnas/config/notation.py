@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from vitnas.errors import ConfigError
+
 Schedule = tuple[tuple[int, ...], ...]
 
 _SCHEDULE = re.compile(r"(\[\s*[1-9]\d{0,8}(\s*,\s*[1-9]\d{0,8})*\s*\]\s*)+")
@@ -61,3 +63,22 @@ def parse_human(text: str) -> float:
     stripped = text.strip().lower()
     factor = factors.get(stripped[-1:], 1.0)
     return float(stripped[:-1] if factor != 1.0 else stripped) * factor
+
+
+def parse_size(text: str, address: str) -> int:
+    """`"500MB"`, `"1.5 GB"`, `"2e9"` -> bytes; a kB is 1,000 of them.
+
+    Args:
+        text: what is read.
+        address: where it stands, for the error.
+
+    Raises:
+        ConfigError: no size above zero.
+    """
+    try:
+        size = parse_human(text.strip().lower().removesuffix("b"))
+    except ValueError:
+        size = 0.0
+    if not 1 <= size < 1e18:
+        raise ConfigError("a size is written like 500MB or 1.5GB", address=address, value=text)
+    return int(size)

@@ -13,6 +13,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
+from vitnas.config.notation import parse_size
 from vitnas.engine.decide.budget import DEFAULT_TRIALS, Budget
 from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, PrunerName
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName, check_sampler
@@ -104,6 +105,13 @@ class SearchOptions:
             1000,
         ),
     ] = 0
+    keep_weights: Annotated[
+        str | None,
+        Option(
+            "Keep the weights of all complete networks up to this size, e.g. 500MB: the front's, "
+            "then the newest; default the front's alone."
+        ),
+    ] = None
     workers: Annotated[
         int | None, Option("Trainings at a time; default one a core or GPU.", 1, 10_000)
     ] = None
@@ -153,6 +161,11 @@ class SearchOptions:
         """`trials` with its default filled in; None = no bound."""
         is_bounded = self.hours is not None or self.gpu_hours is not None
         return self.trials or (None if is_bounded else DEFAULT_TRIALS)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Up to which size weights are kept that are not the front's."""
+        return parse_size(self.keep_weights, "keep_weights") if self.keep_weights else 0
 
     def make_pruner(self, epochs: int, costs: tuple[str, ...]) -> ParetoPruner | None:
         """What stops trainings of so many epochs early; None = nothing."""
@@ -213,6 +226,8 @@ def check(values: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
         validate(_schema(), dict(values))
         if "sampler" in values:
             check_sampler(values["sampler"])
+        if values.get("keep_weights") is not None:
+            parse_size(values["keep_weights"], "keep_weights")
     except ConfigError as error:
         rule = error.rule.replace("unknown key", "there is no such option")
         raise ConfigError(

@@ -24,7 +24,7 @@ from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.engine.watch.text import span
 from vitnas.environment import session_facts
@@ -119,7 +119,9 @@ def run_search(
                     controller = _controller(
                         store, space, options, backend, listen, start, replication
                     )
-                    weights = FrontWeights(path, num_images if replication.wanted else None)
+                    weights = KeptWeights(
+                        path, num_images if replication.wanted else None, options.kept_bytes
+                    )
                     _take_over(controller, start, weights, found.measured_on, notice)
                     _train(path, controller, backend, options, weights, notice)
                 if found.data.num_test_images:
@@ -188,7 +190,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
 
 
 def _take_over(
-    controller: Controller, start: _Start, weights: FrontWeights, device: str, notice: Notice
+    controller: Controller, start: _Start, weights: KeptWeights, device: str, notice: Notice
 ) -> None:
     """Enter what other runs found, with the weights that they kept.
 
@@ -202,11 +204,11 @@ def _take_over(
         number = controller.take(candidate, trial, replicates)
         if number is not None:
             taken += 1
-            content = FrontWeights(folder).get(trial.number)
+            content = KeptWeights(folder).get(trial.number)
             if content is not None:
                 weights.put(number, content)
     if taken:
-        weights.keep_front(controller.trials, controller.costs)
+        weights.clean(controller.trials, controller.costs)
         notice(f"--start-from: {taken} results taken over")
     for other, count in elsewhere.items():
         notice(f"--start-from: {count} results not taken over: measured on {other}, not {device}")
@@ -258,7 +260,7 @@ def _train(
     controller: Controller,
     backend: Backend,
     options: SearchOptions,
-    weights: FrontWeights,
+    weights: KeptWeights,
     notice: Notice,
 ) -> None:
     """Let the back end train until nothing is left to start, and note why it ended."""
@@ -332,7 +334,7 @@ def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
     front, these may be gone; then it uses those of the first replicate that has weights.
     """
     tested = store.attrs.get("test_top1", {})
-    weights, run = FrontWeights(path), study.read_run(path)
+    weights, run = KeptWeights(path), study.read_run(path)
     untested = [
         (trial.number, Trained(trial.network, content, str(file)))
         for trial in run.front

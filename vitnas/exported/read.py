@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitnas.config.files import read_yaml, validate
+from vitnas.config.files import read_network_yaml, validate
 from vitnas.config.graft import GraftFile
 from vitnas.config.model import load_config
 from vitnas.errors import ConfigError
@@ -43,7 +43,7 @@ def load_graft(folder: str | Path) -> nn.Module:
             not finite.
     """
     path = Path(folder) / GRAFT_FILE
-    file = validate(GraftFile, read_yaml(path), file=path)
+    file = validate(GraftFile, read_network_yaml(path), file=path)
     try:
         return rebuilt(file, Path(folder) / WEIGHTS_FILE)
     except ConfigError as error:

@@ -24,7 +24,7 @@ from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import EpochDone, Failure, Job, Message
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.store.study import read_run
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.records import Outcome, Run, TrialRecord
 
 Make = Callable[..., Controller]
@@ -109,7 +109,7 @@ def run_with(ray_here: Any, controller_of: Make, tmp_path: Path) -> Callable[...
         controller = controller_of(num_trials=8, budget=Budget(gpus=gpus), **more)
         proxy = make_space().config.proxy
         worker = MadeUp(proxy, {}, "cpu", mischief=mischief, folder=str(tmp_path))
-        steering = Steering(controller, FrontWeights(tmp_path), trial_seconds)
+        steering = Steering(controller, KeptWeights(tmp_path), trial_seconds)
         resources = Resources(2, gpus, 1, 0.5)
         run_tune(steering, ray_here.put(worker), resources, tmp_path / ".tune")
         controller.store.close()

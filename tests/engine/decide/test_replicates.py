@@ -20,7 +20,7 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
-from vitnas.engine.store.weights import FrontWeights, near_front
+from vitnas.engine.store.weights import KeptWeights, near_front
 from vitnas.engine.watch.display import Display
 from vitnas.engine.watch.status import read_status, status_text
 from vitnas.errors import VitnasError
@@ -355,13 +355,13 @@ def test_weights_of_what_may_come_to_the_front_are_kept(tmp_path: Path) -> None:
 
     trials = [trial(0, 90.0, 1), trial(1, 89.9, 1), trial(2, 50.0, 1)]
     again = TrialRecord(3, Outcome.COMPLETE, flops=1, curve=(80.0,), replicate_of=0)
-    for weights, kept in ((FrontWeights(tmp_path), {0}), (FrontWeights(tmp_path, IMAGES), {0, 1})):
+    for weights, kept in ((KeptWeights(tmp_path), {0}), (KeptWeights(tmp_path, IMAGES), {0, 1})):
         for one in trials:
-            weights.put(one.number, b"")
-        weights.keep_front(trials, ("flops",))
+            weights.put(one.number, b"x")
+        weights.clean(trials, ("flops",))
         assert {int(path.stem) for path in weights.folder.iterdir()} == kept
     weights.put(3, b"")
-    weights.keep_front([*trials, again], ("flops",))
+    weights.clean([*trials, again], ("flops",))
     assert {int(path.stem) for path in weights.folder.iterdir()} == {0, 1, 3}
 
 

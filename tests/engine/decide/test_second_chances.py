@@ -13,7 +13,7 @@ from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, EpochDone, Job
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.store.study import read_run
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.records import Outcome
 
 Make = Callable[..., Controller]
@@ -161,7 +161,7 @@ def test_gpu_time_of_earlier_sessions_counts(controller_of: Make, tmp_path: Path
 
 def test_a_training_that_is_late_is_ended(controller_of: Make, tmp_path: Path) -> None:
     controller = controller_of(num_trials=2)
-    steering = Steering(controller, FrontWeights(tmp_path), trial_seconds=60.0)
+    steering = Steering(controller, KeptWeights(tmp_path), trial_seconds=60.0)
     late = start(controller)
     assert steering.take(late.number, EpochDone(1, 50.0, 30.0)) is Decision.CONTINUE
     assert steering.take(late.number, EpochDone(2, 60.0, 61.0)) is Decision.STOP
@@ -181,7 +181,7 @@ def test_a_worker_that_was_late_is_not_taken_for_lost(
     controller = controller_of(num_trials=1)
     clock = [0.0]
     controller._meter._clock = lambda: clock[0]
-    steering = Steering(controller, FrontWeights(tmp_path), trial_seconds=60.0)
+    steering = Steering(controller, KeptWeights(tmp_path), trial_seconds=60.0)
     job = start(controller)
     clock[0] = seconds
     steering.lose(job.number, "exit code 1")

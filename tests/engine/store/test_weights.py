@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord
 
@@ -17,11 +17,11 @@ TRIALS = [
 
 
 def test_files_that_are_no_trial_s_stay(tmp_path: Path) -> None:
-    weights = FrontWeights(tmp_path)
+    weights = KeptWeights(tmp_path)
     for name in ("0", "1", "2", "precious", "01"):
         weights.put(0, b"x")
         (weights.folder / f"{name}.safetensors").write_bytes(b"x")
-    weights.keep_front(TRIALS, ("flops",))
+    weights.clean(TRIALS, ("flops",))
     left = {path.stem for path in weights.folder.iterdir()}
     assert left == {"0", "2", "precious", "01"}, "1 is off the front, and there is no trial 2"
 
@@ -32,8 +32,21 @@ def test_nothing_behind_a_link_is_deleted_or_written(tmp_path: Path) -> None:
     (theirs / "1.safetensors").write_text("mine")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "weights").symlink_to(theirs)
-    weights = FrontWeights(tmp_path / "run")
-    weights.keep_front(TRIALS, ("flops",))
+    weights = KeptWeights(tmp_path / "run")
+    weights.clean(TRIALS, ("flops",))
     with pytest.raises(RunError, match="weights: is a link"):
         weights.put(0, b"x")
     assert [path.name for path in theirs.iterdir()] == ["1.safetensors"]
+
+
+def test_others_are_kept_while_there_is_room_the_newest_first(tmp_path: Path) -> None:
+    trials = [
+        TrialRecord(number, Outcome.COMPLETE, flops=1, curve=(top1,), ended=ended)
+        for number, top1, ended in ((0, 90.0, 1.0), (1, 50.0, 4.0), (2, 40.0, 3.0), (3, 60.0, 2.0))
+    ]
+    for room, kept in ((0, {0}), (99, {0}), (250, {0, 1}), (300, {0, 1, 2}), (400, {0, 1, 2, 3})):
+        weights = KeptWeights(tmp_path, room=room)
+        for trial in trials:
+            weights.put(trial.number, b"x" * 100)
+        weights.clean(trials, ("flops",))
+        assert {number for number in range(4) if weights.has(number)} == kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, EpochDone, Failure, Measured, Message
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.records import Outcome
 
 
@@ -18,7 +18,7 @@ class Steering:
     """
 
     def __init__(
-        self, controller: Controller, weights: FrontWeights, trial_seconds: float | None = None
+        self, controller: Controller, weights: KeptWeights, trial_seconds: float | None = None
     ) -> None:
         self.controller, self.weights = controller, weights
         self.trial_seconds = trial_seconds
@@ -48,7 +48,7 @@ class Steering:
             self.weights.put(number, done.weights)
         self.controller.finish(number, seconds=done.seconds, device=done.device)
         if is_last:
-            self.weights.keep_front(self.controller.trials, self.controller.costs)
+            self.weights.clean(self.controller.trials, self.controller.costs)
         return Decision.STOP
 
     def _fail(self, number: int, outcome: Outcome, error: str, seconds: float, device: str) -> None:

@@ -1,13 +1,15 @@
 """The proxy's weights of the networks on the front: `weights/<trial>.safetensors` in the run.
 
-Weights of other networks are not kept: a training is a function of configuration and seed, so it
-can be repeated. For a network with several trainings, the weights of its own training are kept. If
-these are gone, the weights of a replicate are kept under the replicate's number.
+Weights of other networks are kept only where `--keep-weights` leaves room: a training is a function
+of configuration and seed, so it can be repeated. For a network with several trainings, the weights
+of its own training are kept. If these are gone, the weights of a replicate are kept under the
+replicate's number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +19,20 @@ from vitnas.noise import contenders, measure
 from vitnas.records import TrialRecord, averaged, completed, front_of
 
 
-class FrontWeights:
+class KeptWeights:
     """The folder `weights/` of a run.
+
+    What is on the front is kept whatever its size.
 
     Args:
         run: the results folder.
         num_images: of the scoring split, where replicates may bring other networks to the front:
             their weights are kept, too. None = the front's alone.
+        room: bytes up to which other networks' weights are kept beside them, the newest first.
     """
 
-    def __init__(self, run: Path, num_images: int | None = None) -> None:
-        self.folder, self._num_images = run / "weights", num_images
+    def __init__(self, run: Path, num_images: int | None = None, room: int = 0) -> None:
+        self.folder, self._num_images, self._room = run / "weights", num_images, room
 
     def path(self, number: int) -> Path:
         return self.folder / f"{number}.safetensors"
@@ -45,16 +50,23 @@ class FrontWeights:
         """The weights of trial `number`, or None when they are not kept."""
         return self.path(number).read_bytes() if self.has(number) else None
 
-    def keep_front(self, trials: Iterable[TrialRecord], costs: Sequence[str]) -> None:
+    def clean(self, trials: Iterable[TrialRecord], costs: Sequence[str]) -> None:
         """Delete the weights of every trial that is no longer on the front of top-1 and `costs`,
-        nor may be. Files that are no trial's stay."""
+        nor may be, and for which there is no room. Files that are no trial's stay."""
         trials = tuple(trials)
         members = {trial.number for trial in front_of(averaged(trials), costs)}
         if self._num_images is not None:
             members |= {t.number for t in near_front(trials, self._num_images, costs)}
         members |= {trial.number for trial in trials if trial.replicate_of in members}
-        others = {self.path(t.number).name for t in trials if t.number not in members}
-        remove_files(self.folder, others & {path.name for path in self.folder.glob("*")})
+        there = [trial for trial in trials if self.has(trial.number)]
+        there.sort(key=lambda t: (t.number in members, t.ended or 0.0, t.number), reverse=True)
+        sizes = accumulate(self.path(trial.number).stat().st_size for trial in there)
+        others = [
+            self.path(trial.number).name
+            for trial, size in zip(there, sizes, strict=True)
+            if trial.number not in members and size > self._room
+        ]
+        remove_files(self.folder, others)
 
 
 def near_front(
