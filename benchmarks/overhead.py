@@ -39,7 +39,7 @@ from vitnas.engine.decide.steering import Steering
 from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.store.study import RunStore
-from vitnas.engine.store.weights import FrontWeights
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.records import TrialRecord
 
 EPOCHS = 10
@@ -96,7 +96,7 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
         store = RunStore(folder, {"space": space.to_tree(), "seed": 0})
         pruner = make_pruner(DEFAULT_PRUNER, epochs) if prune else None
         controller = Controller(store, space, Rules(trials, pruner=pruner), listener=listen)
-        backend.train(Steering(controller, FrontWeights(folder)), folder / ".tune")
+        backend.train(Steering(controller, KeptWeights(folder)), folder / ".tune")
         assert controller.num_ended == trials
         store.close()
     finally:

@@ -40,6 +40,7 @@ def test_swin_t_is_as_its_docstring_says() -> None:
         ("", {}, "is required"),
         ("vit_tiny_patch16_224", {"img_siz": 3}, "img_siz = 3: unknown key .nearest: img_size"),
         ("vit_tiny_patch16_224", {"num_heads": 5}, "num_heads 5: dim should be divisible"),
+        ("vit_tiny_patch16_224", {"act_layer": "nope"}, "act_layer nope: there is no 'nope'"),
         ("cvt_13_32", {"img_size": 2}, "img_size = 2: too small"),
         ("cvt_13_32", {"depth": 3}, "cannot be built with depth 3"),
         ("cvt_13_32", {"pretrained": True}, "have no weights"),

@@ -115,7 +115,8 @@ def _built(name: str, build: Callable[..., nn.Module], fields: dict[str, Any]) -
     """`build(**fields)`, and what it has against them in one line."""
     try:
         model = build(**fields)
-    except (TypeError, ValueError, AssertionError, RuntimeError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, LookupError, AssertionError, ArithmeticError, RuntimeError) as e:
+        error = f"there is no {e}" if isinstance(e, KeyError) else str(e)
         given = ", ".join(f"{key} {value}" for key, value in fields.items() if key != "model_name")
         rule = f"{name} cannot be built with {given or 'no options'}: {error}"
         raise ConfigError(rule, address="options") from None
