@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -16,6 +14,7 @@ from vitnas import __version__
 from vitnas.config.model import ModelConfig
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import closed_form
+from vitnas.environment import command_line
 
 if TYPE_CHECKING:
     from vitnas.exported.conversion import Conversion
@@ -72,7 +71,7 @@ def model_card(
         git_revision=session.git_revision,
         versions=_listed(session.versions) or "not recorded",
         version=__version__,
-        command=command or shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command=command or command_line(),
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
     )  # fmt: skip
     return card.rstrip() + "\n"
@@ -100,7 +99,7 @@ def conversion_card(conversion: Conversion, command: str | None = None) -> str:
             remarks=conversion.remarks,
             options=conversion.options,
             version=__version__,
-            command=command or shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+            command=command or command_line(),
             written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         )
     )

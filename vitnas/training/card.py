@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 from vitnas import __version__
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import closed_form
+from vitnas.environment import command_line
 from vitnas.training.data import Images
 from vitnas.training.plan import Plan
 
@@ -68,7 +67,7 @@ it was trained and `log.jsonl` how that went; none of them contains code.
 ## Where it comes from
 
 - data: {_listed(plan.data.model_dump(exclude_none=True))}
-- vitnas {__version__}: `{shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])}`
+- vitnas {__version__}: `{command_line()}`
 """
 
 
