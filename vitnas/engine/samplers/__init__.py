@@ -78,11 +78,6 @@ SAMPLERS: dict[str, Sampler] = {
 }
 
 
-def sampler_names() -> list[str]:
-    """The samplers of vitnas and those that installed packages announce."""
-    return [*SAMPLERS, *plugins.announced(GROUP)]
-
-
 def check_sampler(name: str, address: str = "sampler") -> None:
     """Make sure that there is a sampler of that name; imports nothing.
 
