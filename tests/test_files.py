@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from vitnas.files import (
     open_file,
     own_folder,
     read_bytes,
+    read_input,
     remove_files,
     remove_folder,
     write_bytes,
@@ -137,6 +139,39 @@ def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
     assert read_bytes(tmp_path / "a", 5) == b"12345"
     with pytest.raises(OSError, match="larger than"):
         read_bytes(tmp_path / "a", 4)
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    """As of a shell's `<(...)`: written to before and while it is read."""
+    reader, writer = os.pipe()
+    os.write(writer, b"name: ")
+
+    def finish() -> None:
+        os.write(writer, b"x")
+        os.close(writer)
+
+    late = threading.Timer(0.05, finish)
+    late.start()
+    assert read_input(f"/dev/fd/{reader}", 10) == b"name: x"
+    late.join()
+    os.close(reader)
+
+
+def test_a_pipe_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vitnas.files._PIPE_S", 0.05)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(TimeoutError, match="no end of it within"):
+        read_input(tmp_path / "fifo", 10)
+    reader, silent = os.pipe()
+    os.write(silent, b"1")
+    with pytest.raises(TimeoutError, match="no end of it within"):
+        read_input(f"/dev/fd/{reader}", 10)
+    os.close(reader)
+    os.close(silent)
+    with pytest.raises(OSError, match="larger than"):
+        read_input("/dev/zero", 10)
 
 
 def test_a_name_that_no_system_takes_does_not_exist() -> None:

@@ -86,6 +86,12 @@ class DeviceError(VitnasError):
     """A device was asked for that this machine does not have."""
 
 
+def reason_of(error: OSError) -> str:
+    """Why the system refused, as the end of a line: `no such file or directory`."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason[:1].lower() + reason[1:]
+
+
 def printable(text: str) -> str:
     """`text` without line breaks, and with what a terminal would obey (escapes) spelled out."""
     return spelled_out(" ".join(text.split()))

@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import stat
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from vitnas.errors import RunError
+from vitnas.errors import RunError, reason_of
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_PIPE_S = 10.0  # in all
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -60,8 +63,7 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool]) -> None:
         with open_file(path) as file:
             head = file.read(4096)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{path}: cannot be replaced: {reason}") from None
+        raise RunError(f"{path}: cannot be replaced: {reason_of(error)}") from None
     if head and not is_ours(head):
         raise RunError(f"{path}: is a file that vitnas did not write; give another name")
 
@@ -128,9 +130,47 @@ def read_bytes(path: str | Path, most: int) -> bytes:
     """
     with open_file(path) as file:
         content = file.read(most + 1)
+    return _bounded(path, content, most)
+
+
+def _bounded(path: str | Path, content: bytes, most: int) -> bytes:
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"is larger than {most >> 20} MiB", str(path))
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB", str(path))
     return content
+
+
+def read_input(path: str | Path, most: int) -> bytes:
+    """As `read_bytes`, also of a pipe (a shell's `<(...)`) or a device, up to its end.
+
+    Raises:
+        OSError: as of `read_bytes`; or the end has not come within 10 s.
+    """
+    try:
+        return read_bytes(path, most)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return _bounded(path, b"".join(_pieces(path, most + 1)), most)
+
+
+def _pieces(path: str | Path, most: int) -> Iterator[bytes]:
+    """What comes out of a pipe or a device, up to its end or to `most` bytes."""
+    until, descriptor = time.monotonic() + _PIPE_S, os.open(path, _READ)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        while most > 0:
+            left = until - time.monotonic()
+            if left <= 0 or not poll.poll(1e3 * left):
+                reason = f"no end of it within {_PIPE_S:g} s"
+                raise TimeoutError(errno.ETIMEDOUT, reason, str(path))
+            piece = os.read(descriptor, most)
+            if not piece:
+                return
+            most -= len(piece)
+            yield piece
+    finally:
+        os.close(descriptor)
 
 
 def exists(path: str | Path) -> bool:

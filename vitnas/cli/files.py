@@ -70,7 +70,7 @@ def schema(
     if kind == "fields":
         from vitnas.config.tables import fields_page
 
-        print(fields_page(), end="")
+        say(fields_page(), end="")
         return
     from vitnas.config.schema import model_schema, recipe_schema, space_schema
 

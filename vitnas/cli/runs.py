@@ -154,7 +154,7 @@ def replay(
         confidence=confidence,
         bins=pruner_bins,
         processes=cores(),
-        listener=lambda line: print(line, file=sys.stderr),
+        listener=lambda line: say(line, file=sys.stderr),
     )
     if plot is not None:
         write_replay_png(table, pairs, plot)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from vitnas.errors import spelled_out
+from vitnas.errors import reason_of, spelled_out
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
@@ -26,9 +26,9 @@ def settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def say(text: str, end: str = "\n", flush: bool = False) -> None:
+def say(text: str, end: str = "\n", flush: bool = False, file: TextIO | None = None) -> None:
     """Print what may hold text of other people: names, errors, paths."""
-    print(spelled_out(text), end=end, flush=flush)
+    print(spelled_out(text), end=end, flush=flush, file=file)
 
 
 def complain(line: str) -> None:
@@ -55,7 +55,7 @@ def told(error: OSError) -> int:
 
     A pipe that nobody reads any more, as after `| head`, is no mistake: nothing is said.
     """
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    reason = reason_of(error)
     if isinstance(error, BrokenPipeError):
         _abandon(sys.stdout)
         return _CLOSED_PIPE

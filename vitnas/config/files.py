@@ -15,8 +15,9 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from vitnas.errors import ConfigError, join_address, nearest_name, shorten
+from vitnas.errors import ConfigError, join_address, nearest_name, reason_of, shorten
 from vitnas.files import exists as exists
+from vitnas.files import read_input
 from vitnas.files import write_bytes as write_bytes
 from vitnas.files import write_text as write_text
 
@@ -45,6 +46,7 @@ class FieldError(RuleError):
 
 
 _TAG = "tag:yaml.org,2002:"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str", "seq", "map"))
 
 
@@ -76,6 +78,13 @@ class _Loader(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if _SURROGATE.search(value):
+            problem = "half of a surrogate pair is no character"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return value
+
 
 _Loader.yaml_constructors = {
     tag: build
@@ -96,13 +105,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise ConfigError(f"larger than {MAX_BYTES >> 20} MiB", file=path)
-        text = content.decode("utf-8")
+        text = read_input(path, MAX_BYTES).decode("utf-8")
     except OSError as error:
-        raise ConfigError((error.strerror or "cannot be read").lower(), file=path) from None
+        raise ConfigError(reason_of(error), file=path) from None
     except UnicodeDecodeError:
         raise ConfigError("is not a text file in UTF-8", file=path) from None
     except ValueError:

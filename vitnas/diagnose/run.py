@@ -23,7 +23,7 @@ from vitnas.diagnose.rollout import Rollout
 from vitnas.diagnose.similarity import TAU, CrossLayerSimilarity
 from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
-from vitnas.errors import DataError, RunError, VitnasError
+from vitnas.errors import DataError, RunError, VitnasError, reason_of
 from vitnas.files import read_bytes, remove_files, write_bytes, write_text
 from vitnas.training.data import Split
 
@@ -92,8 +92,7 @@ class Diagnosis:
             for name, figure in figures.items():
                 write_bytes(folder / f"{name}.png", figure)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise RunError(f"{folder}: cannot be written: {reason}") from None
+            raise RunError(f"{folder}: cannot be written: {reason_of(error)}") from None
         return [*(folder / f"{name}.png" for name in figures), folder / NUMBERS_FILE]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vitnas.errors import RunError
+from vitnas.errors import RunError, reason_of
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
 GRAFT_FILE = "graft.yaml"
@@ -43,8 +43,7 @@ def beside(folder: Path) -> Iterator[Path]:
         else:
             draft.rename(folder)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{folder}: cannot be written: {reason}") from None
+        raise RunError(f"{folder}: cannot be written: {reason_of(error)}") from None
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
@@ -77,4 +76,4 @@ def check_free(folder: Path) -> None:
         elif folder.exists() or folder.is_symlink():
             raise RunError(f"{folder}: is a file; give a new or an empty folder")
     except OSError as error:
-        raise RunError(f"{folder}: cannot be used: {(error.strerror or '').lower()}") from None
+        raise RunError(f"{folder}: cannot be used: {reason_of(error)}") from None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
 from vitnas.cost.closed_form import closed_form
-from vitnas.errors import ConfigError, DataError, shorten
+from vitnas.errors import ConfigError, DataError, reason_of, shorten
 from vitnas.files import open_file
 from vitnas.nn.model import HybridTransformer, build_model
 from vitnas.nn.numbers import check_finite, kind_of
@@ -110,7 +110,7 @@ def _read(weights: bytes | str | Path, file: str | Path | None) -> dict[str, Ten
     try:
         state: dict[str, Tensor] = load(weights) if isinstance(weights, bytes) else _open(weights)
     except OSError as error:
-        raise DataError(f"{where}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise DataError(f"{where}: {reason_of(error)}") from None
     except (SafetensorError, ValueError, KeyError) as error:
         raise DataError(f"{where}: not a safetensors file ({error})") from None
     except MemoryError:

@@ -11,7 +11,7 @@ import numpy as np
 
 from vitnas.config.files import write_bytes
 from vitnas.engine.samplers import colour
-from vitnas.errors import RunError
+from vitnas.errors import RunError, reason_of
 from vitnas.replay.comparison import MEASURES, Pair
 from vitnas.replay.tables import Table
 
@@ -76,8 +76,7 @@ def write_replay_png(table: Table, pairs: Sequence[Pair], file: Path) -> None:
     try:
         write_bytes(file, replay_png(table, pairs))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{file}: cannot be written: {reason}") from None
+        raise RunError(f"{file}: cannot be written: {reason_of(error)}") from None
 
 
 def _dress(axes: Any, title: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.files import dump_yaml
-from vitnas.errors import RunError
+from vitnas.errors import RunError, reason_of
 from vitnas.files import own_folder, read_bytes, write_bytes, write_text
 from vitnas.plugins import closed
 from vitnas.records import Run, TrialRecord
@@ -41,9 +41,8 @@ def write_report(run: Run) -> None:
             write_text(run.path / name, text)
         _write_configs(run)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         file = error.filename or run.path
-        raise RunError(f"{file}: the report cannot be written: {reason}") from None
+        raise RunError(f"{file}: the report cannot be written: {reason_of(error)}") from None
 
 
 def _write_configs(run: Run) -> None:

@@ -313,8 +313,12 @@ def test_the_display_tells_replicates_from_trials(replicating: Make) -> None:
         finish_all(replicating(1, num_trials=3, listener=display.listen))
     lines = stream.getvalue().splitlines()
     assert [line[:5] for line in lines[:3]] == ["[1/3]", "[2/3]", "[3/3]"]
-    assert all(line.startswith("[3/3]") and "replicate of " in line for line in lines[3:])
-    assert len(lines) > 3
+    again = lines[3:]
+    assert again
+    assert [line.split("]")[0] for line in again] == [
+        f"[replicate {number}" for number in range(1, len(again) + 1)
+    ]
+    assert all("replicate of " in line for line in again)
 
 
 def test_the_status_counts_them(replicating: Make, tmp_path: Path) -> None:

@@ -65,6 +65,15 @@ def test_a_log_tells_what_is_done_once_a_training_has_started() -> None:
     assert stream.getvalue() == "an escape \\x1b[2J ...\nscoring the front ...\n"
 
 
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_no_line_holds_what_a_terminal_obeys(kind: type[io.StringIO]) -> None:
+    stream = kind()
+    with Display(3, 3, stream) as display:
+        display.note("--start-from: measured on \x1b]0;own\x07")
+    assert "measured on \\x1b]0;own\\x07" in stream.getvalue()
+    assert "\x1b]0;own" not in stream.getvalue()
+
+
 def test_a_long_training_is_not_silent(
     controller_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,8 @@ from vitnas.engine.decide.controller import Controller
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.watch.tensorboard import Curves
-from vitnas.errors import ConfigError
-from vitnas.records import Outcome
+from vitnas.errors import ConfigError, RunError
+from vitnas.records import Outcome, TrialRecord
 
 Make = Callable[..., Controller]
 
@@ -72,6 +73,22 @@ def test_a_training_that_is_repeated_starts_its_curve_again(
     assert 11.0 not in [value for _, value in found["top1"]]
     found = scalars(tmp_path / "tb" / "run")
     assert found["front_size"] == [(1, 1.0), (2, 1.0)]
+
+
+def test_only_its_own_files_are_deleted_and_no_link_is_followed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in ("events.out.tfevents.1", "thesis.txt"):
+        (theirs / name).write_text("mine")
+    shutil.copytree(theirs, tmp_path / "tb" / "0")
+    (tmp_path / "tb" / "1").symlink_to(theirs)
+    with Curves(tmp_path / "tb") as curves:
+        for number in (0, 1):
+            curves.listen("start", TrialRecord(number, Outcome.RUNNING))
+        with pytest.raises(RunError, match="1: is a link"):
+            curves.listen("epoch", TrialRecord(1, Outcome.RUNNING, curve=(50.0,)))
+    assert [file.name for file in (tmp_path / "tb" / "0").iterdir()] == ["thesis.txt"]
+    assert len(list(theirs.iterdir())) == 2
 
 
 def test_a_real_search_logs_on_demand(tmp_path: Path) -> None:

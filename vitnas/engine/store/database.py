@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitnas.errors import RunError, printable
+from vitnas.errors import RunError, printable, reason_of
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
@@ -42,7 +42,8 @@ def open_database(path: Path, *, write: bool) -> RDBStorage:
 
     Args:
         path: the results folder.
-        write: whether this is the run's one writer; a reader changes nothing, not even the mode.
+        write: whether this is the run's one writer; a reader changes nothing, not even the mode,
+            and moves no log of a killed driver into the file.
 
     Raises:
         RunError: another version of Optuna made the file.
@@ -62,10 +63,9 @@ def open_database(path: Path, *, write: bool) -> RDBStorage:
 
 
 def _connect(file: Path, write: bool) -> sqlite3.Connection:
-    connection = sqlite3.connect(file, timeout=_PATIENCE_S, check_same_thread=False)
-    if not write:  # Optuna would complete a file that its writer has only begun
-        connection.execute("PRAGMA query_only=ON")
-    elif not is_shared(file):
+    address = f"{file.as_uri()}?mode={'rw' if write else 'ro'}{'c' * write}"
+    connection = sqlite3.connect(address, timeout=_PATIENCE_S, uri=True, check_same_thread=False)
+    if write and not is_shared(file):
         # While somebody reads without end the mode cannot change; the slower one does as well.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -131,8 +131,8 @@ def writable(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _OF_THE_DISK:
             raise
-        reason = (error.strerror or "").lower()
-        raise RunError(f"{error.filename or path}: cannot be written: {reason}") from error
+        where = error.filename or path
+        raise RunError(f"{where}: cannot be written: {reason_of(error)}") from error
 
 
 @contextlib.contextmanager

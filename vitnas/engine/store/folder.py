@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.engine.store.database import FILE_NAME
-from vitnas.errors import RunError
+from vitnas.errors import RunError, reason_of
 from vitnas.files import check_own, exists
 
 _LOCK = ".lock"
@@ -27,7 +27,7 @@ def check_folder(path: Path) -> None:
         if path.exists() and not path.is_dir():
             raise RunError(f"{path}: is a file; --out names a folder")
     except OSError as error:
-        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
+        raise RunError(f"{path}: cannot be made ({reason_of(error)})") from None
     there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
@@ -47,7 +47,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"{path}: cannot be made ({(error.strerror or '').lower()})") from None
+        raise RunError(f"{path}: cannot be made ({reason_of(error)})") from None
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def locked(path: Path) -> Iterator[None]:
     except Timeout:
         raise in_use(path) from None
     except OSError as error:
-        raise RunError(f"{path}: cannot be written to ({error.strerror})") from None
+        raise RunError(f"{path}: cannot be written to ({reason_of(error)})") from None
     try:
         yield
     finally:

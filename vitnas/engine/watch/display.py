@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from vitnas.config.costs import DEFAULT_COSTS
 from vitnas.engine.watch.progress import Progress
 from vitnas.engine.watch.text import network_of, said
-from vitnas.errors import printable
+from vitnas.errors import printable, spelled_out
 from vitnas.records import Outcome, TrialRecord
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Display:
 
     def note(self, line: str) -> None:
         """Print a line, above the panel where there is one."""
+        line = spelled_out(line)
         self._printed = time.monotonic()
         if self._live is not None:
             self._live.console.print(

@@ -7,7 +7,6 @@ Written with TensorBoard's own event writer: torch's would bring torch into the 
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, cost_of
 from vitnas.errors import ConfigError
+from vitnas.files import own_folder, remove_files
 from vitnas.records import Outcome, TrialRecord, front_of
 
 
@@ -64,7 +64,7 @@ class Curves:
         name = str(trial.number)
         if event == "start":
             self._close(name)
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+            remove_files(self.folder / name, _events_in(self.folder / name))
         elif event == "epoch":
             self._write(name, trial.epochs, top1=trial.top1 or 0.0)
         elif event in ("end", "known") and trial.outcome.is_trial:
@@ -92,7 +92,7 @@ class Curves:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         if name not in self._open:
-            self._open[name] = EventFileWriter(str(self.folder / name))
+            self._open[name] = EventFileWriter(str(own_folder(self.folder / name)))
         tags = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
         summary = Summary(value=tags)
         self._open[name].add_event(Event(wall_time=time.time(), step=step, summary=summary))
@@ -102,3 +102,8 @@ class Curves:
         writer = self._open.pop(name, None)
         if writer is not None:
             writer.close()
+
+
+def _events_in(folder: Path) -> list[str]:
+    """The names of what TensorBoard's writer wrote in a folder."""
+    return [file.name for file in folder.glob("events.out.tfevents.*")]

@@ -16,7 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from vitnas.errors import DataError, printable
+from vitnas.errors import DataError, printable, reason_of
+from vitnas.files import open_file
 from vitnas.nn.numbers import check_finite
 
 _ENTRIES = (
@@ -85,10 +86,10 @@ def _first_bytes(file: Path) -> bytes:
     try:
         if file.is_dir():
             raise DataError(f"{file}: is a folder; give the checkpoint file in it")
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             start = stream.read(64)
     except OSError as error:
-        raise DataError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise DataError(f"{file}: {reason_of(error)}") from None
     except ValueError:
         raise DataError(f"{file}: is not the name of a file") from None
     if not start:
