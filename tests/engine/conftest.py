@@ -62,6 +62,28 @@ def controller_of(tmp_path: Path) -> Callable[..., Controller]:
     return make
 
 
+@pytest.fixture
+def shared_ray() -> Any:
+    """Ray with two CPUs and one GPU, which is a number and no device; left for the next test."""
+    import ray
+
+    from vitnas.engine.backends.cluster import _hush
+
+    _hush()
+    if not ray.is_initialized():
+        here = {"include_dashboard": False, "log_to_driver": False}
+        ray.init(address="local", num_cpus=2, num_gpus=1, **here)
+    return ray
+
+
+@pytest.fixture
+def without_ray() -> None:
+    """For who starts or joins a Ray of its own."""
+    import ray
+
+    ray.shutdown()
+
+
 def accuracy(job: Job, epoch: int) -> float:
     """A stand-in for a training: higher for more FLOPs and epochs, different for each network."""
     stage = job.config.stages[0]

@@ -126,7 +126,7 @@ def start_cluster(nodes: int) -> tuple[Any, list[Any]]:
 
 
 @pytest.fixture
-def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
+def two_nodes(without_ray: None) -> Iterator[tuple[Any, list[Any]]]:
     import ray
 
     made, nodes = start_cluster(2)
@@ -168,7 +168,9 @@ def test_two_nodes_give_one_worker_s_front_also_when_one_leaves(
 
 
 @pytest.mark.slow
-def test_a_cluster_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_of_somebody_else_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, without_ray: None
+) -> None:
     """Where no address is given Ray itself joins what the environment or a file of its names."""
     import ray
 
@@ -191,23 +193,16 @@ def test_more_gpus_than_a_node_has(two_nodes: tuple[Any, list[Any]], tmp_path: P
 
 
 @pytest.mark.slow
-def test_more_gpus_than_this_machine_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logical ones: Ray is started with one, and nothing of it is used."""
-    import ray
-
-    here = {"include_dashboard": False, "log_to_driver": False}
-    ray.init(address="local", num_cpus=2, num_gpus=1, **here)
-    try:
-        options = replace(SMALL, backend="tune", gpus_per_trial=4.0)
-        with pytest.raises(DeviceError, match="--gpus-per-trial 4: this machine has 1 GPUs"):
-            run_search(make_space(), tmp_path / "run", options)
-        options = replace(SMALL, backend="tune", gpus_per_trial=0.5, workers=5)
-        with pytest.raises(DeviceError, match="--workers 5: 1 GPUs have room for 2 trainings"):
-            run_search(make_space(), tmp_path / "run", options)
-        assert ray.is_initialized(), "it was there before"
-        assert not (tmp_path / "run").exists()
-    finally:
-        ray.shutdown()
+def test_more_gpus_than_this_machine_has(tmp_path: Path, shared_ray: Any) -> None:
+    """Logical ones: nothing of the one is used."""
+    options = replace(SMALL, backend="tune", gpus_per_trial=4.0)
+    with pytest.raises(DeviceError, match="--gpus-per-trial 4: this machine has 1 GPUs"):
+        run_search(make_space(), tmp_path / "run", options)
+    options = replace(SMALL, backend="tune", gpus_per_trial=0.5, workers=5)
+    with pytest.raises(DeviceError, match="--workers 5: 1 GPUs have room for 2 trainings"):
+        run_search(make_space(), tmp_path / "run", options)
+    assert shared_ray.is_initialized(), "it was there before"
+    assert not (tmp_path / "run").exists()
 
 
 def test_serial_uses_no_cluster(tmp_path: Path) -> None:

@@ -88,7 +88,9 @@ def test_options_of_pruning_are_checked_at_once(option: dict[str, Any], rule: st
 
 
 @pytest.mark.slow
-def test_tune_with_one_worker_gives_the_same_study(serial_run: Run, tmp_path: Path) -> None:
+def test_tune_with_one_worker_gives_the_same_study(
+    serial_run: Run, tmp_path: Path, shared_ray: Any
+) -> None:
     run = run_search(make_space(), tmp_path / "run", replace(SMALL, backend="tune"))
     assert essence(run) == essence(serial_run)
     assert not (run.path / ".tune").exists()

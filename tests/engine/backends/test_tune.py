@@ -87,20 +87,8 @@ class MadeUp(Worker):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.fixture(scope="module")
-def ray_here() -> Iterator[Any]:
-    """Ray with two CPUs and one GPU, which is a number and no device."""
-    import ray
-
-    _hush()
-    here = {"include_dashboard": False, "log_to_driver": False}
-    ray.init(address="local", num_cpus=2, num_gpus=1, **here)
-    yield ray
-    ray.shutdown()
-
-
 @pytest.fixture
-def run_with(ray_here: Any, controller_of: Make, tmp_path: Path) -> Callable[..., Run]:
+def run_with(shared_ray: Any, controller_of: Make, tmp_path: Path) -> Callable[..., Run]:
     """A whole run of eight trials by workers that go wrong."""
 
     def run(
@@ -111,7 +99,7 @@ def run_with(ray_here: Any, controller_of: Make, tmp_path: Path) -> Callable[...
         worker = MadeUp(proxy, {}, "cpu", mischief=mischief, folder=str(tmp_path))
         steering = Steering(controller, KeptWeights(tmp_path), trial_seconds)
         resources = Resources(2, gpus, 1, 0.5)
-        run_tune(steering, ray_here.put(worker), resources, tmp_path / ".tune")
+        run_tune(steering, shared_ray.put(worker), resources, tmp_path / ".tune")
         controller.store.close()
         assert not (tmp_path / ".tune").exists()
         found = read_run(tmp_path)
