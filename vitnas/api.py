@@ -50,7 +50,7 @@ def search(
         space: a space, its file, or the name of a shipped one.
         out: the results folder; default `results/<name>`.
         progress: whether to print what is done, a line a trial, and on a terminal a live panel.
-        listener: told of every change; see `vitnas.engine.decide.ledger.Listener`.
+        listener: called with every change; see `vitnas.engine.decide.ledger.Listener`.
         notice: called with lines for whoever watches; by default they are printed with `progress`.
         **options: fields of `vitnas.engine.options.SearchOptions`.
 
@@ -119,7 +119,7 @@ def export(
         trial: a trial's number; or
         under: the most accurate network of the front with at most these FLOPs, e.g. `"2M"`; or
         knee: the knee of the front.
-        epochs: train anew for so many; None = the proxy's weights, which are trained again with
+        epochs: train again for so many; None = the proxy's weights, which are trained again with
             the trial's own seed when the run did not keep them (it keeps the front's).
         notice: called with a line before a training, which says how long it takes, and with one
             after each epoch.

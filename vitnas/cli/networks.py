@@ -21,7 +21,7 @@ def export_command(
     ] = None,
     knee: Annotated[bool, typer.Option("--knee", help="The knee of the front.")] = False,
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=MOST["epochs"], help="Train anew for so many epochs.")
+        int | None, typer.Option(min=1, max=MOST["epochs"], help="Train again for so many epochs.")
     ] = None,
 ) -> None:
     """Write a network of RUN as config.yaml, model.safetensors and README.md."""

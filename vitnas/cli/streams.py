@@ -53,7 +53,7 @@ def flush(code: int) -> int:
 def told(error: OSError) -> int:
     """Say in one line what the system refused; the exit code.
 
-    A pipe that nobody reads any more, as after `| head`, is no mistake: nothing is said.
+    A closed pipe, as after `| head`, is no error: nothing is printed.
     """
     reason = reason_of(error)
     if isinstance(error, BrokenPipeError):

@@ -42,7 +42,7 @@ class Option:
     most: float | None = None
 
     def text(self) -> str:
-        """The help with the range; an end that nobody reaches is not told."""
+        """The help with the range; very large upper ends are left out."""
         ends = f" [from {self.least:g}" if self.least is not None else ""
         if self.most is not None and self.most <= _TOLD:
             ends += f" to {self.most:g}"
