@@ -249,6 +249,12 @@ def _cut_safetensors(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-8])
 
 
+def _circle() -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    tree["model"] = tree
+    return tree
+
+
 NO_CHECKPOINTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing": (lambda file: None, "no such file or directory"),
     "folder": (lambda file: file.mkdir(), "is a folder; give the checkpoint file in it"),
@@ -274,6 +280,7 @@ NO_CHECKPOINTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a list": (_save([1, 2]), "holds a list and no state dict"),
     "a tensor": (_save(torch.zeros(2)), "holds a tensor and no state dict"),
     "no tensors": (_save({"epoch": 1, "best": "x"}), "its first keys are epoch, best"),
+    "a circle": (_save(_circle()), "there is no state dict in it; its first keys are model"),
     "not finite": (_save({"w": torch.tensor([1.0, float("nan")])}), "'w' has numbers that are not"),
 }
 

@@ -135,13 +135,13 @@ def _reason(text: str) -> str:
     return f" ({sentence if len(sentence) <= 100 else sentence[:97] + '...'})"
 
 
-def _state_of(tree: Mapping[Any, Any]) -> tuple[str, dict[str, Tensor]] | None:
+def _state_of(tree: Mapping[Any, Any], levels: int = 4) -> tuple[str, dict[str, Tensor]] | None:
     """(entry, tensors) of the first entry that holds tensors, else of the file itself."""
     for entry in _ENTRIES:
         inside = tree.get(entry)
         if state := _tensors(inside):
             return entry, state
-        if isinstance(inside, Mapping) and (found := _state_of(inside)):
+        if levels and isinstance(inside, Mapping) and (found := _state_of(inside, levels - 1)):
             return entry, found[1]
     state = _tensors(tree)
     return ("", state) if state else None
