@@ -281,6 +281,9 @@ NO_CHECKPOINTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a tensor": (_save(torch.zeros(2)), "holds a tensor and no state dict"),
     "no tensors": (_save({"epoch": 1, "best": "x"}), "its first keys are epoch, best"),
     "a circle": (_save(_circle()), "there is no state dict in it; its first keys are model"),
+    "sparse": (_save({"w": torch.eye(2).to_sparse()}), "'w' is sparse, or does not hold"),
+    "expanded": (_save({"w": torch.zeros(1).expand(2000)}), "'w' is sparse, or does not hold"),
+    "meta": (_save({"w": torch.zeros(2, device="meta")}), "'w' is sparse, or does not hold"),
     "not finite": (_save({"w": torch.tensor([1.0, float("nan")])}), "'w' has numbers that are not"),
 }
 

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from vitnas.errors import DataError, printable, reason_of
+from vitnas.errors import DataError, printable, reason_of, shorten
 from vitnas.files import open_file
 from vitnas.nn.numbers import check_finite
 
@@ -78,6 +78,7 @@ def read_checkpoint(path: str | Path) -> ForeignCheckpoint:
     entry, state = found
     others = tuple(key for key in _ENTRIES if key != entry and _tensors(tree.get(key)))
     for name, value in state.items():
+        _check_plain(name, value, file)
         check_finite(name, value, file)
     return ForeignCheckpoint(file, _unwrapped(state), entry, others, _model_named(tree))
 
@@ -151,6 +152,13 @@ def _tensors(tree: Any) -> dict[str, Tensor]:
     if not isinstance(tree, Mapping):
         return {}
     return {k: v for k, v in tree.items() if isinstance(k, str) and isinstance(v, Tensor)}
+
+
+def _check_plain(name: str, value: Tensor, file: Path) -> None:
+    """Raise `DataError` unless a tensor holds each of its numbers, on the CPU."""
+    is_there = value.layout == torch.strided and value.device.type == "cpu"
+    if not is_there or value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        raise DataError(f"{file}: {shorten(name)} is sparse, or does not hold all of its numbers")
 
 
 def _unwrapped(state: dict[str, Tensor]) -> dict[str, Tensor]:
