@@ -131,6 +131,12 @@ def test_no_path_is_made_of_a_trial_s_number(run: Path, number: str) -> None:
             read(run)
 
 
+def test_a_time_that_no_clock_shows(run: Path) -> None:
+    sql(run, "update trials set datetime_start = '0001-01-01 00:00:00' where trial_id = 1")
+    with pytest.raises(RunError, match=r"trial 0: datetime_start = 0001.*: is no time of this"):
+        read_run(run)
+
+
 def test_a_trial_that_waits_is_none_of_ours(run: Path) -> None:
     sql(run, "update trials set state = 'WAITING' where trial_id = 1")
     with pytest.raises(RunError, match="trial 0: state = 'WAITING': a stored trial runs or has"):

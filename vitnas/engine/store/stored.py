@@ -188,8 +188,8 @@ def as_record(
         origin=network.origin,
         taken=network.taken,
         gpu_seconds=result.gpu_seconds,
-        started=_seconds(trial.datetime_start),
-        ended=_seconds(trial.datetime_complete),
+        started=_seconds(path, trial.number, "datetime_start", trial.datetime_start),
+        ended=_seconds(path, trial.number, "datetime_complete", trial.datetime_complete),
         measured={name: cost for name in MEASURED if (cost := measured.get(name)) is not None},
         measured_on=facts.measured.measured_on,
         replicate_of=network.replicate_of,
@@ -207,6 +207,13 @@ def _wrong(path: Path, index: int, address: str, value: Any, rule: str) -> RunEr
     return RunError(f"{path / FILE_NAME}: trial {index}: {address} = {shorten(value)}: {rule}")
 
 
-def _seconds(moment: datetime | None) -> float | None:
-    """Optuna's local time as seconds since 1970."""
-    return None if moment is None else moment.timestamp()
+def _seconds(path: Path, index: int, address: str, moment: datetime | None) -> float | None:
+    """Optuna's local time as seconds since 1970.
+
+    Raises:
+        RunError: a moment too far from today to be converted.
+    """
+    try:
+        return None if moment is None else moment.timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise _wrong(path, index, address, moment, "is no time of this machine") from None
