@@ -13,6 +13,7 @@ from tests.data.conftest import refusal
 from vitnas.config.training import DataConfig
 from vitnas.data import imagefolder
 from vitnas.data.table import read_source
+from vitnas.errors import MemoryLimitError
 
 
 def test_image_folders_are_read_with_val_as_test(folder_root: Path) -> None:
@@ -60,8 +61,8 @@ def test_more_images_than_memory_are_refused_before_reading(
 ) -> None:
     monkeypatch.setattr(imagefolder, "read_rgb", lambda *_: pytest.fail("read an image"))
     config = DataConfig(name="imagefolder", root=str(folder_root))
-    message = refusal(config, folder_root, side=1_000_000)
-    assert "smaller img_size" in message
+    with pytest.raises(MemoryLimitError, match="take a smaller img_size"):
+        read_source(config, (1_000_000, 1_000_000))
 
 
 def broken(folder: DataConfig, name: str) -> Path:

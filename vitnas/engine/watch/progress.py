@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vitnas.engine.watch.pace import pace_of
+from vitnas.engine.watch.pace import Pace, pace_of
 from vitnas.engine.watch.text import rates_text
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
@@ -49,10 +49,14 @@ class Progress:
         trials = tuple(self._trials.values())
         return [t for t in trials if t.outcome is Outcome.RUNNING and t.key and t.started]
 
+    def pace(self) -> Pace:
+        """How fast trainings go, and how long the rest takes; what is known of it."""
+        trials = tuple(self._trials.values())
+        return pace_of(trials, self.num_trials, self.epochs, self._began, time.time())
+
     def rates(self) -> str:
         """`1.2 epochs/s, 3:05 left`; what is known of it."""
-        trials = tuple(self._trials.values())
-        return rates_text(pace_of(trials, self.num_trials, self.epochs, self._began, time.time()))
+        return rates_text(self.pace())
 
     def _timed(self, event: str, trial: TrialRecord) -> TrialRecord:
         """The record with the times that are in the study only so far."""
