@@ -99,7 +99,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(
 
 
 FINISHING = r"vitnas: finishing what is running \(\d\); Ctrl-C again stops now\n"
-RESUMABLE = r"vitnas: interrupted; the same command goes on where it stopped\n"
+RESUMABLE = r"vitnas: interrupted; the same command resumes where it stopped\n"
 
 
 def assert_reported(run: Path) -> None:
