@@ -209,7 +209,7 @@ def test_the_default_back_end_on_a_terminal(command: list[str]) -> None:
     """The live panel holds the terminal, which Ray once tried to pickle with the search."""
     code, written = in_a_terminal(*command[3:], "--trials", "2")
     assert code == 0, written
-    assert "2/2 trials" in written
+    assert "[2/2] trial" in written
     assert "Traceback" not in written
     last = written.rsplit("\x1b[?25h", 1)[-1]
     assert "top-1 %" in last
