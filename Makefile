@@ -16,9 +16,11 @@ test: setup
 slow: setup
 	$(PYTEST) -m slow
 
-# All exports, networks at full size, every benchmark, third parties' tests: hours.
+# All exports, networks at full size, every benchmark, new examples for all properties, third
+# parties' tests: hours.
 nightly: setup
 	$(PYTEST) -m nightly
+	$(PYTEST) --hypothesis-profile=seek $$(grep -rl "hypothesis import given\|hypothesis import example" tests)
 	$(BIN)/python -m tests.timm_suite
 
 check: setup

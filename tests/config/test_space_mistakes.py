@@ -49,6 +49,14 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"stages": [{"token_mixer": "mhsa", "embed_dim": 16, "num_heads": 3}]},
         r"model\.stages\[0\]\.num_heads = 3: must divide embed_dim 16 \(nearest: 2\)",
     ),
+    "null beside what it may stand for": (
+        {
+            "residual": {"choice": ["plain", "lrc"]},
+            "stages": [CONV | {"residual": {"choice": ["lrc", "scale", None]}}],
+        },
+        r"model\.stages\[0\]\.residual\.choice = \['lrc', 'scale', null\]: null is the network's "
+        r"`residual`, which may be lrc, too: leave out one \(nearest: \[lrc, scale\]\)",
+    ),
     "no head fits": (
         {"stages": [CONV | {"token_mixer": "mhsa", "num_heads": {"choice": [3, 5]}}]},
         r"model\.stages\[0\]\.num_heads = 3: none of 2 options fits.*must divide embed_dim 16",
