@@ -32,7 +32,6 @@ ELSEWHERE = {
     "diagnose.draw": "diagnose/test_run.py",
     "diagnose.observer": "diagnose/test_similarity.py",
     "diagnose.sweep": "diagnose/test_run.py",
-    "engine.backends.parallel": "engine/backends/test_cluster.py",
     "engine.backends.prepare": "engine/test_objectives.py",
     "engine.decide.candidates": "engine/decide/test_controller.py",
     "engine.decide.job": "engine/decide/test_second_chances.py",

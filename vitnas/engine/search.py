@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
+from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -50,6 +51,7 @@ class Backend(Protocol):
     def prepare(self, space: SearchSpace) -> Findings: ...
     def train(self, steering: Steering, scratch: Path) -> None: ...
     def score(self, networks: Sequence[Trained]) -> list[float]: ...
+    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]: ...
     def close(self) -> None: ...
 
 

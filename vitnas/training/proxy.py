@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -62,6 +62,7 @@ class Training:
 
     Attributes:
         model: the network, as the last epoch left it.
+        images: as given, on `device`.
 
     Raises:
         DeviceError: `device` is not on this machine.
@@ -78,8 +79,8 @@ class Training:
         self.proxy, self.seed = proxy, seed
         self.device = resolve_device(device)
         self.model = model.to(self.device)
-        self._images = images.to(self.device)
-        self._train = self._images.train.subset(proxy.train_fraction, images.split_seed)
+        self.images = images.to(self.device)
+        self._train = self.images.train.subset(proxy.train_fraction, images.split_seed)
         self._augment = proxy.augment_for(images.name)
         self._optimizer = self._make_optimizer()
         self._steps = count_batches(len(self._train), proxy.batch_size)
@@ -98,7 +99,7 @@ class Training:
             started = time.perf_counter()
             with self._randomness(derive_seed(self.seed, "epoch", epoch)):
                 loss = self._train_epoch(epoch)
-                top1 = evaluate(self.scored(), self._images.val, self.proxy.eval_batch_size)
+                top1 = evaluate(self.scored(), self.images.val, self.proxy.eval_batch_size)
             yield EpochResult(epoch, top1, loss, time.perf_counter() - started)
 
     def _train_epoch(self, epoch: int) -> float:
@@ -189,8 +190,14 @@ class ProxyTraining(Training):
 
 def fresh_model(model_config: ModelConfig, seed: int, device: torch.device) -> nn.Module:
     """The network with the first weights that `seed` gives, whatever was drawn before."""
+    return seeded(lambda: build_model(model_config), seed, device)
+
+
+def seeded(build: Callable[[], nn.Module], seed: int, device: str | torch.device) -> nn.Module:
+    """What `build` gives where its first weights come from `seed`, on `device`."""
+    device = resolve_device(device)
     with own_randomness(derive_seed(seed, "init"), device):
-        return build_model(model_config).to(device)
+        return build().to(device)
 
 
 def count_batches(number: int, batch_size: int) -> int:

@@ -7,8 +7,9 @@ stay in Ray's object store, and every worker fetches them once.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from vitnas.engine.backends.cluster import connect, resources_of, start  # before Ray itself
 
@@ -20,8 +21,10 @@ from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.resources import check_devices
 from vitnas.engine.backends.worker import Trained, Worker
+from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.steering import Steering
 from vitnas.errors import VitnasError
+from vitnas.records import Outcome
 
 
 class RayBackend:
@@ -85,10 +88,59 @@ class RayBackend:
         with _their_own_errors():
             return list(ray.get(task.remote(self._worker, networks)))
 
+    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        """Do trainings that no sampler proposes; each with what it gave, when it ends.
+
+        A request is taken when a worker is free, so that it may depend on earlier answers. A worker
+        that dies is started again; a training that kills it twice has failed.
+        """
+        asked, running = iter(requests), {}
+        desks = [self._desk() for _ in range(self.resources.workers)]
+        idle = list(desks)
+        try:
+            while True:
+                while idle and (request := next(asked, None)) is not None:
+                    desk = idle.pop()
+                    running[desk.answer.remote(request)] = desk, request
+                if not running:
+                    return
+                (done,), _ = ray.wait(list(running), num_returns=1)
+                desk, request = running.pop(done)
+                idle.append(desk)
+                yield request, _answer(done)
+        finally:
+            for desk in desks:
+                ray.kill(desk)
+
+    def _desk(self) -> Any:
+        """A worker in a process of its own, with an answer for each request."""
+        options = {"num_cpus": self.resources.cpu_share, "num_gpus": self.resources.gpus}
+        kind = ray.remote(max_restarts=-1, max_task_retries=1, **options)(_Desk)
+        return kind.remote(self._worker)
+
     def close(self) -> None:
         """End Ray if it was started here; leave a cluster as it is."""
         if self._is_ours:
             ray.shutdown()
+
+
+class _Desk:
+    """What a process of Ray runs for a batch."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker.settle()
+
+    def answer(self, request: Request) -> Answer:
+        return self._worker.answer(request)
+
+
+def _answer(done: Any) -> Answer:
+    """What a training gave; a failure where its process died again and again."""
+    try:
+        found: Answer = ray.get(done)
+    except ray.exceptions.RayActorError:
+        return Answer(outcome=Outcome.FAILED, error="its process died twice")
+    return found
 
 
 def _score(worker: Worker, networks: Sequence[Trained]) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from vitnas.config.space import SearchSpace
@@ -10,6 +10,7 @@ from vitnas.cores import threads_beside
 from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.resources import Resources, check_devices
 from vitnas.engine.backends.worker import Trained, Worker
+from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.job import Decision
 from vitnas.engine.decide.steering import Steering
 from vitnas.errors import DeviceError
@@ -56,6 +57,11 @@ class SerialBackend:
     def score(self, networks: Sequence[Trained]) -> list[float]:
         """Top-1 of networks in percent on the test split."""
         return self._worker.score(networks)
+
+    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        """Do trainings that no sampler proposes; each with what it gave, when it ends."""
+        for request in requests:
+            yield request, self._worker.answer(request)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -6,19 +6,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import COSTS
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.backends.gate import DeviceGate
+from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message
 from vitnas.errors import MemoryLimitError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
-    from vitnas.training.proxy import EpochResult, ProxyTraining
+    from vitnas.training.proxy import EpochResult, ProxyTraining, Training
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,8 @@ class Worker:
 
         The result depends only on the job, never on earlier jobs of this process.
         """
-        import torch
-
         from vitnas.nn.weights import weights_bytes
-        from vitnas.training.proxy import Diverged, ProxyTraining
+        from vitnas.training.proxy import ProxyTraining
 
         started = time.monotonic()
         device = device_name(self.device)
@@ -95,12 +94,53 @@ class Worker:
                 weights = weights_bytes(training.model) if is_last else None
                 seconds = time.monotonic() - started
                 yield EpochDone(result.epoch, result.top1, seconds, device, weights)
-        except Diverged as error:
-            yield _failure(Outcome.DIVERGED, error, started, device)
-        except (torch.OutOfMemoryError, MemoryLimitError) as error:
-            yield _failure(Outcome.OOM, error, started, device)
-        except Exception as error:  # a bug in the code: this trial's outcome, not the search's end
-            yield _failure(Outcome.FAILED, error, started, device)
+        except Exception as error:  # a bug, too, is this trial's outcome and not the search's end
+            seconds = time.monotonic() - started
+            yield Failure(_outcome(error), summary(error), seconds, device)
+
+    def answer(self, request: Request) -> Answer:
+        """Do one training of a batch. Depends only on the request, as `run` on its job."""
+        started, device = time.monotonic(), device_name(self.device)
+        done: list[EpochResult] = []
+        facts: dict[str, Any] = {"outcome": Outcome.COMPLETE}
+        try:
+            self._cap_memory(self.gpu_share)
+            training = self._training(request)
+            done.extend(training)
+            if request.test:
+                facts["test_top1"] = self._test_score(training)
+        except Exception as error:
+            facts = {"outcome": _outcome(error), "error": summary(error)}
+        return Answer(
+            curve=tuple(epoch.top1 for epoch in done),
+            losses=tuple(epoch.loss for epoch in done),
+            seconds=time.monotonic() - started,
+            device=device,
+            **facts,
+        )
+
+    def _training(self, request: Request) -> Training:
+        """The training of a network of ours, or of a reference from weights of the same seed."""
+        from vitnas.training.proxy import ProxyTraining, Training, seeded
+
+        subject, proxy = request.subject, request.proxy
+        images = self.images[subject.image_hw]
+        if isinstance(subject, ModelConfig):
+            return ProxyTraining(subject, proxy, images, request.seed, self.device)
+
+        from vitnas.baselines.families import build_baseline
+
+        model = seeded(lambda: build_baseline(subject), request.seed, self.device)
+        return Training(model, proxy, images, request.seed, self.device)
+
+    def _test_score(self, training: Training) -> float | None:
+        """Top-1 in percent on the test images; None where there are none."""
+        from vitnas.training.proxy import evaluate
+
+        images = training.images
+        if not images.has_test:
+            return None
+        return evaluate(training.scored(), images.test(), training.proxy.eval_batch_size)
 
     def _measure(self, training: ProxyTraining, config: ModelConfig) -> Measured:
         """What forward passes cost, in the precision that scores, with the device for itself."""
@@ -156,8 +196,16 @@ class Worker:
             torch.cuda.set_per_process_memory_fraction(share, device)
 
 
-def _failure(outcome: Outcome, error: BaseException, started: float, device: str) -> Failure:
-    return Failure(outcome, summary(error), time.monotonic() - started, device)
+def _outcome(error: Exception) -> Outcome:
+    """What a training that ends in this error has come to."""
+    import torch
+
+    from vitnas.training.proxy import Diverged
+
+    if isinstance(error, Diverged):
+        return Outcome.DIVERGED
+    is_memory = isinstance(error, (torch.OutOfMemoryError, MemoryLimitError))
+    return Outcome.OOM if is_memory else Outcome.FAILED
 
 
 def summary(error: BaseException) -> str:

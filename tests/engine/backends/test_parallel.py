@@ -1,0 +1,76 @@
+"""A batch of trainings: the same answers from every back end, and none lost with its process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.baselines.test_baseline import DIGITS
+from tests.engine.conftest import make_space
+from vitnas.config.trials import RandomTrial
+from vitnas.engine.backends.serial import SerialBackend
+from vitnas.engine.batch.request import Request
+from vitnas.records import Outcome
+
+SPACE = make_space()
+PROXY = SPACE.config.proxy
+NETWORK = SPACE.suggest(RandomTrial(0))
+
+
+def requests() -> list[Request]:
+    hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0})
+    unknown = DIGITS.model_copy(update={"family": "unheard_of"})
+    return [
+        Request(NETWORK, PROXY, 0),
+        Request(DIGITS, PROXY, 0, test=True),
+        Request(DIGITS, PROXY, 1),
+        Request(unknown, hot, 0),
+    ]
+
+
+def test_a_batch_in_this_process() -> None:
+    backend = SerialBackend(0.0)
+    backend.prepare(SPACE)
+    first, tested, other, failed = [answer for _, answer in backend.answers(requests())]
+    assert first.top1 is not None
+    assert len(first.losses) == PROXY.epochs
+    assert tested.test_top1 is not None
+    assert other.test_top1 is None
+    assert tested.losses != other.losses
+    assert failed.outcome is Outcome.FAILED
+    assert failed.error is not None
+    assert "unheard_of" in failed.error
+    assert [a.curve for _, a in backend.answers(requests()[:1])] == [first.curve]
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_answers(shared_ray: Any) -> None:
+    from vitnas.engine.backends.parallel import RayBackend
+
+    serial, parallel = SerialBackend(0.0), RayBackend(2, 0.0, None)
+    curves = []
+    for backend in (serial, parallel):
+        backend.prepare(SPACE)
+        found = {request.key: answer for request, answer in backend.answers(requests())}
+        curves.append({key: (a.outcome, a.curve, a.test_top1) for key, a in found.items()})
+    assert curves[0] == curves[1]
+
+
+@pytest.mark.slow
+def test_a_request_may_depend_on_earlier_answers(shared_ray: Any) -> None:
+    from vitnas.engine.backends.parallel import RayBackend
+
+    seen: list[int] = []
+
+    def asked() -> Iterator[Request]:
+        for seed in range(3):
+            assert seen == list(range(seed)), "asked before the one worker was free"
+            yield Request(DIGITS, PROXY, seed)
+
+    backend = RayBackend(1, 0.0, None)
+    backend.prepare(SPACE)
+    for request, _ in backend.answers(asked()):
+        seen.append(request.seed)
+    assert seen == [0, 1, 2]

@@ -1,0 +1,1 @@
+"""Reference networks that anybody could have taken instead of searching."""

@@ -1,0 +1,42 @@
+"""A reference network by family and width: what it is, without torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from vitnas.config.parts import Frozen, as_tuple
+
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class Baseline(Frozen):
+    """One member of a family of reference networks.
+
+    Attributes:
+        family: its name in `vitnas.baselines.families.FAMILIES`.
+        width: what the family scales by; more is larger.
+        image_hw: (H, W) of an image in pixels.
+        in_chans: channels of an image.
+        num_classes: classes.
+    """
+
+    family: Annotated[str, Field(min_length=1, max_length=100)]
+    width: Positive
+    image_hw: Annotated[tuple[Positive, Positive], BeforeValidator(as_tuple)]
+    in_chans: Positive
+    num_classes: Positive
+
+    @property
+    def key(self) -> str:
+        """Twelve hex digits, other ones for another network."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def name(self) -> str:
+        """Short, for people: `dwcnn-24`."""
+        return f"{self.family}-{self.width}"

@@ -1,0 +1,90 @@
+"""The answers of a batch in a file, one line each, so that nothing is trained twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vitnas.engine.batch.request import Answer, Request
+from vitnas.errors import RunError
+from vitnas.files import exists, read_bytes, write_text
+
+_MOST_BYTES = 1 << 28
+
+
+class Entry(BaseModel):
+    """A line of the file.
+
+    Attributes:
+        key: of the request.
+        images: of what the images are, as the owner of the file says it.
+        request: what was trained and how, for readers.
+        answer: what it gave.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    key: str
+    images: str = ""
+    request: dict[str, Any] = {}
+    answer: Answer
+
+
+class Book:
+    """Answers by request, kept in a file of JSON lines; one process writes at a time.
+
+    Args:
+        path: the file; it need not exist.
+        images: names the images; answers on others stay in the file and are not found.
+
+    Raises:
+        RunError: a line is not an answer.
+    """
+
+    def __init__(self, path: Path, images: str = "") -> None:
+        self._path, self._images = path, images
+        self._entries = read_entries(path)
+        self._answers = {e.key: e.answer for e in self._entries if e.images == images}
+
+    def get(self, request: Request) -> Answer | None:
+        """The answer that is kept, if any."""
+        return self._answers.get(request.key)
+
+    def put(self, request: Request, answer: Answer) -> None:
+        """Keep an answer; it is in the file when this returns."""
+        told = request.told()
+        self._entries.append(
+            Entry(key=request.key, images=self._images, request=told, answer=answer)
+        )
+        self._answers[request.key] = answer
+        write_text(self._path, "".join(map(_line, self._entries)))
+
+    def missing(self, requests: Iterable[Request]) -> list[Request]:
+        """The requests without an answer, each once."""
+        unique = {request.key: request for request in requests}
+        return [request for key, request in unique.items() if key not in self._answers]
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """The lines of a file of answers, in their order; none where there is no file.
+
+    Raises:
+        RunError: a line is not an answer.
+    """
+    lines = read_bytes(path, _MOST_BYTES).splitlines() if exists(path) else []
+    return [_entry(path, number, line) for number, line in enumerate(lines, start=1)]
+
+
+def _entry(path: Path, number: int, line: bytes) -> Entry:
+    try:
+        return Entry.model_validate_json(line)
+    except ValidationError:
+        rule = f"{path}: line {number} is not the result of a training"
+        raise RunError(f"{rule}; remove the line, and its training is done again") from None
+
+
+def _line(entry: Entry) -> str:
+    return entry.model_dump_json(exclude_defaults=True) + "\n"

@@ -1,0 +1,82 @@
+"""One training of a batch: what determines its result, and what it gave."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from vitnas.baselines.baseline import Baseline
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import ProxyConfig
+from vitnas.records import Outcome
+from vitnas.sessions import Amount, Facts, Text
+
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A training that somebody asks for.
+
+    Attributes:
+        subject: the network.
+        proxy: how it is trained.
+        seed: of its weights, the order of images, the augmentation.
+        test: whether it is also scored on the test images, once, after the last epoch.
+    """
+
+    subject: ModelConfig | Baseline = field(repr=False)
+    proxy: ProxyConfig = field(repr=False)
+    seed: int
+    test: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        """Twelve hex digits of all of it, on whatever images.
+
+        Of what differs from the defaults, so that a new field of `ProxyConfig` leaves keys alone.
+        """
+        proxy = self.proxy.model_dump(mode="json", exclude_defaults=True)
+        text = json.dumps([self.subject.key, proxy, self.seed, self.test], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def told(self) -> dict[str, Any]:
+        """What is trained and how, as plain values for readers."""
+        kind = "baseline" if isinstance(self.subject, Baseline) else "model"
+        return {
+            kind: self.subject.model_dump(mode="json", exclude_defaults=True),
+            "proxy": self.proxy.model_dump(mode="json"),
+            "seed": self.seed,
+        }
+
+
+class Answer(Facts):
+    """What a training gave.
+
+    Attributes:
+        outcome: `complete`, or why it ended before: `failed`, `diverged`, `oom`.
+        curve: top-1 in percent on the scoring split after each epoch.
+        losses: mean training loss of each epoch, label smoothing included.
+        seconds: wall time.
+        device: where, e.g. `cpu` or `NVIDIA H100`.
+        test_top1: top-1 in percent on the test images; None where it was not asked for.
+        error: one line; None for a complete training.
+    """
+
+    outcome: Annotated[Outcome, Field(strict=False)]
+    curve: Annotated[tuple[Percent, ...], Field(strict=False)] = ()
+    losses: Annotated[tuple[float, ...], Field(strict=False)] = ()
+    seconds: Amount = 0.0
+    device: Text = ""
+    test_top1: Percent | None = None
+    error: Text | None = None
+
+    @property
+    def top1(self) -> float | None:
+        """After the last epoch; None unless the training is complete."""
+        return self.curve[-1] if self.outcome is Outcome.COMPLETE else None
