@@ -17,7 +17,6 @@ ELSEWHERE = {
     "config.checks": "config/test_model.py",
     "config.draft": "config/test_space.py",
     "config.grammar": "config/test_space_mistakes.py",
-    "config.mixers": "nn/mixers/test_table.py",
     "config.network": "config/test_matters.py",
     "config.parts": "config/test_matters.py",
     "config.suggest": "config/test_space.py",

@@ -108,7 +108,7 @@ def test_shared_maps_come_from_a_block_of_the_same_stage() -> None:
     assert config.map_source == 4
     assert build(deep, deep, reattention_blocks=3).map_source is None
     assert complaint(deep, deep, reattention_blocks=4, reattention=shared).startswith(
-        "reattention_blocks = 4: shared maps come from an mhsa block of the same stage: at most 3"
+        "reattention_blocks = 4: shared maps come from an earlier block of the stage: at most 3"
     )
     fields = {"reattention_blocks": 1, "reattention": shared}
     assert "passed once" in complaint({**deep, "groups": [1, 1]}, **fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vitnas.config import rules
 from vitnas.config.files import RuleError
 from vitnas.config.matters import broad_problem, reattention_limit
+from vitnas.config.mixers import names_with
 from vitnas.config.network import Network
 
 
@@ -62,12 +63,13 @@ def _check_reattention(config: Network) -> None:
     wanted = config.reattention_blocks
     if not wanted:
         return
+    mixed = " or ".join(names_with("reattention"))
     if not any(stage.facts.reattention for stage in config.stages):
-        rule = "re-attention mixes the maps of mhsa, and no stage has mhsa"
+        rule = f"re-attention mixes the maps of {mixed}, and no stage has {mixed}"
         raise RuleError(rule, "reattention_blocks", wanted, 0)
     limit = reattention_limit(config)
     if wanted > limit:
-        rule = f"only the last {limit} mhsa blocks of this network have g = 1 in every pass"
+        rule = f"only the last {limit} {mixed} blocks of this network have g = 1 in every pass"
         raise RuleError(rule, "reattention_blocks", wanted, limit)
     if config.reattention.source == "shared":
         _check_shared_map(config)
@@ -76,11 +78,13 @@ def _check_reattention(config: Network) -> None:
 def _check_shared_map(config: Network) -> None:
     """The last k blocks and the one whose map they use stand in one stage, passed once."""
     last = max(i for i, stage in enumerate(config.stages) if stage.facts.reattention)
-    if config.stages[last].token_mixer != "mhsa":
-        raise RuleError("mhsa alone can use shared maps", "reattention.source", "shared", "own")
+    sharing = " or ".join(names_with("shares_maps"))
+    if not config.stages[last].facts.shares_maps:
+        rule = f"{sharing} alone can use shared maps"
+        raise RuleError(rule, "reattention.source", "shared", "own")
     limit = config.stages[last].depth - 1
     if config.reattention_blocks > limit:
-        rule = f"shared maps come from an mhsa block of the same stage: at most {limit} here"
+        rule = f"shared maps come from an earlier block of the stage: at most {limit} here"
         raise RuleError(rule, "reattention_blocks", config.reattention_blocks, limit)
     if config.stages[last].passes > 1:
         rule = "shared maps are for blocks that are passed once"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from vitnas.config.files import RuleError
+from vitnas.config.mixers import StaticKeyName
 from vitnas.config.parts import BroadConfig, Frozen, ReattentionConfig
 from vitnas.errors import ConfigError, nearest_name, shorten
 
+_STATIC_KEYS = " or ".join(get_args(StaticKeyName))
 _FORMS = "all, last:4, stages:2,3, 6-11 or 0,2,4-6"
 _Pixels = Annotated[int, Field(ge=1, le=16_384)]
 _Layers = Annotated[int, Field(ge=1, le=1_000)]
@@ -48,7 +50,7 @@ class GraftConfig(Frozen):
         broad: broad attention over what the network then is.
     """
 
-    mixer: Literal["ska", "cska"] | None = None
+    mixer: StaticKeyName | None = None
     blocks: Annotated[str, Field(max_length=200), BeforeValidator(_as_text)] = "all"
     qk_scale: bool = True
     key_init: Literal["trunc_normal", "randn"] = "trunc_normal"
@@ -59,7 +61,7 @@ class GraftConfig(Frozen):
     @model_validator(mode="after")
     def _parts_fit(self) -> GraftConfig:
         if self.mixer is None and self.blocks != "all":
-            rule = "says where a mixer goes, and no mixer is given (ska or cska)"
+            rule = f"says where a mixer goes, and no mixer is given ({_STATIC_KEYS})"
             raise RuleError(rule, "blocks", self.blocks)
         if self.reattention.source == "shared":
             rule = "a network that is there keeps its own maps; sharing them is for model files"

@@ -184,7 +184,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         lambda network: network.temperature.kind == "linear" and _falls(network),
     ),
     "reattention_blocks": FieldRule(
-        "the last stage with `mhsa` has g = 1 in every pass",
+        f"the last stage with {_listed(names_with('reattention'))} has g = 1 in every pass",
         lambda network: reattention_limit(network) > 0,
     ),
     **{
@@ -198,7 +198,8 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         for name in BroadConfig.model_fields
     },
     "broad.gamma": FieldRule(
-        "a stage has `mhsa` or `ska`, and the heads of the last of these divide the last width",
+        f"a stage has {_listed(names_with('taps'))}, and the heads of the last of these divide the "
+        "last width",
         lambda network: broad_problem(network) is None,
     ),
 }

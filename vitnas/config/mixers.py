@@ -44,6 +44,7 @@ class MixerFacts:
         maps: whether heads have softmax maps, with a temperature and dropout (`AttentionMixer`).
         taps: whether it gives query, key and value, which broad attention collects.
         reattention: whether its maps can be mixed across heads.
+        shares_maps: whether a block may use an earlier block's maps (`reattention.source: shared`).
         grid: whether it reads tokens as a picture, in which a class token has no place.
         kernel_size: the default, of a mixer with one.
         options: fields of its own, which stand under `mixer_options`; None = there are none.
@@ -56,6 +57,7 @@ class MixerFacts:
     maps: bool = False
     taps: bool = False
     reattention: bool = False
+    shares_maps: bool = False
     grid: bool = False
     kernel_size: int = 7
     options: type[BaseModel] | None = None
@@ -84,7 +86,7 @@ _STATIC_KEY = replace(_ATTENTION, fields=("qk_scale", "key_init", "q_proj"))
 MIXERS: dict[str, Mixer] = {
     "mhsa": Mixer(
         "vitnas.nn.mixers.mhsa:MultiHeadSelfAttention",
-        replace(_ATTENTION, groups="sliced", reattention=True),
+        replace(_ATTENTION, groups="sliced", reattention=True, shares_maps=True),
         ("#3b78d8", "o", "circle"),
     ),
     "ska": Mixer(
@@ -116,8 +118,11 @@ MIXERS: dict[str, Mixer] = {
 }
 """The mixers of vitnas. Each has a file in `nn/mixers/` and a formula in `cost/mixers.py`."""
 
+StaticKeyName = Literal["ska", "cska"]
+"""Those with a static key, which a graft can put in an attention's place."""
 
-_UNKNOWN = MixerFacts(groups="ignored", maps=True, taps=True, reattention=True)
+
+_UNKNOWN = MixerFacts(groups="ignored", maps=True, taps=True, reattention=True, shares_maps=True)
 """Of a mixer that is not looked up: nothing is refused that its network may have had."""
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from torch import nn
 
 from vitnas.config.files import read_yaml, validate
+from vitnas.config.mixers import StaticKeyName
 from vitnas.config.parts import Frozen
 from vitnas.cost.operators import count_flops
 from vitnas.nn.graft import build_network, graft
@@ -34,7 +35,7 @@ class PrintedRow(Frozen):
     """
 
     network: str
-    mixer: Literal["ska", "cska"] | None = None
+    mixer: StaticKeyName | None = None
     params: str
     flops: str
     why: str = ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from vitnas.config.files import validate
 from vitnas.config.graft import GraftConfig, chosen_blocks
+from vitnas.config.mixers import MIXERS
 from vitnas.nn.graft import checks
 from vitnas.nn.graft.attention import Site
 from vitnas.nn.graft.broad import BroadGraft
@@ -118,8 +119,9 @@ def _to_collect(
     """
     if not config.broad.gamma:
         return []
-    without_key = replaced if config.mixer == "cska" else []
-    found = [site for site in sites if site not in without_key and checks.has_key(site)]
+    has_key = config.mixer is None or MIXERS[config.mixer].facts.taps
+    kept = [site for site in sites if has_key or site not in replaced]
+    found = [site for site in kept if checks.has_key(site)]
     if sites[-1].stage:
         found = list({site.stage: site for site in found}.values())
     checks.check_sources(found, sites[-1], family, config)

@@ -6,6 +6,7 @@ from timm.layers import PatchDropout
 from torch import nn
 
 from vitnas.config.graft import GraftConfig
+from vitnas.config.mixers import MIXERS
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.broad import BroadGraft, source_of
@@ -111,8 +112,9 @@ def check_enough(wanted: int, found: int, family: Family) -> None:
 
 
 def has_key(site: Site) -> bool:
-    """Whether broad attention can collect from it: not from cska, which has no key."""
-    return not (isinstance(site.attention, StaticKeyGraft) and site.attention.kind == "cska")
+    """Whether broad attention can collect from it, as it cannot from a map without a key."""
+    attention = site.attention
+    return not isinstance(attention, StaticKeyGraft) or MIXERS[attention.kind].facts.taps
 
 
 def check_sources(sources: list[Site], last: Site, family: Family, config: GraftConfig) -> None:
