@@ -11,6 +11,7 @@ import typer.main
 import vitnas
 from vitnas.cli import app
 from vitnas.engine.options import SearchOptions, declared
+from vitnas.engine.samplers import SAMPLERS
 from vitnas.errors import ConfigError, RunError
 
 
@@ -23,6 +24,12 @@ def test_the_command_line_has_every_option_with_its_default_and_range() -> None:
         assert name in (SearchOptions.__doc__ or "")
     assert set(shown) - set(declared()) == {"space", "out", "no_prune"}
     assert list(declared()) == [field.name for field in fields(SearchOptions)]
+
+
+def test_the_help_says_what_each_sampler_does() -> None:
+    help_text = declared()["sampler"].option.text()
+    for name, kind in SAMPLERS.items():
+        assert f"{name} ({kind.text})" in help_text
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,12 @@ class SearchOptions:
         Option("A running Ray cluster: auto or host:port; default: Ray starts on this machine."),
     ] = None
     sampler: Annotated[
-        SamplerName, Option(f"What proposes networks: {', '.join(SAMPLERS)}, or another package's.")
+        SamplerName,
+        Option(
+            "What proposes networks: "
+            + "; ".join(f"{name} ({kind.text})" for name, kind in SAMPLERS.items())
+            + "; or another package's."
+        ),
     ] = DEFAULT_SAMPLER
     pruner: Annotated[
         PrunerName, Option("What stops trials early: curve, front, both or none.")
