@@ -9,16 +9,7 @@ import numpy as np
 import torch
 
 from vitnas.config.training import DataConfig
-from vitnas.data.source import (
-    DataSource,
-    ImageHW,
-    Labelled,
-    checked,
-    damaged,
-    fingerprint_of_pixels,
-    resized,
-    root_of,
-)
+from vitnas.data.source import DataSource, ImageHW, Labelled, damaged, root_of, source_of
 from vitnas.files import read_bytes
 
 _MOST_BYTES = 1 << 30
@@ -44,19 +35,14 @@ def _read(
     meta: str,
 ) -> DataSource:
     root = root_of(config)
-    names = _names(root / meta, config)
 
-    def whole(files: Sequence[str]) -> Labelled:
+    def joined(files: Sequence[str]) -> Labelled:
         read = [_records(config, root / name, label_bytes) for name in files]
         images, labels = (torch.cat(columns) for columns in zip(*read, strict=True))
-        return checked(config, root, (images, labels))
+        return images, labels
 
-    def fitted(pair: Labelled) -> Labelled:
-        return resized(config, pair[0], image_hw), pair[1]
-
-    images = whole(train)
-    same = fingerprint_of_pixels(names, images)
-    return DataSource(fitted(images), fitted(whole([test])), names, same)
+    names = _names(root / meta, config)
+    return source_of(config, image_hw, joined(train), joined([test]), names)
 
 
 def _records(config: DataConfig, path: Path, label_bytes: int) -> Labelled:

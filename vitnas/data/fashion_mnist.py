@@ -13,16 +13,7 @@ import numpy.typing as npt
 import torch
 
 from vitnas.config.training import DataConfig
-from vitnas.data.source import (
-    DataSource,
-    ImageHW,
-    Labelled,
-    checked,
-    damaged,
-    fingerprint_of_pixels,
-    resized,
-    root_of,
-)
+from vitnas.data.source import DataSource, ImageHW, Labelled, damaged, root_of, source_of
 from vitnas.files import open_file
 
 CLASSES = (
@@ -34,20 +25,14 @@ _MOST_BYTES = 1 << 30
 
 def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """The images of the four files."""
-    (train, same), (test, _) = (_pair(config, image_hw, part) for part in ("train", "t10k"))
-    return DataSource(train, test, CLASSES, same)
+    return source_of(config, image_hw, _pair(config, "train"), _pair(config, "t10k"), CLASSES)
 
 
-def _pair(
-    config: DataConfig, image_hw: ImageHW, part: str
-) -> tuple[Labelled, dict[str, int | str]]:
+def _pair(config: DataConfig, part: str) -> Labelled:
     root = root_of(config)
     images = _read_idx(config, root / f"{part}-images-idx3-ubyte", 3)
     labels = _read_idx(config, root / f"{part}-labels-idx1-ubyte", 1)
-    whole = torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
-    checked(config, root, whole)
-    pixels = resized(config, whole[0], image_hw)
-    return (pixels, whole[1]), fingerprint_of_pixels(CLASSES, whole)
+    return torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
 
 
 def _read_idx(config: DataConfig, path: Path, dims: int) -> npt.NDArray[np.uint8]:

@@ -104,9 +104,28 @@ def check_images_fit(config: DataConfig, number: int, channels: int, image_hw: I
     check_memory(needed, images, "take a smaller img_size or fewer images")
 
 
-def checked(config: DataConfig, where: Path, pair: Labelled) -> Labelled:
-    """`pair` itself, once its images have one label each, of a class that there is."""
+def source_of(
+    config: DataConfig,
+    image_hw: ImageHW,
+    train: Labelled,
+    test: Labelled,
+    classes: tuple[str, ...],
+) -> DataSource:
+    """Two pairs as files under `root_of(config)` hold them: checked, then resized.
+
+    Raises:
+        DataError: an image has no label, or one of a class that there is not.
+    """
+    for pair in (train, test):
+        _check(config, pair)
+    same = fingerprint_of_pixels(classes, train)
+    fitted = [(resized(config, images, image_hw), labels) for images, labels in (train, test)]
+    return DataSource(fitted[0], fitted[1], classes, same)
+
+
+def _check(config: DataConfig, pair: Labelled) -> None:
     images, labels = pair
+    where = root_of(config)
     if 0 in images.shape[2:]:
         damaged(config, where, "images of {} x {} pixels".format(*images.shape[2:]))
     if len(images) != len(labels) or not len(images):
@@ -114,7 +133,6 @@ def checked(config: DataConfig, where: Path, pair: Labelled) -> Labelled:
     largest, classes = int(labels.max()), config.facts.num_classes or 0
     if largest >= classes:
         damaged(config, where, f"label {largest} where the largest is {classes - 1}")
-    return pair
 
 
 def root_of(config: DataConfig) -> Path:
