@@ -12,6 +12,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.config.trials import Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.samplers.features import Encoder, facts_of
+from vitnas.engine.samplers.planned import PlannedSampler
 from vitnas.engine.samplers.pool import Proposal
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _TRIES = 10
 
 
-class HeldSampler(BaseSampler):
+class HeldSampler(PlannedSampler):
     """Asks a sampler for a network of the space and proposes the nearest one of a set.
 
     The distance is the sum of absolute differences of the configuration's standardised columns (see
@@ -41,43 +42,23 @@ class HeldSampler(BaseSampler):
     def __init__(
         self, sampler: BaseSampler, space: SearchSpace, proposals: Sequence[Proposal], seed: int
     ) -> None:
-        self._sampler, self._space, self._all = sampler, space, list(proposals)
+        super().__init__(sampler)
+        self._space, self._all = space, list(proposals)
         self._random = np.random.default_rng(seed)
         self._encoder = Encoder([_without_costs(p.facts) for p in self._all])
         self._rows = self._encoder.encode([p.facts for p in self._all])
-        self._plans: dict[int, Proposal] = {}
 
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
+    def choose(self, study: Study, trial: FrozenTrial) -> Proposal | None:
         known = {t.user_attrs.get("network", {}).get("key") for t in study.get_trials(False)}
         unknown = [index for index, p in enumerate(self._all) if p.key not in known]
-        if not unknown:
-            return {}
-        self._plans[trial.number] = self._all[self._nearest(study, trial, unknown)]
-        return dict(self._plans[trial.number].distributions)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        plan = self._plans.pop(trial.number, None)
-        return {} if plan is None else dict(plan.params)
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+        return self._all[self._nearest(study, trial, unknown)] if unknown else None
 
     def after_trial(self, *arguments: Any, **named: Any) -> None:
-        self._sampler.after_trial(*arguments, **named)
+        self._otherwise.after_trial(*arguments, **named)
 
     def _nearest(self, study: Study, trial: FrozenTrial, unknown: Sequence[int]) -> int:
         wish = None
-        if not isinstance(self._sampler, RandomSampler):
+        if not isinstance(self._otherwise, RandomSampler):
             wish = self._wish(study, trial)
         if wish is None:
             return int(self._random.choice(unknown))
@@ -89,7 +70,7 @@ class HeldSampler(BaseSampler):
         """What the sampler would propose; None when it breaks the rules again and again."""
         for _ in range(_TRIES):
             try:
-                config = self._space.suggest(_Asking(self._sampler, study, trial))
+                config = self._space.suggest(_Asking(self._otherwise, study, trial))
             except Refused:
                 continue
             return facts_of(config, closed_form(config))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers import RandomSampler
 
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, EXACT, MEASURED, cost_of, log_cost
 from vitnas.config.space import Bounds, Limits
@@ -19,13 +19,13 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.curves import CurveModel, logit, percent
 from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
+from vitnas.engine.samplers.planned import PlannedSampler
 from vitnas.engine.samplers.pool import CandidatePool, Proposal
 from vitnas.engine.samplers.process import Process, Scales, choose_scales
 from vitnas.engine.store.stored import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
@@ -36,7 +36,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
-class EHVISampler(BaseSampler):
+class EHVISampler(PlannedSampler):
     """Proposes the network with the largest expected gain in hypervolume.
 
     Only the accuracy of a candidate is unknown before training. Candidates come from a pool with
@@ -68,50 +68,21 @@ class EHVISampler(BaseSampler):
         costs: Sequence[str] = DEFAULT_COSTS,
         limits: Limits | None = None,
     ) -> None:
+        super().__init__(RandomSampler(seed))
         self._pool, self._startup, self._costs = pool, startup, costs
         self._random = np.random.default_rng(seed)
-        self._elsewhere = RandomSampler(seed)
         self._study: Study | None = None
         self._ended: dict[int, TrialRecord] = {}
-        self._plans: dict[int, Proposal] = {}
         self._model = _Model(pool, costs, limits or Limits())
         self._lock = threading.Lock()
 
     def reseed_rng(self) -> None:
         self._random = np.random.default_rng()
-        self._elsewhere.reseed_rng()
+        super().reseed_rng()
 
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """Choose the network for `trial`; the questions that lead to it are the search space."""
+    def choose(self, study: Study, trial: FrozenTrial) -> Proposal | None:
         with self._lock, _thread_pools().limit(limits=1, user_api="blas"):
-            proposal = self._choose(self._read(study, trial))
-            if proposal is None:
-                return {}
-            self._plans[trial.number] = proposal
-            return dict(proposal.distributions)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        plan = self._plans.pop(trial.number, None)
-        params = {} if plan is None else plan.params
-        return {
-            name: params[name]
-            if name in params
-            else self.sample_independent(study, trial, name, distribution)
-            for name, distribution in search_space.items()
-        }
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        return self._elsewhere.sample_independent(study, trial, param_name, param_distribution)
+            return self._best(self._read(study, trial))
 
     def _read(self, study: Study, trial: FrozenTrial) -> list[TrialRecord]:
         """The networks that the study knows, but for the one that is being drawn; means of all
@@ -129,7 +100,7 @@ class EHVISampler(BaseSampler):
                 records.append(record)
         return list(averaged(records))
 
-    def _choose(self, records: Sequence[TrialRecord]) -> Proposal | None:
+    def _best(self, records: Sequence[TrialRecord]) -> Proposal | None:
         offered = self._pool.offer({t.key for t in records}, _parents(records, self._costs))
         if not offered:
             return None
