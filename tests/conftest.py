@@ -1,9 +1,16 @@
-"""Settings for the whole suite."""
+"""Settings for the whole suite, and what many of its tests look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from vitnas.config.model import ModelConfig
+
+if TYPE_CHECKING:
+    from vitnas.records import Run
 
 # No deadline: how long a test takes says something of the machine, not of the code.
 # The same examples in every run: a change fails by what it changed. `make nightly` looks for new
@@ -36,3 +43,12 @@ def tiny_config() -> ModelConfig:
             ],
         }
     )
+
+
+@pytest.fixture(scope="session")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A real search of three trainings in this process, for who only looks at it."""
+    from tests.engine.conftest import SMALL, make_space
+    from vitnas.engine.search import run_search
+
+    return run_search(make_space(), tmp_path_factory.mktemp("searched") / "run", SMALL)

@@ -9,6 +9,7 @@ import pytest
 
 import vitnas
 from tests.engine.conftest import make_space
+from vitnas.records import Run
 
 OPTIONS: dict[str, Any] = {"trials": 2, "backend": "serial", "gpus_per_trial": 0.0, "replicates": 0}
 
@@ -27,8 +28,8 @@ def test_a_search_shows_its_progress_unless_told_not_to(
     assert again.trials == run.trials
 
 
-def test_a_run_and_a_trial_have_a_short_repr(tmp_path: Path) -> None:
-    run = vitnas.search(make_space(), tmp_path, progress=False, **OPTIONS)
-    assert repr(run) == f"Run('{tmp_path}', 2 trials, 2 complete, {len(run.front)} on the front)"
-    trial = run.trials[0]
+def test_a_run_and_a_trial_have_a_short_repr(searched: Run) -> None:
+    front = f"{len(searched.front)} on the front"
+    assert repr(searched) == f"Run('{searched.path}', 3 trials, 3 complete, {front})"
+    trial = searched.trials[0]
     assert repr(trial) == f"TrialRecord(0, complete, top1={trial.top1:.2f}, flops={trial.flops})"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.engine.conftest import TREE
+from tests.config.trees import TREE
 from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.status import read_status
 from vitnas.errors import RunError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.engine.conftest import TREE
+from tests.config.trees import space_tree
 from vitnas.cli import main
 
 SERIAL = ("--backend", "serial", "--trials", "3", "--gpus-per-trial", "0")
-MHSA = {"token_mixer": "mhsa", "embed_dim": 32, "head_dim": 16}
-CONV = {"token_mixer": "dwconv", "embed_dim": 16}
-FIXED = TREE["model"] | {"groups": "[1]", "stages": [CONV]}
-NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture(autouse=True)
@@ -48,13 +43,6 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert err.strip().isprintable()
     assert sorted(Path.cwd().rglob("*")) == before
     return err.removeprefix("vitnas: ").rstrip("\n")
-
-
-def space_tree(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A space whose model is `FIXED` with `changes`; a key with a slash is a top-level one."""
-    tree = copy.deepcopy(TREE)
-    tree["model"] = {**FIXED, **{k: v for k, v in changes.items() if "/" not in k}}
-    return tree | {key.strip("/"): value for key, value in changes.items() if "/" in key}
 
 
 def space_file(changes: Mapping[str, Any], name: str = "s.yaml") -> str:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import (
-    CONV,
-    MHSA,
     space_file,
     vitnas_says,
 )
+from tests.config.trees import CONV, MHSA
 
 
 @pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), "\ufeff{}".format])

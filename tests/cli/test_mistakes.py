@@ -13,9 +13,9 @@ from tests.cli.conftest import (
     SERIAL,
     complaint,
     space_file,
-    space_tree,
     vitnas_says,
 )
+from tests.config.trees import space_tree
 from vitnas.config.files import dump_yaml
 
 FILES: dict[str, tuple[tuple[str, ...], str, str]] = {

@@ -15,13 +15,12 @@ import yaml
 
 import vitnas
 from tests.cli.conftest import (
-    CONV,
     SERIAL,
     complaint,
     space_file,
     vitnas_says,
 )
-from tests.engine.conftest import TREE
+from tests.config.trees import CONV, TREE
 from vitnas.cli import main
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, DataError

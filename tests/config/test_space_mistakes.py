@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import CONV, INF, MHSA, NAN, space_tree
+from tests.config.trees import CONV, INF, MHSA, NAN, space_tree
 from vitnas.config.files import dump_yaml
 from vitnas.config.space import load_space
 from vitnas.errors import ConfigError

@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.config.trees import TREE
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.rules import Rules
+from vitnas.engine.options import SearchOptions
 from vitnas.engine.store.study import RunStore
 
-TREE: dict[str, Any] = {
-    "name": "tiny",
-    "data": {"name": "digits"},
-    "proxy": {"epochs": 3, "batch_size": 64, "train_fraction": 0.3},
-    "model": {
-        "img_size": 8,
-        "in_chans": 1,
-        "num_classes": 10,
-        "stem": {"kind": "conv", "stride": 2},
-        "groups": {"choice": ["[1]", "[1,1]", "[2,1]"]},
-        "stages": [
-            {
-                "token_mixer": {"choice": ["dwconv", "ska", "mhsa"]},
-                "depth": {"int": [1, 3]},
-                "embed_dim": {"choice": [16, 32, 48]},
-                "head_dim": 16,
-                "kernel_size": 3,
-                "mlp_ratio": {"choice": [1.0, 2.0]},
-            }
-        ],
-    },
-}
+SMALL = SearchOptions(trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial")
 
 
 def make_space(**changes: Any) -> SearchSpace:
@@ -48,18 +30,19 @@ def space() -> SearchSpace:
     return make_space()
 
 
+def open_controller(folder: Path, space: SearchSpace | None = None, **options: Any) -> Controller:
+    """A controller on a run; on the same folder again it is a new session of the same run."""
+    space = space or make_space()
+    defaults: dict[str, Any] = {"num_trials": 8, "sampler": "random"}
+    told = {name: options.pop(name) for name in ("listener", "first") if name in options}
+    store = RunStore(folder, {"space": space.to_tree(), "seed": 0})
+    return Controller(store, space, Rules(**(defaults | options)), **told)
+
+
 @pytest.fixture
 def controller_of(tmp_path: Path) -> Callable[..., Controller]:
-    """Opens a controller on one folder; calling it again is a new session of the same run."""
-
-    def make(space: SearchSpace | None = None, **options: Any) -> Controller:
-        space = space or make_space()
-        defaults: dict[str, Any] = {"num_trials": 8, "sampler": "random"}
-        told = {name: options.pop(name) for name in ("listener", "first") if name in options}
-        store = RunStore(tmp_path, {"space": space.to_tree(), "seed": 0})
-        return Controller(store, space, Rules(**(defaults | options)), **told)
-
-    return make
+    """`open_controller` on one folder."""
+    return partial(open_controller, tmp_path)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from tests.engine.conftest import make_space, start, train
+from tests.engine.conftest import SMALL, make_space, start, train
 from vitnas.config.space import Bounds, Limits, SearchSpace
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
@@ -17,7 +17,6 @@ from vitnas.engine.backends.resources import Resources
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, EpochDone, Job, Measured
 from vitnas.engine.decide.replicates import Replication
-from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
@@ -218,14 +217,12 @@ def test_ehvi_learns_what_is_measured(controller_of: Make, limits: Limits) -> No
         assert refused <= len(late) / 3
 
 
-SMALL = SearchOptions(trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial")
-
-
 def essence(run: Run) -> list[tuple[object, ...]]:
     return [(t.number, t.outcome, t.key, t.seed, t.curve) for t in run.trials]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_ray")
 def test_both_back_ends_measure(tmp_path: Path) -> None:
     """A real search on digits; its curves are those of a search that measures nothing."""
     space = make_space(objectives=THREE)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.engine.conftest import TREE, make_space
+from tests.config.trees import TREE
+from tests.engine.conftest import make_space
 from tests.training.conftest import fill_folder
 from vitnas.config.space import SearchSpace
 from vitnas.engine.options import SearchOptions

@@ -8,54 +8,47 @@ from typing import Any
 
 import pytest
 
-from tests.engine.conftest import make_space
+from tests.engine.conftest import SMALL, make_space
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, DeviceError, RunError
 from vitnas.records import Outcome, Run
 
-SMALL = SearchOptions(trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial")
-
 
 def essence(run: Run) -> list[tuple[object, ...]]:
     return [(t.number, t.outcome, t.key, t.seed, t.curve, t.test_top1) for t in run.trials]
 
 
-@pytest.fixture(scope="module")
-def serial_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return run_search(make_space(), tmp_path_factory.mktemp("serial") / "run", SMALL)
-
-
-def test_a_real_search_leaves_a_scored_front(serial_run: Run) -> None:
-    assert len(serial_run.complete) == 3
-    for trial in serial_run.complete:
+def test_a_real_search_leaves_a_scored_front(searched: Run) -> None:
+    assert len(searched.complete) == 3
+    for trial in searched.complete:
         assert trial.epochs == 3
         assert trial.top1 is not None
         assert trial.top1 > 20
         assert trial.device == "cpu"
-    for trial in serial_run.front:
+    for trial in searched.front:
         assert trial.test_top1 is not None
-        assert (serial_run.path / "weights" / f"{trial.number}.safetensors").is_file()
-    members = {trial.number for trial in serial_run.front}
-    others = [trial for trial in serial_run.trials if trial.number not in members]
+        assert (searched.path / "weights" / f"{trial.number}.safetensors").is_file()
+    members = {trial.number for trial in searched.front}
+    others = [trial for trial in searched.trials if trial.number not in members]
     assert all(trial.test_top1 is None for trial in others)
-    kept = {int(path.stem) for path in (serial_run.path / "weights").iterdir()}
+    kept = {int(path.stem) for path in (searched.path / "weights").iterdir()}
     assert kept == members
 
 
-def test_the_folder_says_what_the_run_depends_on(serial_run: Run) -> None:
-    assert (serial_run.path / "space.yaml").is_file()
-    assert (serial_run.path / "environment.json").is_file()
-    (session,) = serial_run.environment.sessions
+def test_the_folder_says_what_the_run_depends_on(searched: Run) -> None:
+    assert (searched.path / "space.yaml").is_file()
+    assert (searched.path / "environment.json").is_file()
+    (session,) = searched.environment.sessions
     assert session.backend == "serial"
     assert session.versions["torch"]
     assert session.hardware.cores
     assert session.sampler == "ehvi"
     assert session.pruner
     assert session.pruner.told() == {"name": "curve", "confidence": 0.98}
-    assert serial_run.environment.seed == 1
-    data = serial_run.environment.data.told()
+    assert searched.environment.seed == 1
+    data = searched.environment.data.told()
     assert data["num_train_images"] + data["num_val_images"] + data["num_test_images"] == 1797
 
 
@@ -89,21 +82,21 @@ def test_options_of_pruning_are_checked_at_once(option: dict[str, Any], rule: st
 
 @pytest.mark.slow
 def test_tune_with_one_worker_gives_the_same_study(
-    serial_run: Run, tmp_path: Path, shared_ray: Any
+    searched: Run, tmp_path: Path, shared_ray: Any
 ) -> None:
     run = run_search(make_space(), tmp_path / "run", replace(SMALL, backend="tune"))
-    assert essence(run) == essence(serial_run)
+    assert essence(run) == essence(searched)
     assert not (run.path / ".tune").exists()
 
 
-def test_a_run_that_was_cut_off_is_finished(serial_run: Run, tmp_path: Path) -> None:
+def test_a_run_that_was_cut_off_is_finished(searched: Run, tmp_path: Path) -> None:
     """Stopped in the middle of its second training, it ends with the same networks, each once."""
 
     class CutOffError(Exception):
         pass
 
     def cut(event: str, trial: object) -> None:
-        if event == "epoch" and getattr(trial, "number", 0) == serial_run.complete[1].number:
+        if event == "epoch" and getattr(trial, "number", 0) == searched.complete[1].number:
             raise CutOffError
 
     with pytest.raises(CutOffError):
@@ -111,7 +104,7 @@ def test_a_run_that_was_cut_off_is_finished(serial_run: Run, tmp_path: Path) -> 
     assert read_run(tmp_path / "run").count(Outcome.RUNNING) == 1
     run = run_search(make_space(), tmp_path / "run", SMALL)
     assert len(run.complete) == 3
-    assert essence(run)[:2] == essence(serial_run)[:2]
+    assert essence(run)[:2] == essence(searched)[:2]
     assert len(run.environment.sessions) == 2
 
 
@@ -135,7 +128,7 @@ def test_an_error_in_the_code_fails_the_trial_and_not_the_search(
         assert "\n" not in str(run.trials[0].error)
 
 
-def test_folders_that_cannot_be_used(serial_run: Run, tmp_path: Path) -> None:
+def test_folders_that_cannot_be_used(searched: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="is a file"):
         run_search(make_space(), tmp_path / "file", SMALL)
@@ -143,14 +136,14 @@ def test_folders_that_cannot_be_used(serial_run: Run, tmp_path: Path) -> None:
         run_search(make_space(), tmp_path / "file" / "below", SMALL)
     other = make_space(proxy={"epochs": 4})
     with pytest.raises(RunError, match=r"run of another space: .*proxy\.epochs: 3 -> 4"):
-        run_search(other, serial_run.path, SMALL)
+        run_search(other, searched.path, SMALL)
 
 
-def test_a_second_driver_is_refused(serial_run: Run) -> None:
+def test_a_second_driver_is_refused(searched: Run) -> None:
     from filelock import FileLock
 
-    with FileLock(serial_run.path / ".lock"), pytest.raises(RunError, match="another search"):
-        run_search(make_space(), serial_run.path, SMALL)
+    with FileLock(searched.path / ".lock"), pytest.raises(RunError, match="another search"):
+        run_search(make_space(), searched.path, SMALL)
 
 
 def test_a_gpu_that_is_not_there(tmp_path: Path) -> None:

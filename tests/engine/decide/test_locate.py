@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.conftest import TREE, make_space
+from tests.config.trees import TREE
+from tests.engine.conftest import make_space
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import load_space, shipped_spaces

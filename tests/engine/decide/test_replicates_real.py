@@ -30,6 +30,7 @@ def search(path: Path, backend: str, **more: object) -> Run:
     return run_search(make_space(), path, options)
 
 
+@pytest.mark.usefixtures("shared_ray")
 def test_both_back_ends_make_the_same_replicates(tmp_path: Path) -> None:
     serial, ray = search(tmp_path / "serial", "serial"), search(tmp_path / "ray", "tune")
     assert facts(serial) == facts(ray)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.engine.conftest import TREE, make_space, train
+from tests.config.trees import TREE
+from tests.engine.conftest import make_space, train
 from vitnas.config.space import load_space
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.replicates import Replication
@@ -196,22 +197,21 @@ def test_accuracies_of_another_proxy_are_refused(tmp_path: Path) -> None:
         known_trials(longer, other)
 
 
-def test_a_real_search_starts_from_another(tmp_path: Path) -> None:
-    first = run_search(make_space(), tmp_path / "a", replace(SERIAL, seed=1))
+def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> None:
     file = write_model(tmp_path / "mine.yaml", depth=3)
     said: list[str] = []
-    options = replace(SERIAL, seed=2, start_from=[first.path], seed_configs=[file, "zoo"])
+    options = replace(SERIAL, seed=2, start_from=[searched.path], seed_configs=[file, "zoo"])
     run = run_search(make_space(), tmp_path / "b", options, notice=said.append)
     assert [t.origin for t in run.trials if t.origin and not t.taken] == [file]
     assert sum(trial.is_ended_here for trial in run.trials) == 2
-    assert len(run.complete) == 4
+    assert len(run.complete) == 5
     assert all(trial.test_top1 is not None for trial in run.front)
     kept = {int(path.stem) for path in (run.path / "weights").iterdir()}
     assert kept == {trial.number for trial in run.front}
     assert said[0].startswith("--seed-configs: 1 of ")
-    assert said[1] == "--start-from: 2 results taken over"
+    assert said[1] == "--start-from: 3 results taken over"
     from vitnas.report.facts import facts
 
     told = dict(facts(run))
-    assert told["Taken over from"] == f"{first.path} (2 trials)"
+    assert told["Taken over from"] == f"{searched.path} (3 trials)"
     assert told["Trained first"] == file

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.engine.conftest import start, train, train_some
+from tests.engine.conftest import open_controller, start, train, train_some
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.store.salvage import salvage
 from vitnas.engine.store.study import read_run
@@ -21,15 +22,23 @@ Make = Callable[..., Controller]
 PAGE = 4096
 
 
-@pytest.fixture
-def whole(controller_of: Make, tmp_path: Path) -> Run:
-    """A run of 40 trials and one under way."""
-    controller = controller_of(num_trials=41)
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of 40 trials and one under way."""
+    folder = tmp_path_factory.mktemp("original")
+    controller = open_controller(folder, num_trials=41)
     controller.store.set("num_trials", 41)
     train_some(controller, 40)
     job = start(controller)
     controller.report(job.number, 1, 50.0)
     controller.store.close()
+    return folder
+
+
+@pytest.fixture
+def whole(original: Path, tmp_path: Path) -> Run:
+    """A copy of the run, to be damaged."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     return read_run(tmp_path)
 
 
@@ -39,7 +48,7 @@ def overwrite(file: Path, page: int) -> None:
     file.write_bytes(content)
 
 
-def test_any_page_may_be_damaged(whole: Run, controller_of: Make, tmp_path: Path) -> None:
+def test_any_page_may_be_damaged(whole: Run, tmp_path: Path) -> None:
     """Whichever page is overwritten: what is saved is what was there, and the run goes on."""
     file = tmp_path / "study.db"
     content = file.read_bytes()
