@@ -53,7 +53,7 @@ FLOORS = [
     ("engine.decide",),
     ("engine.backends",),
     ("engine.options", "engine.search"),
-    ("replay",),
+    ("calibration", "replay"),
     ("report",),
     ("api",),
     ("cli",),
@@ -62,6 +62,7 @@ FLOORS = [
 LIGHT = {
     "vitnas.config.space": ("torch", "ray", "optuna", "numpy"),
     "vitnas.files": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
+    "vitnas.calibration.agreement": ("torch", "ray", "optuna", "scipy"),
     "vitnas.pareto": ("torch", "ray", "optuna"),
     "vitnas.noise": ("torch", "ray", "optuna"),
     "vitnas.records": ("torch", "ray", "optuna", "numpy"),

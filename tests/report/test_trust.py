@@ -7,27 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.report.runs import ENVIRONMENT, run_of, trial
 from vitnas.noise import binomial_error
 from vitnas.records import Outcome
 from vitnas.report.caveats import sentences
-from vitnas.report.trust import assess, kendall_tau
+from vitnas.report.trust import assess
 
 PATH = Path("results/small")
-pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=25)
-
-
-@settings(deadline=None)  # SciPy is imported by the first example
-@given(pairs)
-def test_tau_is_scipys_tau_b(points: list[tuple[int, int]]) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    first, second = zip(*points, strict=True)
-    expected = stats.kendalltau(first, second).statistic
-    found = kendall_tau(first, second)
-    assert found is None if np.isnan(expected) else found == pytest.approx(expected)
 
 
 def test_neighbours_closer_than_their_error_are_counted() -> None:

@@ -9,8 +9,8 @@ from itertools import pairwise
 from math import hypot, isfinite, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from vitnas.calibration.agreement import kendall_tau
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
@@ -115,20 +115,6 @@ def assess(run: Run) -> Trust:
         num_plausible=sum(run.standing(trial) != "confident" for trial in members),
         num_plausible_off=len(off_front(run)),
     )
-
-
-def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
-    """Kendall's tau-b, which allows for ties; None where one side has no order at all.
-
-    It is scipy.stats.kendalltau's, whose import would take a third of a report's time.
-
-    Args:
-        first, second: n numbers each; all pairs of them are compared.
-    """
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    order_a, order_b = np.sign(a[:, None] - a), np.sign(b[:, None] - b)
-    untied = float(np.count_nonzero(order_a)) * float(np.count_nonzero(order_b))
-    return float(np.vdot(order_a, order_b)) / sqrt(untied) if untied else None
 
 
 def _close(run: Run) -> int:
