@@ -11,12 +11,13 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import nn
 
+from vitnas.config.training import Optimizer
 from vitnas.errors import RunError
 from vitnas.training import checkpoint
 from vitnas.training.optim import make_optimizer
 
 
-def trained(kind: str) -> tuple[nn.Module, torch.optim.Optimizer]:
+def trained(kind: Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
     """A network with tied layers and a batch norm, three steps on."""
     torch.manual_seed(0)
     layer = nn.Linear(4, 4)
@@ -34,8 +35,8 @@ def step_on(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int) -> No
     optimizer.step()
 
 
-@pytest.mark.parametrize("kind", ["adamw", "lamb", "sgd"])
-def test_what_goes_on_is_what_would_have(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["adamw", "lamb", "sgd", "muon"])
+def test_what_goes_on_is_what_would_have(kind: Optimizer, tmp_path: Path) -> None:
     model, optimizer = trained(kind)
     log = [{"epoch": 1, "loss": 0.1 + 0.2}]
     checkpoint.take({"seed": 1}, log, {"model": model}, optimizer).save(tmp_path)

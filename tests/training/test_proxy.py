@@ -25,6 +25,7 @@ from vitnas.training.proxy import (
     ProxyTraining,
     count_batches,
     evaluate,
+    score,
 )
 
 SHORT = ProxyConfig(epochs=2, train_fraction=0.2, augment="shift")
@@ -141,7 +142,10 @@ def test_accuracy_is_a_share_of_the_images_in_percent(batch_size: int) -> None:
     nn.init.eye_(linear.weight)
     nn.init.zeros_(linear.bias)
     model = nn.Sequential(nn.Flatten(), linear)
-    assert evaluate(model, split, batch_size) == 70.0
+    found = score(model, split, batch_size)
+    assert found.top1 == evaluate(model, split, batch_size) == 70.0
+    right, wrong = 255.0 - math.log1p(math.exp(255.0)), -math.log(2)  # of 7 images and of 3
+    assert found.log_likelihood == pytest.approx((7 * right + 3 * wrong) / 10, abs=1e-6)
     assert not model.training
 
 

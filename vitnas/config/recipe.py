@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -69,9 +69,6 @@ class Recipe(ProxyConfig):
 
     epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
         300, description="passes over the training images"
-    )
-    optimizer: Literal["adamw", "lamb", "sgd"] = Field(
-        "adamw", description="`lamb` is timm's, `sgd` has Nesterov momentum 0.9"
     )
     min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.0,

@@ -20,6 +20,7 @@ from vitnas.errors import ConfigError
 
 GROUP = "vitnas.datasets"
 """Where packages announce data sets: a name -> a function that gives training and test images."""
+Optimizer = Literal["adamw", "lamb", "sgd", "muon"]
 Augment = Literal["auto", "none", "shift", "shift_flip", "crop_flip"]
 
 
@@ -156,7 +157,7 @@ class DataConfig(Frozen):
 
 
 class ProxyConfig(Frozen):
-    """The short training that scores a candidate: AdamW, linear warm-up, cosine to zero.
+    """The short training that scores a candidate: linear warm-up, cosine to zero.
 
     The defaults suit `digits`; larger images want larger batches (see the files in `space/`).
     """
@@ -168,6 +169,11 @@ class ProxyConfig(Frozen):
         32,
         description="most images in one step. The images of an epoch are dealt into batches that "
         "differ by one image at most, so no batch is left with a few",
+    )
+    optimizer: Optimizer = Field(
+        "adamw",
+        description="`muon` steps matrices along orthogonal ones and all else as `adamw`: one rate "
+        "then suits networks of many shapes; `lamb` is timm's, `sgd` has Nesterov momentum 0.9",
     )
     lr: Annotated[float, Field(gt=0.0, le=1.0)] = Field(6e-3, description="peak learning rate")
     weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = Field(

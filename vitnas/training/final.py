@@ -19,7 +19,7 @@ from vitnas.training.distill import Teacher, soft_cross_entropy
 from vitnas.training.folders import Files
 from vitnas.training.mixed_depth import kept_stem, shallow_logits
 from vitnas.training.mixing import Mixing
-from vitnas.training.optim import make_optimizer, recipe_rate
+from vitnas.training.optim import recipe_rate
 from vitnas.training.penalty import recorded_maps, similarity_penalty
 from vitnas.training.proxy import EpochResult, Training, autocast, count_batches
 
@@ -109,10 +109,6 @@ class FinalTraining(Training):
             line["similarity"] = self.similarity
         scales = residual_scales(self.scored())
         return {**line, "residual_scales": scales} if scales else line
-
-    def _make_optimizer(self) -> torch.optim.Optimizer:
-        recipe = self.recipe
-        return make_optimizer(self.model, recipe.lr, recipe.weight_decay, recipe.optimizer)
 
     def _rate(self, step: int) -> float:
         return recipe_rate(self.recipe, step, self._steps)

@@ -10,28 +10,38 @@ import torch
 from torch import nn
 
 from vitnas.config.recipe import Recipe
-from vitnas.config.training import ProxyConfig
+from vitnas.config.training import Optimizer, ProxyConfig
+from vitnas.training.muon import Muon
 
 
 def make_optimizer(
-    model: nn.Module, lr: float, weight_decay: float, kind: str = "adamw"
+    model: nn.Module, lr: float, weight_decay: float, kind: Optimizer = "adamw"
 ) -> torch.optim.Optimizer:
-    """AdamW over `model`, fused into one kernel a step; or `lamb`, or `sgd` with momentum.
+    """AdamW over `model`, fused into one kernel a step; or what else `kind` names.
 
     Vectors and scalars (norms, biases, residual scales) and what `model.no_weight_decay()` names
-    are not decayed.
+    are not decayed. With `muon`, the weights of linear layers and of convolutions over all
+    channels are in a group of their own.
     """
     exempt = set(getattr(model, "no_weight_decay", set)())
-    decayed: list[nn.Parameter] = []
-    kept: list[nn.Parameter] = []
+    groups: dict[str, _Group] = {
+        "matrices": {"params": [], "weight_decay": weight_decay, "matrices": True},
+        "decayed": {"params": [], "weight_decay": weight_decay},
+        "kept": {"params": [], "weight_decay": 0.0},
+    }
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            (kept if parameter.ndim <= 1 or name in exempt else decayed).append(parameter)
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": kept, "weight_decay": 0.0},
-    ]
-    return _KINDS[kind]([group for group in groups if group["params"]], lr)
+            if parameter.ndim <= 1 or name in exempt:
+                group = "kept"
+            else:
+                group = "matrices" if kind == "muon" and is_matrix(parameter) else "decayed"
+            groups[group]["params"].append(parameter)
+    return _KINDS[kind]([group for group in groups.values() if group["params"]], lr)
+
+
+def is_matrix(parameter: nn.Parameter) -> bool:
+    """Whether it mixes channels: a linear layer's weight, or a kernel that is not depthwise."""
+    return parameter.ndim in (2, 4) and parameter.shape[1] > 1
 
 
 def learning_rate(proxy: ProxyConfig, step: int, steps_per_epoch: int) -> float:
@@ -53,7 +63,8 @@ def recipe_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     return recipe.min_lr + (recipe.lr - recipe.min_lr) * share
 
 
-_Groups = list[dict[str, Any]]
+_Group = dict[str, Any]
+_Groups = list[_Group]
 
 
 def _lamb(groups: _Groups, lr: float) -> torch.optim.Optimizer:
@@ -63,8 +74,9 @@ def _lamb(groups: _Groups, lr: float) -> torch.optim.Optimizer:
     return optimizer
 
 
-_KINDS: dict[str, Callable[[_Groups, float], torch.optim.Optimizer]] = {
+_KINDS: dict[Optimizer, Callable[[_Groups, float], torch.optim.Optimizer]] = {
     "adamw": lambda groups, lr: torch.optim.AdamW(groups, lr=lr, fused=True),
     "lamb": _lamb,
+    "muon": Muon,
     "sgd": lambda groups, lr: torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True),
 }

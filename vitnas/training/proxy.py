@@ -37,12 +37,28 @@ class EpochResult:
         top1: percent of the scoring split, 0 to 100.
         loss: mean training loss over the epoch, label smoothing included.
         seconds: wall time of the epoch, scoring included.
+        log_likelihood: of the scoring split; see `Score`.
     """
 
     epoch: int
     top1: float
     loss: float
     seconds: float
+    log_likelihood: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good a network is on a split.
+
+    Attributes:
+        top1: percent, 0 to 100.
+        log_likelihood: mean log-probability of the true class, in nats, at most 0. It is minus the
+            cross entropy without label smoothing, and chance has -log(classes).
+    """
+
+    top1: float
+    log_likelihood: float
 
 
 class Training:
@@ -82,7 +98,7 @@ class Training:
         self.images = images.to(self.device)
         self._train = self.images.train.subset(proxy.train_fraction, images.split_seed)
         self._augment = proxy.augment_for(images.name)
-        self._optimizer = self._make_optimizer()
+        self._optimizer = make_optimizer(self.model, proxy.lr, proxy.weight_decay, proxy.optimizer)
         self._steps = count_batches(len(self._train), proxy.batch_size)
 
     def __iter__(self) -> Iterator[EpochResult]:
@@ -99,8 +115,9 @@ class Training:
             started = time.perf_counter()
             with self._randomness(derive_seed(self.seed, "epoch", epoch)):
                 loss = self._train_epoch(epoch)
-                top1 = evaluate(self.scored(), self.images.val, self.proxy.eval_batch_size)
-            yield EpochResult(epoch, top1, loss, time.perf_counter() - started)
+                found = score(self.scored(), self.images.val, self.proxy.eval_batch_size)
+            seconds = time.perf_counter() - started
+            yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood)
 
     def _train_epoch(self, epoch: int) -> float:
         """One pass over the training images; the mean loss."""
@@ -127,9 +144,6 @@ class Training:
         return loss.detach()
 
     # What a longer training does otherwise
-
-    def _make_optimizer(self) -> torch.optim.Optimizer:
-        return make_optimizer(self.model, self.proxy.lr, self.proxy.weight_decay)
 
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
@@ -209,8 +223,8 @@ def count_batches(number: int, batch_size: int) -> int:
     return batches if number // batches >= 2 else max(1, number // 2)
 
 
-def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
-    """Top-1 of `model` on `split`, in percent; the model is left in eval mode.
+def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
+    """Score `model` on `split`; the model is left in eval mode.
 
     The split's batches are moved to the model's device. No randomness.
 
@@ -219,17 +233,23 @@ def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
     """
     device = next(model.parameters()).device
     correct = torch.zeros((), dtype=torch.int64, device=device)
-    magnitude = torch.zeros((), device=device)
+    loss, magnitude = torch.zeros(2, device=device)
     model.eval()
     with torch.no_grad(), autocast(device):
         for x, y in zip(
             *(torch.split(part, batch_size) for part in (split.x, split.y)), strict=True
         ):
-            logits = model(split.normalise(x).to(device)).float()
-            correct += (logits.argmax(dim=1) == y.to(device)).sum()
+            logits, y = model(split.normalise(x).to(device)).float(), y.to(device)
+            correct += (logits.argmax(dim=1) == y).sum()
+            loss += cross_entropy(logits, y, reduction="sum")
             magnitude += logits.abs().max()
     _check_finite(magnitude, "logits")
-    return 100.0 * int(correct) / len(split)
+    return Score(100.0 * int(correct) / len(split), -float(loss) / len(split))
+
+
+def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
+    """Top-1 of `model` on `split`, in percent; otherwise as `score`."""
+    return score(model, split, batch_size).top1
 
 
 def autocast(device: torch.device) -> torch.autocast:

@@ -1,0 +1,98 @@
+"""Muon: orthogonal steps for matrices, AdamW's for the rest; test_checkpoint.py resumes it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import ProxyConfig
+from vitnas.training.data import Images
+from vitnas.training.muon import MATRIX_RATE, orthogonal
+from vitnas.training.optim import make_optimizer
+from vitnas.training.proxy import ProxyTraining
+
+
+def _network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.Conv2d(8, 8, 3, groups=8),
+        nn.Flatten(),
+        nn.Linear(128, 8),
+        nn.Linear(8, 8),
+    )
+
+
+def _step(network: nn.Module, optimizer: torch.optim.Optimizer, seed: int) -> None:
+    x = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(seed))
+    optimizer.zero_grad()
+    network(x).square().mean().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 4, 32), (2, 32, 4), (1, 1, 7)])
+def test_singular_values_become_about_one(shape: tuple[int, int, int]) -> None:
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 1e-3
+    found = torch.linalg.svdvals(orthogonal(matrices))
+    assert found.max() < 1.3
+    assert found.median() > 0.65
+
+
+def test_the_directions_stay() -> None:
+    matrix = torch.randn(6, 10, generator=torch.Generator().manual_seed(1))
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+    core = u.mT @ orthogonal(matrix[None])[0] @ v.mT
+    assert torch.allclose(core, core.diag().diag(), atol=1e-4)
+
+
+def test_a_gradient_of_zeros_is_no_step() -> None:
+    assert torch.equal(orthogonal(torch.zeros(1, 3, 4)), torch.zeros(1, 3, 4))
+
+
+@pytest.mark.parametrize("shape", [(16, 8), (8, 16)])
+def test_a_matrix_steps_as_in_torchs_muon(shape: tuple[int, int]) -> None:
+    """Torch's has bfloat16 inside, hence the tolerance."""
+    ours, theirs = nn.Linear(*shape, bias=False), nn.Linear(*shape, bias=False)
+    theirs.load_state_dict(ours.state_dict())
+    rate = MATRIX_RATE * 0.01
+    reference = torch.optim.Muon(
+        theirs.parameters(), lr=rate, weight_decay=0.1, adjust_lr_fn="original"
+    )
+    optimizer = make_optimizer(ours, 0.01, 0.1, "muon")
+    for seed in range(3):
+        gradient = torch.randn(shape[::-1], generator=torch.Generator().manual_seed(seed))
+        before = ours.weight.detach().clone()
+        for linear, stepping in ((ours, optimizer), (theirs, reference)):
+            linear.weight.grad = gradient.clone()
+            stepping.step()
+        assert (ours.weight - before).norm() > 0.05
+        assert (ours.weight - theirs.weight).norm() < 0.1 * (ours.weight - before).norm()
+
+
+def test_vectors_and_depthwise_kernels_step_as_in_adamw() -> None:
+    ours, theirs = _network(), _network()
+    _step(ours, make_optimizer(ours, 0.01, 0.05, "muon"), 0)
+    _step(theirs, make_optimizer(theirs, 0.01, 0.05), 0)
+    same = {name: torch.equal(p, dict(theirs.named_parameters())[name]) for name, p in named(ours)}
+    assert [name for name, is_same in same.items() if not is_same] == [
+        "0.weight",
+        "4.weight",
+        "5.weight",
+    ]
+
+
+def named(network: nn.Module) -> list[tuple[str, Tensor]]:
+    return list(network.named_parameters())
+
+
+def test_a_proxy_may_ask_for_it(tiny_config: ModelConfig, digits: Images) -> None:
+    proxy = ProxyConfig(epochs=2, optimizer="muon", lr=0.02)
+    curves = [
+        [(r.top1, r.loss, r.log_likelihood) for r in ProxyTraining(tiny_config, proxy, digits, 3)]
+        for _ in range(2)
+    ]
+    assert curves[0] == curves[1]
+    assert curves[0][-1][0] > 80
