@@ -60,9 +60,10 @@ def search(
     Raises:
         VitnasError: the space, folder, data or device cannot be used; nothing was written.
     """
-    from vitnas.engine.options import SearchOptions, check
+    from vitnas.engine.declare import check
+    from vitnas.engine.options import SearchOptions
 
-    check(options)
+    check(SearchOptions, options)
     from vitnas.engine.search import run_search
     from vitnas.engine.store.study import FILE_NAME
     from vitnas.engine.watch.display import Display

@@ -10,14 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from vitnas.cli.app import MOST, Json, RunFolder, SpaceName, app, one_of, print_front
-from vitnas.cli.declared import search_option, with_search_options
+from vitnas.cli.declared import option_of, with_options
 from vitnas.cli.streams import complain, say
+from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import CONFIDENCE, PRUNERS
 from vitnas.engine.samplers import SAMPLERS, check_sampler
 
 
 @app.command()
-@with_search_options
+@with_options(SearchOptions)
 def search(
     context: typer.Context,
     space: SpaceName = "digits",
@@ -116,8 +117,8 @@ def replay(
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trainings of a search; default the whole table.")
     ] = None,
-    confidence: Annotated[float, search_option("confidence")] = CONFIDENCE,
-    pruner_bins: Annotated[int, search_option("pruner_bins")] = 1,
+    confidence: Annotated[float, option_of(SearchOptions, "confidence")] = CONFIDENCE,
+    pruner_bins: Annotated[int, option_of(SearchOptions, "pruner_bins")] = 1,
     as_json: Json = False,
     record: Annotated[
         Path | None, typer.Option(help="Write RUN's curves as a table's file instead.")

@@ -6,59 +6,33 @@ declaration. The module stays light: `vitnas --help` reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache
-from inspect import cleandoc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 from vitnas.config.notation import parse_size
 from vitnas.engine.decide.budget import DEFAULT_TRIALS, Budget
+from vitnas.engine.declare import (
+    BackendName,
+    GpusPerTrial,
+    Option,
+    Options,
+    RayAddress,
+    Workers,
+    check,
+    documented,
+)
 from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, PrunerName
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName, check_sampler
-from vitnas.errors import ConfigError, RunError
+from vitnas.errors import RunError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from vitnas.engine.pruning.pareto import ParetoPruner
 
 
-_TOLD = 10_000
-
-
 @dataclass(frozen=True)
-class Option:
-    """What is said of an option beside its type and its default.
-
-    Attributes:
-        help: what it does; units; what None means.
-        least, most: the range of a number, ends included; None = no bound.
-    """
-
-    help: str
-    least: float | None = None
-    most: float | None = None
-
-    def text(self) -> str:
-        """The help with the range; very large upper ends are left out."""
-        ends = f" [from {self.least:g}" if self.least is not None else ""
-        if self.most is not None and self.most <= _TOLD:
-            ends += f" to {self.most:g}"
-        return self.help + ends + "]" * bool(ends)
-
-
-class Declared(NamedTuple):
-    """An option with its type and its default."""
-
-    kind: Any
-    default: Any
-    option: Option
-
-
-@dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(Options):
     """How a space is searched; not what is searched.
 
     Raises:
@@ -112,23 +86,13 @@ class SearchOptions:
             "then the newest; default the front's alone."
         ),
     ] = None
-    workers: Annotated[
-        int | None, Option("Trainings at a time; default one a core or GPU.", 1, 10_000)
-    ] = None
-    gpus_per_trial: Annotated[
-        float | None,
-        Option("GPUs, or a share of one, for each training; default 1 with CUDA, else 0.", 0, 1024),
-    ] = None
+    workers: Workers = None
+    gpus_per_trial: GpusPerTrial = None
     seed: Annotated[
         int, Option("Seed of the run. With one worker the study follows from it.", 0, 2**63 - 1)
     ] = 0
-    backend: Annotated[
-        Literal["tune", "serial"], Option("tune (Ray Tune) or serial (this process).")
-    ] = "tune"
-    ray_address: Annotated[
-        str | None,
-        Option("A running Ray cluster: auto or host:port; default: Ray starts on this machine."),
-    ] = None
+    backend: BackendName = "tune"
+    ray_address: RayAddress = None
     sampler: Annotated[
         SamplerName,
         Option(
@@ -154,12 +118,19 @@ class SearchOptions:
     ] = 1
 
     def __post_init__(self) -> None:
-        check({field.name: getattr(self, field.name) for field in fields(self)})
+        check(type(self), vars(self))
         if self.replicates and self.num_trials is None:
             raise RunError(
                 f"--replicates {self.replicates}: start once the trials have ended, which --hours "
                 f"and --gpu-hours alone never let happen; add --trials, e.g. {DEFAULT_TRIALS}"
             )
+
+    @staticmethod
+    def check_more(values: Mapping[str, Any]) -> None:
+        if "sampler" in values:
+            check_sampler(values["sampler"])
+        if values.get("keep_weights") is not None:
+            parse_size(values["keep_weights"], "keep_weights")
 
     @property
     def num_trials(self) -> int | None:
@@ -203,57 +174,4 @@ class SearchOptions:
         }
 
 
-@cache
-def declared() -> Mapping[str, Declared]:
-    """The options of a search by name."""
-    hints = get_type_hints(SearchOptions, include_extras=True)
-    return {
-        field.name: Declared(
-            hints[field.name].__origin__, field.default, hints[field.name].__metadata__[0]
-        )
-        for field in fields(SearchOptions)
-    }
-
-
-def check(values: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
-    """Make sure that options exist and that their values are valid.
-
-    Args:
-        values: by name.
-        spell: how an error spells the name of an option.
-
-    Raises:
-        ConfigError: the first that is not; names the nearest valid name or value.
-    """
-    from vitnas.config.files import validate
-
-    try:
-        validate(_schema(), dict(values))
-        if "sampler" in values:
-            check_sampler(values["sampler"])
-        if values.get("keep_weights") is not None:
-            parse_size(values["keep_weights"], "keep_weights")
-    except ConfigError as error:
-        rule = error.rule.replace("unknown key", "there is no such option")
-        raise ConfigError(
-            rule, address=spell(error.address), value=error.value, nearest=error.nearest
-        ) from None
-
-
-@cache
-def _schema() -> type[BaseModel]:
-    """The declaration as a pydantic model."""
-    from pydantic import Field, create_model
-
-    from vitnas.config.parts import Frozen
-
-    found: dict[str, Any] = {
-        name: (kind, Field(default, ge=option.least, le=option.most))
-        for name, (kind, default, option) in declared().items()
-    }
-    return create_model("SearchOptions", __base__=Frozen, **found)
-
-
-SearchOptions.__doc__ = f"{cleandoc(SearchOptions.__doc__ or '')}\n\nAttributes:\n" + "\n".join(
-    f"    {name}: {option.text()}" for name, (_, _, option) in declared().items()
-)
+SearchOptions.__doc__ = documented(SearchOptions)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from vitnas.config.space import SearchSpace
+from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
-from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -37,22 +36,6 @@ from vitnas.sessions import Data
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""
 _ENDLESS = 10**9
-
-
-class Backend(Protocol):
-    """Where trainings run.
-
-    Attributes:
-        resources: what it has found or was told to use.
-    """
-
-    resources: Resources
-
-    def prepare(self, space: SearchSpace) -> Findings: ...
-    def train(self, steering: Steering, scratch: Path) -> None: ...
-    def score(self, networks: Sequence[Trained]) -> list[float]: ...
-    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]: ...
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -100,8 +83,8 @@ def run_search(
     if is_locked(path):
         raise in_use(path)
     start = _start(space, options, notice)
-    doing(_opening(options))
-    backend = _open_backend(options)
+    doing(opening(options))
+    backend = open_backend(options)
     try:
         doing(f"reading the images of {space.config.data.name}")
         found = backend.prepare(space)
@@ -137,14 +120,6 @@ def run_search(
     return study.read_run(path)
 
 
-def _opening(options: SearchOptions) -> str:
-    """What opening the back end does."""
-    if options.backend == "serial":
-        return "loading torch"
-    joins = options.ray_address is not None
-    return f"joining the cluster at {options.ray_address}" if joins else "starting Ray"
-
-
 def _starting(
     space: SearchSpace, options: SearchOptions, resources: Resources, found: Findings
 ) -> str:
@@ -156,21 +131,6 @@ def _starting(
     if not number or not each:
         return text
     return f"{text}, about {span(number * each / min(number, resources.workers))} in all"
-
-
-def _open_backend(options: SearchOptions) -> Backend:
-    """Start or join what trains, before anything is written."""
-    if options.backend == "serial":
-        if options.ray_address is not None:
-            raise RunError(
-                f"--ray-address {options.ray_address}: --backend serial uses no cluster; drop one"
-            )
-        from vitnas.engine.backends.serial import SerialBackend
-
-        return SerialBackend(options.gpus_per_trial)
-    from vitnas.engine.backends.parallel import RayBackend
-
-    return RayBackend(options.workers, options.gpus_per_trial, options.ray_address)
 
 
 def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:

@@ -1,0 +1,67 @@
+"""What a back end is, and which one options ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from vitnas.config.space import SearchSpace
+from vitnas.engine.backends.prepare import Findings
+from vitnas.engine.backends.resources import Resources
+from vitnas.engine.backends.worker import Trained
+from vitnas.engine.batch.request import Answer, Request
+from vitnas.engine.decide.steering import Steering
+from vitnas.errors import RunError
+
+
+class Backend(Protocol):
+    """Where trainings run.
+
+    Attributes:
+        resources: what it has found or was told to use.
+    """
+
+    resources: Resources
+
+    def prepare(self, space: SearchSpace) -> Findings: ...
+    def train(self, steering: Steering, scratch: Path) -> None: ...
+    def score(self, networks: Sequence[Trained]) -> list[float]: ...
+    def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]: ...
+    def close(self) -> None: ...
+
+
+class Whereabouts(Protocol):
+    """Options that say where trainings run; see `vitnas.engine.declare`."""
+
+    @property
+    def workers(self) -> int | None: ...
+    @property
+    def gpus_per_trial(self) -> float | None: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def ray_address(self) -> str | None: ...
+
+
+def opening(options: Whereabouts) -> str:
+    """What opening the back end does."""
+    if options.backend == "serial":
+        return "loading torch"
+    joins = options.ray_address is not None
+    return f"joining the cluster at {options.ray_address}" if joins else "starting Ray"
+
+
+def open_backend(options: Whereabouts) -> Backend:
+    """Start or join what trains, before anything is written."""
+    if options.backend == "serial":
+        if options.ray_address is not None:
+            raise RunError(
+                f"--ray-address {options.ray_address}: --backend serial uses no cluster; drop one"
+            )
+        from vitnas.engine.backends.serial import SerialBackend
+
+        return SerialBackend(options.gpus_per_trial)
+    from vitnas.engine.backends.parallel import RayBackend
+
+    return RayBackend(options.workers, options.gpus_per_trial, options.ray_address)
