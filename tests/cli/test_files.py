@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import (
-    space_file,
-    vitnas_says,
-)
+from tests.cli.conftest import space_file, vitnas_says
 from tests.config.trees import CONV, MHSA
 
 

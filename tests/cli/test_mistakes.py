@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.conftest import (
-    SERIAL,
-    complaint,
-    space_file,
-    vitnas_says,
-)
+from tests.cli.conftest import SERIAL, complaint, space_file, vitnas_says
 from tests.config.trees import space_tree
 from vitnas.config.files import dump_yaml
 

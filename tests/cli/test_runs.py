@@ -14,12 +14,7 @@ import torch
 import yaml
 
 import vitnas
-from tests.cli.conftest import (
-    SERIAL,
-    complaint,
-    space_file,
-    vitnas_says,
-)
+from tests.cli.conftest import SERIAL, complaint, space_file, vitnas_says
 from tests.config.trees import CONV, TREE
 from vitnas.cli import main
 from vitnas.engine.store.study import read_run

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.config.test_golden import Questions
-from tests.config.test_space import space_of, stage
+from tests.config.trees import space_of, stage
 from tests.strategies import random_config
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
 from vitnas.config.model import ModelConfig

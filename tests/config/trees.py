@@ -6,6 +6,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from vitnas.config.files import validate
+from vitnas.config.space import SearchSpace, SpaceConfig
+
 TREE: dict[str, Any] = {
     "name": "tiny",
     "data": {"name": "digits"},
@@ -28,6 +31,15 @@ TREE: dict[str, Any] = {
         ],
     },
 }
+BASE: dict[str, Any] = {
+    "img_size": 8,
+    "in_chans": 1,
+    "num_classes": 10,
+    "stem": {"kind": "conv", "stride": 2},
+    "stages": [{"token_mixer": "mhsa", "embed_dim": 32}],
+}
+"""A model of one stage for 8 px digits."""
+
 MHSA = {"token_mixer": "mhsa", "embed_dim": 32, "head_dim": 16}
 CONV = {"token_mixer": "dwconv", "embed_dim": 16}
 FIXED = TREE["model"] | {"groups": "[1]", "stages": [CONV]}
@@ -39,3 +51,13 @@ def space_tree(changes: Mapping[str, Any]) -> dict[str, Any]:
     tree = copy.deepcopy(TREE)
     tree["model"] = {**FIXED, **{k: v for k, v in changes.items() if "/" not in k}}
     return tree | {key.strip("/"): value for key, value in changes.items() if "/" in key}
+
+
+def space_of(model: dict[str, Any], **fields: Any) -> SearchSpace:
+    """A space whose model is `BASE` with the fields of `model`."""
+    tree = {"name": "test", "model": BASE | model, **fields}
+    return SearchSpace(validate(SpaceConfig, tree, file="s.yaml"), file="s.yaml")
+
+
+def stage(**fields: Any) -> dict[str, Any]:
+    return {"token_mixer": "mhsa", "embed_dim": 32, **fields}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.config.test_space import space_of, stage
+from tests.config.trees import space_of, stage
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.extremes import extremes

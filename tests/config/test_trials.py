@@ -1,0 +1,55 @@
+"""Who answers a space's questions: in what order everything is listed, and what chance does."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from vitnas.config.trials import PositionTrial, RandomTrial, Refused, Trial, every
+
+
+def word(trial: Trial) -> str:
+    """`a0`, `a2`, `b` or a refusal: the second question depends on the first answer."""
+    letter = str(trial.suggest_categorical("letter", ["a", "b", "c"]))
+    if letter == "c":
+        raise Refused("is no letter of ours")
+    return letter + str(trial.suggest_int("number", 0, 2, step=2)) if letter == "a" else letter
+
+
+def test_everything_is_listed_once_the_last_question_turning_fastest() -> None:
+    assert list(every(word)) == ["a0", "a2", "b"]
+
+
+def test_positions_beyond_what_is_on_offer_start_again() -> None:
+    trial = PositionTrial([3, 5])
+    assert word(trial) == "a2"
+    assert trial.wheels == [(0, 3), (1, 2)]
+    assert word(PositionTrial()) == "a0"
+
+
+def test_a_continuous_range_cannot_be_listed() -> None:
+    with pytest.raises(ValueError, match="rate is continuous"):
+        list(every(lambda trial: trial.suggest_float("rate", 0.0, 1.0)))
+    stepped = every(lambda trial: trial.suggest_float("rate", 0.0, 1.0, step=0.5))
+    assert list(stepped) == [0.0, 0.5, 1.0]
+
+
+def test_the_mean_number_of_branches_is_that_of_different_draws() -> None:
+    """Knuth's estimate: here 3 x 2 after `a` and 3 after `b` and `c`, 4 in the mean."""
+    sizes = []
+    for seed in range(3000):
+        trial = RandomTrial(seed)
+        letter = trial.suggest_categorical("letter", ["a", "b", "c"])
+        if letter == "a":
+            trial.suggest_int("number", 0, 2, step=2)
+        sizes.append(trial.branches)
+    assert sum(sizes) / len(sizes) == pytest.approx(4, rel=0.05)
+
+
+def test_chance_keeps_to_ends_and_steps() -> None:
+    trial = RandomTrial(0)
+    assert {trial.suggest_int("n", 1, 9, step=4) for _ in range(50)} == {1, 5, 9}
+    assert {trial.suggest_int("n", 1, 3, log=True) for _ in range(50)} == {1, 2, 3}
+    assert all(0.1 <= trial.suggest_float("x", 0.1, 10.0, log=True) <= 10.0 for _ in range(50))
+    assert trial.branches == math.inf
