@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
-from torch import Tensor, nn
+from torch import nn
 
+from tests.nn.networks import built, caformer, images_for, randomised, ready, vit
 from tests.strategies import model_configs, random_config
 from vitnas.config.files import validate
-from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
 from vitnas.errors import MemoryLimitError, VitnasError
-from vitnas.nn import HybridTransformer, InputSizeError, build_model
+from vitnas.nn import InputSizeError, build_model
 from vitnas.nn.model import drop_path_rates, least_memory
 from vitnas.nn.zoo.weights import from_timm
-
-
-def images_for(config: ModelConfig, batch: int = 2, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(batch, config.in_chans, *config.image_hw, generator=generator)
-
-
-def built(config: ModelConfig) -> HybridTransformer:
-    torch.manual_seed(0)
-    return build_model(config)
 
 
 @settings(max_examples=25, deadline=None)
@@ -53,7 +42,7 @@ def test_every_configuration_builds_and_learns(config: ModelConfig) -> None:
 @given(model_configs())
 def test_saved_weights_give_the_same_network(config: ModelConfig) -> None:
     torch.manual_seed(1)
-    model, other = built(config).eval(), build_model(config).eval()
+    model, other = ready(config), build_model(config).eval()
     other.load_state_dict(model.state_dict())
     images = images_for(config)
     assert torch.equal(model(images), other(images))
@@ -88,7 +77,7 @@ def test_the_least_memory_is_never_too_much() -> None:
 def test_forward_is_features_then_head() -> None:
     for seed in range(8):
         config = random_config(seed)
-        model, images = built(config).eval(), images_for(config)
+        model, images = ready(config), images_for(config)
         features = model.forward_features(images)
         last = len(config.stages) - 1
         tokens = (config.num_tokens(0),) if last == 0 else config.grids[-1]
@@ -109,56 +98,15 @@ def test_attributes() -> None:
 # Against timm: the same weights give the same scores
 
 
-def vit(**fields: Any) -> ModelConfig:
-    stage = {"token_mixer": "mhsa", "depth": 2, "embed_dim": 24, "num_heads": 3}
-    tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
-    return validate(ModelConfig, {**tree, "class_token": True, **fields})
-
-
-def randomised(model: nn.Module) -> nn.Module:
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-    return model.eval()
-
-
 def test_is_timms_vision_transformer() -> None:
     from timm.models.vision_transformer import VisionTransformer
 
     theirs = VisionTransformer(32, 8, num_classes=7, embed_dim=24, depth=2, num_heads=3)
     randomised(theirs)
-    ours = built(vit()).eval()
+    ours = ready(vit())
     ours.load_state_dict(from_timm(theirs.state_dict(), ours))
     images = images_for(ours.config)
     torch.testing.assert_close(ours(images), theirs(images))
-
-
-def caformer() -> ModelConfig:
-    stages = [
-        {"token_mixer": mixer, "embed_dim": dim, "residual": residual}
-        for mixer, dim, residual in zip(
-            ["dwconv", "dwconv", "mhsa", "mhsa"],
-            (32, 48, 64, 96),
-            ("plain", "plain", "scale", "scale"),
-            strict=True,
-        )
-    ]
-    tree = {
-        "img_size": 64,
-        "num_classes": 7,
-        "stem": {"kind": "metaformer", "stride": 4},
-        "downsample": "metaformer",
-        "norm": "layernorm_nobias",
-        "mlp_act": "star_relu",
-        "mlp_bias": False,
-        "qkv_bias": False,
-        "proj_bias": False,
-        "pos_embed": "none",
-        "head": {"kind": "mlp"},
-        "stages": stages,
-    }
-    return validate(ModelConfig, tree)
 
 
 def test_is_timms_caformer() -> None:
@@ -178,7 +126,7 @@ def test_is_timms_caformer() -> None:
         norm_layers=[LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2,
     )
     randomised(theirs)
-    ours = built(caformer()).eval()
+    ours = ready(caformer())
     ours.load_state_dict(from_timm(theirs.state_dict(), ours))
     images = images_for(ours.config)
     torch.testing.assert_close(ours(images), theirs(images), rtol=1e-3, atol=1e-3)
@@ -206,7 +154,7 @@ def test_other_channels_are_an_error_naming_both() -> None:
 
 def test_position_table_is_added_once_after_the_stem() -> None:
     config = vit(class_token=False)
-    model, images = built(config).eval(), images_for(config)
+    model, images = ready(config), images_for(config)
     assert model.pos_embed.shape == (1, 16, 24)
     x = model.stem(images) + model.pos_embed
     for stage in model.stages:
@@ -223,7 +171,7 @@ def test_class_token_comes_first_and_has_a_position() -> None:
 
 def test_pooling_a_network_with_a_class_token_by_average_leaves_it_out() -> None:
     config = vit(global_pool="avg")
-    model, images = built(config).eval(), images_for(config)
+    model, images = ready(config), images_for(config)
     features = model.forward_features(images)
     pooled = model.head.norm(features[:, 1:].mean(dim=1))
     torch.testing.assert_close(model(images), model.head.classifier(pooled))
@@ -263,105 +211,3 @@ def test_initial_weights() -> None:
             assert not module.bias.any()
     assert model.pos_embed.std().item() == pytest.approx(0.02, rel=0.05)
     assert model.class_token.std().item() == pytest.approx(0.02, rel=0.2)
-
-
-# Where it runs
-
-VARIED = [5, 4, 29, 37, 3, 7, 8, 28, 39, 42, 45]
-"""Seeds that between them have every token mixer, groups, broad attention and a class token."""
-
-
-def test_the_seeds_below_are_varied() -> None:
-    configs = [random_config(seed) for seed in VARIED]
-    assert {s.token_mixer for c in configs for s in c.stages} == set(MIXERS)
-    assert any(g > 1 for c in configs for s in c.stages for g in s.groups)
-    assert {len(c.stages) > 1 for c in configs if c.broad.gamma} == {True, False}
-    assert any(c.class_token for c in configs)
-    assert any(c.reattention_blocks for c in configs)
-
-
-@pytest.mark.parametrize("seed", VARIED)
-def test_traces(seed: int) -> None:
-    config = random_config(seed)
-    model, images = built(config).eval(), images_for(config)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", torch.jit.TracerWarning)
-        traced = torch.jit.trace(model, images, check_trace=False)
-    other = images_for(config, batch=3, seed=1)
-    torch.testing.assert_close(traced(other), model(other))
-
-
-@pytest.mark.parametrize("seed", VARIED)
-def test_exports(seed: int) -> None:
-    config = random_config(seed)
-    model, images = built(config).eval(), images_for(config)
-    batch = torch.export.Dim("batch", min=1, max=64)
-    program = torch.export.export(model, (images,), dynamic_shapes=({0: batch},))
-    other = images_for(config, batch=5, seed=1)
-    torch.testing.assert_close(program.module()(other), model(other))
-    assert "randperm" not in str(program.graph)
-
-
-@pytest.mark.parametrize("seed", VARIED)
-def test_runs_in_bfloat16_autocast(seed: int) -> None:
-    config = random_config(seed)
-    model, images = built(config), images_for(config, batch=4)
-    with torch.autocast("cpu", torch.bfloat16):
-        loss = model(images).float().square().mean()
-    loss.backward()
-    assert loss.isfinite()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad.isfinite().all(), name
-
-
-@pytest.mark.parametrize("seed", VARIED)
-def test_runs_with_channels_last(seed: int) -> None:
-    config = random_config(seed)
-    model, images = built(config).eval(), images_for(config)
-    expected = model(images)
-    last = torch.channels_last
-    found = model.to(memory_format=last)(images.contiguous(memory_format=last))
-    torch.testing.assert_close(found, expected)
-
-
-def test_builds_without_memory() -> None:
-    for seed in VARIED:
-        config = random_config(seed)
-        with torch.device("meta"):
-            model = build_model(config)
-            assert model(torch.empty(2, config.in_chans, *config.image_hw)).shape == (
-                2,
-                config.num_classes,
-            )
-        assert all(parameter.is_meta for parameter in model.parameters())
-
-
-def test_randperm_is_never_called_outside_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = vit(class_token=False, permute="always", groups="[4]")
-    model, images = built(config), images_for(config)
-    calls: list[Any] = []
-    original = torch.randperm
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        calls.append(arguments)
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(torch, "randperm", counted)
-    model.eval()(images)
-    assert not calls
-    model.train()(images)
-    assert len(calls) == 2
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("seed", VARIED)
-def test_cuda_gives_the_scores_of_the_cpu(seed: int) -> None:
-    config = random_config(seed)
-    model, images = built(config).eval(), images_for(config)
-    expected = model(images)
-    found = model.cuda()(images.cuda()).cpu()
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
-    with torch.autocast("cuda", torch.bfloat16):
-        model.train()(images_for(config, 4).cuda()).float().square().mean().backward()
-    assert all(p.grad.isfinite().all() for p in model.parameters())

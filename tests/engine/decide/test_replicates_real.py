@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import make_space
-from tests.engine.decide.test_replicates import facts, made
+from tests.engine.decide.conftest import facts, made
 from vitnas.config.files import dump_yaml
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
