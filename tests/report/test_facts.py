@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.report.runs import run_of, trial
 from vitnas.report.facts import facts, hardware_text, session_rows
-from vitnas.report.summary import key_numbers, lead
 from vitnas.report.terminal import ended_text
 from vitnas.sessions import Environment, Hardware, Session
 
@@ -46,22 +45,6 @@ def test_what_is_not_known_is_left_out() -> None:
     assert set(session_rows(bare)[0].values()) == {"–"}
     session = Session(device="cpu", hardware=Hardware(cpu="Ryzen", cores=None))
     assert hardware_text(session) == "Ryzen"
-
-
-def test_what_another_run_has_trained_cost_this_one_nothing() -> None:
-    run = run_of(
-        PATH,
-        trial(0, 60.0, 9, taken=True, seconds=100.0),
-        trial(1, 70.0, 10, seconds=7.0),
-        replicates=(trial(2, 61.0, 9, replicate_of=0, taken=True, seconds=50.0),),
-        num_trials=2,
-    )
-    text = lead(run)
-    assert "out of 2 candidates, 1 trained and 1 taken over (2 asked for)." in text
-    again = trial(3, 71.0, 10, replicate_of=1)
-    assert "1 trained, 1 taken over and 1 replicate" in lead(replace(run, replicates=(again,)))
-    (cost,) = [key for key in key_numbers(run) if key["label"] == "Time in trainings"]
-    assert (cost["value"], cost["detail"]) == ("7.0 s", "1 training, added up over workers")
 
 
 def test_why_a_run_has_less_than_it_was_to_have() -> None:
