@@ -35,7 +35,8 @@ def test_a_batch_in_this_process() -> None:
     backend.prepare(SPACE)
     first, tested, other, failed = [answer for _, answer in backend.answers(requests())]
     assert first.top1 is not None
-    assert len(first.losses) == PROXY.epochs
+    assert len(first.losses) == len(first.log_likelihoods) == PROXY.epochs
+    assert all(-10 < value < 0 for value in first.log_likelihoods)
     assert tested.test_top1 is not None
     assert other.test_top1 is None
     assert tested.losses != other.losses

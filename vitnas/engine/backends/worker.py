@@ -114,6 +114,7 @@ class Worker:
         return Answer(
             curve=tuple(epoch.top1 for epoch in done),
             losses=tuple(epoch.loss for epoch in done),
+            log_likelihoods=tuple(epoch.log_likelihood for epoch in done),
             seconds=time.monotonic() - started,
             device=device,
             **facts,

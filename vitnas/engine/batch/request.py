@@ -62,6 +62,7 @@ class Answer(Facts):
         outcome: `complete`, or why it ended before: `failed`, `diverged`, `oom`.
         curve: top-1 in percent on the scoring split after each epoch.
         losses: mean training loss of each epoch, label smoothing included.
+        log_likelihoods: on the scoring split after each epoch; see `vitnas.training.proxy.Score`.
         seconds: wall time.
         device: where, e.g. `cpu` or `NVIDIA H100`.
         test_top1: top-1 in percent on the test images; None where it was not asked for.
@@ -71,6 +72,7 @@ class Answer(Facts):
     outcome: Annotated[Outcome, Field(strict=False)]
     curve: Annotated[tuple[Percent, ...], Field(strict=False)] = ()
     losses: Annotated[tuple[float, ...], Field(strict=False)] = ()
+    log_likelihoods: Annotated[tuple[float, ...], Field(strict=False)] = ()
     seconds: Amount = 0.0
     device: Text = ""
     test_top1: Percent | None = None

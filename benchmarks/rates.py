@@ -1,0 +1,192 @@
+"""How far one rate for all networks is from each network's own best, for AdamW and for Muon.
+
+Networks of a space, evenly over log FLOPs and mixers, are trained at seven rates, each twice as
+high as the last, with the space's other settings. Every training is kept in a file, so the command
+resumes, and other ways of training can be added.
+
+For each way: its best rate for all, what the networks lose there against their own best rates
+(mean and worst, in points of top-1), and Kendall's tau between the order at that rate and the
+order "each at its own best", overall and within bins of FLOPs. A best of seven is partly luck, so
+these losses are upper bounds: with two seeds each network's own rate is chosen on one and scored on
+the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import ROOT, Bound, Figures, conclude, draw_configs, folder_in_memory, rounded, show
+
+from vitnas.calibration.agreement import Networks
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace, load_space
+from vitnas.cost.closed_form import closed_form
+from vitnas.engine.backends.serial import SerialBackend
+from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.request import Request
+from vitnas.seeds import derive_seed
+
+RATES = tuple(1e-3 * 2**step for step in range(7))
+WAYS: dict[str, dict[str, Any]] = {"adamw": {}, "muon": {"optimizer": "muon"}}
+Table = np.ndarray[Any, np.dtype[np.float64]]
+"""Top-1 by seed, network and rate; NaN where a training diverged."""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
+    parser.add_argument("--space", default="digits", help="a shipped space, or a file")
+    parser.add_argument("--root", help="folder of the images, where it is not the usual one")
+    parser.add_argument("--networks", type=int, default=12)
+    parser.add_argument("--take", type=int, nargs="*", help="only these of them, from 0")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--into", type=Path, default=ROOT / "results" / "rates")
+    return parser.parse_args()
+
+
+def spread(space: SearchSpace, number: int) -> list[ModelConfig]:
+    """So many networks, one in each equal part of log FLOPs, the mixers as evenly as can be."""
+    configs = {config.key: config for config in draw_configs(space, 40 * number)}
+    sizes = {key: math.log(closed_form(config).flops) for key, config in configs.items()}
+    ends = np.linspace(min(sizes.values()), max(sizes.values()), number + 1)
+    used: Counter[tuple[int, str]] = Counter()
+    chosen = []
+    for low, high in pairwise(ends):
+        inside = [configs[key] for key, size in sizes.items() if low <= size <= high]
+        if inside:
+            best = min(inside, key=lambda one: (sum(used[it] for it in mixers(one)), one.key))
+            used.update(mixers(best))
+            chosen.append(best)
+    return chosen
+
+
+def mixers(config: ModelConfig) -> list[tuple[int, str]]:
+    """The mixer of each stage."""
+    return [(index, stage.token_mixer) for index, stage in enumerate(config.stages)]
+
+
+def measure(
+    space: SearchSpace, configs: Sequence[ModelConfig], way: str, seeds: int, book: Book
+) -> Table:
+    """The trainings of a way that are not in the book yet, and what all of them gave."""
+    proxies = [
+        type(space.config.proxy).model_validate(
+            {**space.config.proxy.model_dump(), **WAYS[way], "lr": rate}
+        )
+        for rate in RATES
+    ]
+    requests = {
+        (seed, index, rate): Request(config, proxy, derive_seed(seed, config.key))
+        for seed in range(seeds)
+        for rate, proxy in enumerate(proxies)
+        for index, config in enumerate(configs)
+    }
+    missing = book.missing(requests.values())
+    if missing:
+        backend = SerialBackend(gpus=0)
+        backend.prepare(space)
+        for number, (request, answer) in enumerate(backend.answers(missing), start=1):
+            book.put(request, answer)
+            print(f"{way} {number}/{len(missing)}: {answer.top1} in {answer.seconds:.1f} s")
+    table = np.full((seeds, len(configs), len(RATES)), math.nan)
+    for place, request in requests.items():
+        known = book.get(request)
+        if known is not None and known.top1 is not None:
+            table[place] = known.top1
+    return table
+
+
+def own_best(table: Table) -> tuple[Table, Table]:
+    """The top-1 of each network at its own best rate, and which rate that is.
+
+    With two seeds or more, the rate of each seed is the best one of the others.
+    """
+    filled = np.nan_to_num(table, nan=0.0)
+    together = filled.mean(axis=0).argmax(axis=1)
+    if len(filled) == 1:
+        return filled[0].max(axis=1), together
+    others = (filled.sum(axis=0) - filled) / (len(filled) - 1)
+    chosen = np.take_along_axis(filled, others.argmax(axis=2)[..., None], axis=2)[..., 0]
+    return chosen.mean(axis=0), together
+
+
+def judge(way: str, table: Table, flops: Sequence[float]) -> dict[str, float]:
+    """What one rate for all costs."""
+    best, _ = own_best(table)
+    mean = np.nan_to_num(table, nan=0.0).mean(axis=0)
+    rate = int(mean.mean(axis=0).argmax())
+    losses = best - mean[:, rate]
+    taus = Networks(flops).judge([(mean[:, rate], best)])
+    return {
+        f"{way}: rate": RATES[rate],
+        f"{way}: top-1 there": rounded(float(mean[:, rate].mean()), 4),
+        f"{way}: top-1 at own best": rounded(float(best.mean()), 4),
+        f"{way}: mean loss": rounded(float(losses.mean())),
+        f"{way}: worst loss": rounded(float(losses.max())),
+        f"{way}: tau": rounded(taus.overall.value),
+        f"{way}: tau within bins": rounded(taus.within.value),
+    }
+
+
+def print_table(way: str, table: Table, configs: Sequence[ModelConfig]) -> None:
+    """Top-1 by network and rate."""
+    mean, (best, rates) = table.mean(axis=0), own_best(table)
+    rows = [
+        (
+            " ".join(
+                [f"{closed_form(config).flops / 1e3:,.0f} k", *(it for _, it in mixers(config))]
+            ),
+            *(f"{value:.2f}" for value in mean[index]),
+            f"{best[index]:.2f} at {RATES[rates[index]]:g}",
+        )
+        for index, config in enumerate(configs)
+    ]
+    rows.append(("mean", *(f"{value:.2f}" for value in mean.mean(axis=0)), f"{best.mean():.2f}"))
+    print()
+    show((way, *(f"{rate:g}" for rate in RATES), "own best"), rows)
+
+
+def the_space(given: argparse.Namespace) -> SearchSpace:
+    """The space, with its images where `--root` says; in a quick run for one epoch."""
+    config = load_space(given.space).config
+    proxy = config.proxy.model_copy(update={"epochs": 1} if given.quick else {})
+    data = config.data.model_copy(update={"root": given.root} if given.root else {})
+    return SearchSpace(config.model_copy(update={"proxy": proxy, "data": data}), given.space)
+
+
+def main() -> None:
+    given = arguments()
+    space = the_space(given)
+    configs = spread(space, 2 if given.quick else given.networks)
+    configs = [configs[index] for index in given.take] if given.take else configs
+    flops = [closed_form(each).flops for each in configs]
+    figures: dict[str, float | str | list[str]] = {"space": space.name, "networks": len(configs)}
+    with folder_in_memory() as scratch:
+        folder = Path(scratch) if given.quick else given.into
+        for way in given.ways:
+            book = Book(folder / f"{space.name}.jsonl", space.config.data.name)
+            table = measure(space, configs, way, given.seeds, book)
+            print_table(way, table, configs)
+            figures |= judge(way, table, flops)
+    print()
+    show(("", ""), [(name, f"{value}") for name, value in figures.items()])
+    last = given.ways[-1]
+    targets: dict[str, Bound] = {
+        f"{last}: mean loss": {"max": 0.5},
+        f"{last}: worst loss": {"max": 1.5},
+        f"{last}: tau within bins": {"min": 0.8},
+    }
+    results: Figures = figures
+    conclude("rates", given.quick, results, targets)
+
+
+if __name__ == "__main__":
+    main()
