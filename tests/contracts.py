@@ -31,7 +31,9 @@ class MixerContract(testing.MixerContract):
             "c": int(place.config.class_token),
             "r": int(place.reattention),
             "q": int(stage.q_proj),
-            "M": int(stage.expansion * stage.embed_dim),
+            "M": stage.hidden_channels,
+            "e": 1 + (stage.hidden_channels != stage.embed_dim),
+            "s": stage.se_channels,
             "k": stage.kernel,
             "S": stage.hidden_tokens,
         }

@@ -26,7 +26,7 @@ def random_config(seed: int) -> ModelConfig:
         "num_classes": rng.choice([2, 10]),
         "permute": rng.choice(["always", "second", "never"]),
         "residual": rng.choice(["plain", "lrc", "scale"]),
-        "norm": rng.choice(["layernorm", "layernorm_nobias"]),
+        "norm": rng.choice(["layernorm", "layernorm_nobias", "batchnorm"]),
         "mlp_act": rng.choice(["gelu", "star_relu"]),
         "mlp_bias": rng.random() < 0.5,
         "qkv_bias": rng.random() < 0.5,
@@ -107,14 +107,19 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
         "mlp_ratio": rng.choice([0.0, 1.0, 2.5]),
         "nll_ratio": rng.choice([0.0, 0.7, 1.0]),
         "residual": rng.choice([None, "plain", "lrc", "scale"]),
+        "norm": rng.choice([None, None, "layernorm", "batchnorm"]),
     }
     if MIXERS[mixer].facts.heads:
         stage |= {"num_heads": rng.choice([1, 2, 4]), "qk_scale": rng.random() < 0.7}
     if mixer in ("ska", "cska"):
         stage["key_init"] = rng.choice(["trunc_normal", "randn"])
         stage["q_proj"] = rng.random() < 0.7
-    if mixer == "dwconv":
-        stage |= {"expansion": rng.choice([1.0, 2.0, 2.6]), "kernel_size": rng.choice([3, 7])}
+    if mixer in ("dwconv", "mbconv"):
+        stage["expansion"] = rng.choice([None, 1.0, 2.0, 2.6])
+        stage["kernel_size"] = rng.choice([None, 3, 5, 7])
+    if mixer == "mbconv":
+        stage["se_ratio"] = rng.choice([0.0, 0.25])
+        stage["conv_act"] = rng.choice(["relu6", "hard_swish", "silu"])
     if mixer == "mlp":
         stage["tokens_dim"] = rng.choice([None, 5])
     return stage
@@ -139,6 +144,9 @@ def _add_reattention(rng: random.Random, tree: dict[str, Any]) -> None:
 def _add_stem_widths(rng: random.Random, tree: dict[str, Any]) -> None:
     stem = tree["stem"]
     count = max(1, stem["stride"].bit_length() - 1) - 1
+    if stem["kind"] == "conv" and rng.random() < 0.4:
+        count += rng.choice([0, 1, 2])
+        stem["convs"] = count + 1
     if stem["kind"] == "conv" and rng.random() < 0.5:
         stem["widths"] = [rng.choice([4, 6]) for _ in range(count)]
 

@@ -90,6 +90,54 @@ def test_what_matters_changes_the_key() -> None:
     assert len({config.key for config in [base, *other]}) == len(other) + 1
 
 
+def test_stages_with_one_norm_leave_it_to_the_network() -> None:
+    norms = [{"norm": name} for name in ("batchnorm", "layernorm")]
+    batch, layer = norms
+    one = [build(MHSA, CONV, **batch), build(MHSA | batch, CONV | batch)]
+    one.append(build(MHSA | batch, CONV, **batch))
+    assert len({config.key for config in one}) == 1
+    assert [s.norm for s in one[1].canonical().stages] == [None, None]
+    two = [build(MHSA, CONV | batch), build(MHSA | layer, CONV, **batch)]
+    two.append(build(MHSA | layer, CONV | batch, norm="layernorm_nobias"))
+    assert len({config.key for config in two}) == 1
+    keys = {one[0].key, two[0].key, build(MHSA | batch, CONV).key, build(MHSA, CONV).key}
+    assert len(keys) == 4
+
+
+def test_the_norm_of_stem_and_downsampling_is_the_networks() -> None:
+    stages = [{**MHSA, "norm": "batchnorm"}, {**CONV, "norm": "batchnorm"}]
+    free = build(*stages), build(*stages, norm="layernorm_nobias")
+    assert free[0].key == free[1].key
+    used = (
+        build(*stages, downsample="metaformer"),
+        build(*stages, downsample="metaformer", norm="layernorm_nobias"),
+    )
+    assert used[0].key != used[1].key
+
+
+def test_what_a_whole_block_does_not_have_does_not_matter() -> None:
+    mbconv = {"token_mixer": "mbconv", "embed_dim": 64}
+    base = build(mbconv)
+    same = [
+        build({**mbconv, "mlp_ratio": 1.0, "norm": "batchnorm", "expansion": 4.0}),
+        build({**mbconv, "kernel_size": 3}, norm="batchnorm", norm_eps=1e-5, mlp_act="star_relu"),
+        build({**mbconv, "nll_ratio": 1.0}, mlp_bias=False, proj_drop_rate=0.1),
+        build(mbconv, stem={"kind": "conv", "stride": 2, "convs": 1}),
+    ]
+    assert {config.key for config in same} == {base.key}
+    repeated = {**mbconv, "groups": [1, 1], "nll_ratio": 1.0}  # its NLLs have norms and MLPs
+    other = [
+        build({**mbconv, "expansion": 2.0}),
+        build({**mbconv, "se_ratio": 0.25}),
+        build({**mbconv, "conv_act": "silu"}),
+        build(mbconv, stem={"kind": "conv", "stride": 2, "convs": 2}),
+        build(repeated),
+        build({**repeated, "norm": "batchnorm"}),
+        build(repeated, mlp_act="star_relu"),
+    ]
+    assert len({config.key for config in [base, *other]}) == len(other) + 1
+
+
 def test_keys_of_old_runs_stay() -> None:
     """A field with a default may be added; the key of a network that does not use it stays."""
     assert build(MHSA, CONV).key == "28ace5c0f8cd"
@@ -157,6 +205,14 @@ def test_reattention_goes_to_the_last_mhsa_blocks() -> None:
         (
             {"stem": {"kind": "conv", "stride": 8, "widths": [4]}},
             "stem.widths = [4]: must name 2 widths: a conv stem of stride 8 has 3 convolutions",
+        ),
+        (
+            {"stem": {"kind": "conv", "stride": 8, "convs": 2}},
+            "stem.convs = 2: a conv stem of stride 8 has 3 convolutions or more (nearest: 3)",
+        ),
+        (
+            {"stem": {"kind": "conv", "stride": 2, "convs": 3, "widths": [4]}},
+            "stem.widths = [4]: must name 2 widths: a conv stem of stride 2 and convs 3 has 3",
         ),
         ({"branch_scale": 0.0}, "branch_scale = 0.0: should be greater than 0"),
         ({"attn_drop_rate": 1.0}, "attn_drop_rate = 1.0: should be less than 1"),

@@ -57,6 +57,14 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         r"model\.stages\[0\]\.residual\.choice = \['lrc', 'scale', null\]: null is the network's "
         r"`residual`, which may be lrc, too: leave out one \(nearest: \[lrc, scale\]\)",
     ),
+    "null beside the norm that it may stand for": (
+        {
+            "norm": {"choice": ["layernorm", "batchnorm"]},
+            "stages": [CONV | {"norm": {"choice": [None, "batchnorm"]}}],
+        },
+        r"model\.stages\[0\]\.norm\.choice = \[null, 'batchnorm'\]: null is the network's `norm`, "
+        r"which may be batchnorm, too: leave out one \(nearest: \[batchnorm\]\)",
+    ),
     "no head fits": (
         {"stages": [CONV | {"token_mixer": "mhsa", "num_heads": {"choice": [3, 5]}}]},
         r"model\.stages\[0\]\.num_heads = 3: none of 2 options fits.*must divide embed_dim 16",

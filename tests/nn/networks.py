@@ -11,7 +11,7 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.nn import HybridTransformer, build_model
 
-VARIED = [5, 4, 29, 37, 3, 7, 8, 28, 39, 42, 45]
+VARIED = [5, 4, 29, 37, 3, 7, 8, 28, 39, 42, 45, 16, 25]
 """Seeds that between them have every token mixer, groups, broad attention and a class token."""
 
 

@@ -20,6 +20,7 @@ def test_the_seeds_below_are_varied() -> None:
     assert any(g > 1 for c in configs for s in c.stages for g in s.groups)
     assert {len(c.stages) > 1 for c in configs if c.broad.gamma} == {True, False}
     assert any(c.class_token for c in configs)
+    assert any("batchnorm" in (c.norm, *(s.norm for s in c.stages)) for c in configs)
     assert any(c.reattention_blocks for c in configs)
 
 

@@ -16,6 +16,7 @@ def canonical(network: _Network) -> _Network:
     """A copy in which every spelling of this network is the same; see `matters`.
 
     Every stage says its heads and its residual itself, the network's own residual is then unused.
+    Stages with one norm leave it to the network.
     """
     stages = tuple(_canonical_stage(stage, network) for stage in network.stages)
     copy = network.model_copy(update={"stages": stages})
@@ -26,7 +27,18 @@ def canonical(network: _Network) -> _Network:
         if value != old:
             changed = holder.model_copy(update={name: value}) if part else value
             copy.__dict__[part or name] = changed  # a copy of our own, not yet handed out
+    _share_norm(copy)
     return copy
+
+
+def _share_norm(network: Network) -> None:
+    """Let the network say the norm of stages that agree, and a stage only what differs from it."""
+    named = {stage.norm for stage in network.stages} - {None}
+    if len(named) == 1 and not network.has_norm_between:
+        network.__dict__["norm"] = named.pop()
+    for stage in network.stages:
+        if stage.norm == network.norm:
+            stage.__dict__["norm"] = None
 
 
 def _canonical_stage(stage: StageConfig, network: Network) -> StageConfig:

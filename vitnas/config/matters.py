@@ -115,6 +115,15 @@ def _is_sliced(stage: StageConfig) -> bool:
     return stage.facts.groups != "ignored" and any(g > 1 for g in stage.groups)
 
 
+def _has_norms(network: Network) -> bool:
+    return network.has_norm_between or _has_blocks(network)
+
+
+def _has_blocks(network: Network) -> bool:
+    """Whether blocks are made of norm, mixer and MLP, or are followed by an NLL, somewhere."""
+    return any_stage(network, lambda stage: stage.has_norm)
+
+
 def _falls(network: Network) -> bool:
     """Whether a linear temperature takes more than one value."""
     first, last = network.attention_span
@@ -155,12 +164,20 @@ def _linear_or_none(network: Network, kind: str, _: Network) -> str:
     return "none" if kind == "linear" and not _falls(network) else kind
 
 
+_WHOLE = _listed(names_with("whole"))
+_IN_BLOCKS = f"a stage has another mixer than {_WHOLE}, or an NLL"
+
 NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "name": FieldRule("never", lambda network: False),
     "img_size": FieldRule(meaning=_square),
     "stem.width": FieldRule("`stem.kind` is `deepvit`", lambda n: n.stem.kind == "deepvit"),
+    "stem.convs": FieldRule(
+        "`stem.kind` is `conv`",
+        lambda network: network.stem.kind == "conv",
+        lambda network, count, _: None if count == max(1, network.stem.halvings) else count,
+    ),
     "stem.widths": FieldRule(
-        "`stem.kind` is `conv` and `stem.stride` above 2",
+        "`stem.kind` is `conv`, with two convolutions or more",
         lambda network: network.stem.kind == "conv" and network.stem.convolutions > 1,
         _named_widths,
     ),
@@ -170,6 +187,19 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         "a stage has no `residual` of its own",
         lambda network: any_stage(network, lambda stage: stage.residual is None),
     ),
+    "norm": FieldRule(
+        f"a stage with norms has no `norm` of its own (a stage of {_WHOLE} has none without an "
+        "NLL), or `stem.kind` or `downsample` is `metaformer`",
+        lambda network: (
+            network.has_norm_between
+            or any_stage(network, lambda stage: stage.norm is None and stage.has_norm)
+        ),
+    ),
+    "norm_eps": FieldRule(f"{_IN_BLOCKS}, or `norm` matters", _has_norms),
+    **{
+        name: FieldRule(_IN_BLOCKS, _has_blocks)
+        for name in ("mlp_act", "mlp_bias", "proj_drop_rate")
+    },
     "global_pool": FieldRule(
         meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg"),
         own=("avg", "token"),
@@ -226,15 +256,27 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         "`token_mixer` is not `identity`",
         lambda stage: stage.facts.groups != "ignored",
     ),
+    "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: stage.passes > 1),
     "residual": FieldRule(
         meaning=lambda stage, residual, network: residual or network.residual,
         own=("plain", "lrc", "scale"),
     ),
+    "norm": FieldRule(
+        f"`token_mixer` is not {_WHOLE}, or there is an NLL",
+        lambda stage: stage.has_norm,
+        lambda stage, norm, network: norm or network.norm,
+        own=("layernorm", "layernorm_nobias", "batchnorm"),
+    ),
     "qk_scale": _of_mixer("qk_scale"),
     "key_init": _of_mixer("key_init"),
     "q_proj": _of_mixer("q_proj"),
-    "expansion": _of_mixer("expansion"),
+    "expansion": _of_mixer(
+        "expansion",
+        lambda stage, ratio, _: None if ratio == stage.facts.expansion else ratio,
+    ),
+    "se_ratio": _of_mixer("se_ratio"),
+    "conv_act": _of_mixer("conv_act"),
     "kernel_size": _of_mixer("kernel_size", lambda stage, size, _: size or stage.facts.kernel_size),
     "tokens_dim": _of_mixer(
         "tokens_dim", lambda stage, dim, _: dim or rules.default_tokens_dim(stage.embed_dim)

@@ -46,7 +46,9 @@ class MixerFacts:
         reattention: whether its maps can be mixed across heads.
         shares_maps: whether a block may use an earlier block's maps (`reattention.source: shared`).
         grid: whether it reads tokens as a picture, in which a class token has no place.
-        kernel_size: the default, of a mixer with one.
+        whole: whether it is a whole block with norms of its own: none stands before it, and no MLP
+            after it.
+        kernel_size, expansion: the defaults, of a mixer with them.
         options: fields of its own, which stand under `mixer_options`; None = there are none.
         cost: its closed form; None = it is built and counted, which is slower.
     """
@@ -59,7 +61,9 @@ class MixerFacts:
     reattention: bool = False
     shares_maps: bool = False
     grid: bool = False
+    whole: bool = False
     kernel_size: int = 7
+    expansion: float = 2.0
     options: type[BaseModel] | None = None
     cost: Formula | None = None
 
@@ -101,6 +105,17 @@ MIXERS: dict[str, Mixer] = {
         "vitnas.nn.mixers.dwconv:SeparableConv",
         MixerFacts(fields=("expansion", "kernel_size"), grid=True),
         ("#e0762a", "^", "triangle-up"),
+    ),
+    "mbconv": Mixer(
+        "vitnas.nn.mixers.mbconv:InvertedResidual",
+        MixerFacts(
+            fields=("expansion", "kernel_size", "se_ratio", "conv_act"),
+            grid=True,
+            whole=True,
+            kernel_size=3,
+            expansion=4.0,
+        ),
+        ("#b58a00", "h", "hexagon"),
     ),
     "mlp": Mixer(
         "vitnas.nn.mixers.mlp:TokenMlp",

@@ -17,6 +17,7 @@ from vitnas.config.parts import (
     Frozen,
     HeadConfig,
     ImageSize,
+    Norm,
     Positive,
     Rate,
     ReattentionConfig,
@@ -63,12 +64,15 @@ class Network(Frozen):
         description="multiplies every residual branch; 2 in DeepViT's code for -S and -L, which "
         "its paper does not say",
     )
-    norm: Literal["layernorm", "layernorm_nobias"] = Field(
-        "layernorm", description="every norm of tokens; CAFormer's has no bias"
+    norm: Norm = Field(
+        "layernorm",
+        description="the norm of tokens: in blocks, and in stem and downsampling `metaformer`; "
+        "CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a channel "
+        "over images and tokens. The last norm is always `layernorm`",
     )
     norm_eps: Epsilon = Field(
         1e-6,
-        description="epsilon of every layer norm before the head; 1e-5 in BViT's code",
+        description="epsilon of every norm of tokens before the head; 1e-5 in BViT's code",
     )
     mlp_act: Literal["gelu", "star_relu"] = Field(
         "gelu", description="activation of the MLPs; CAFormer has `star_relu`"
@@ -132,6 +136,15 @@ class Network(Frozen):
 
     def residual_of(self, stage: StageConfig) -> Residual:
         return stage.residual or self.residual
+
+    def norm_of(self, stage: StageConfig) -> Norm:
+        return stage.norm or self.norm
+
+    @property
+    def has_norm_between(self) -> bool:
+        """Whether a norm of tokens stands before a stage's blocks: in the stem, or after it."""
+        between = len(self.stages) > 1 and self.downsample == "metaformer"
+        return between or self.stem.kind == "metaformer"
 
     @cached_property
     def reattention_plan(self) -> tuple[int, ...]:

@@ -49,6 +49,7 @@ _MIXER_SCHEMA = {
 }
 TokenMixer = Annotated[str, AfterValidator(checked_name), WithJsonSchema(_MIXER_SCHEMA)]
 Residual = Literal["plain", "lrc", "scale"]
+Norm = Literal["layernorm", "layernorm_nobias", "batchnorm"]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -90,14 +91,20 @@ class StemConfig(Frozen):
 
     kind: Literal["patch", "conv", "metaformer", "deepvit", "bvit"] = Field(
         "patch",
-        description="`patch`: a convolution with kernel = stride (ViT); `conv`: a 3x3 convolution "
-        "of stride 2 with BN and ReLU per factor of two (SReT, Table 12); `metaformer`: one "
-        "overlapping convolution and a norm (CAFormer); `deepvit`: 7x7 of stride 2, 3x3, then a "
-        "patch convolution (DeepViT-S and -L); `bvit`: 7x7 of stride 2 that keeps the channels of "
-        "the image, then a patch convolution (BViT's code; its paper has `patch`)",
+        description="`patch`: a convolution with kernel = stride (ViT); `conv`: 3x3 "
+        "convolutions, each with BN and ReLU, one of stride 2 per factor of two (SReT, Table 12); "
+        "`metaformer`: one overlapping convolution and a norm (CAFormer); `deepvit`: "
+        "7x7 of stride 2, 3x3, then a patch convolution (DeepViT-S and -L); `bvit`: 7x7 of stride "
+        "2 that keeps the channels of the image, then a patch convolution (BViT's code; its paper "
+        "has `patch`)",
     )
     stride: Positive = Field(16, description="pixels per token side")
     width: Positive = Field(64, description="channels inside the `deepvit` stem")
+    convs: Annotated[int, Field(ge=1, le=16)] | None = Field(
+        None,
+        description="convolutions of the `conv` stem; those after the last factor of two have "
+        "stride 1, as in ResNet-D and CoAtNet; null: one per factor of two",
+    )
     widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(as_tuple)] = Field(
         None,
         description="channels after each convolution of the `conv` stem but the last; null: half "
@@ -107,7 +114,12 @@ class StemConfig(Frozen):
     @property
     def convolutions(self) -> int:
         """How many convolutions the `conv` stem has."""
-        return max(1, self.stride.bit_length() - 1)
+        return self.convs or max(1, self.halvings)
+
+    @property
+    def halvings(self) -> int:
+        """How many of the convolutions of the `conv` stem have stride 2: the first ones."""
+        return self.stride.bit_length() - 1
 
     def default_widths(self, dim: int) -> tuple[int, ...]:
         """Channels between the convolutions of the `conv` stem where `widths` is null."""
@@ -124,10 +136,14 @@ class StemConfig(Frozen):
             raise RuleError("must be a power of two", "stride", self.stride, nearest)
         if self.kind in ("metaformer", "deepvit", "bvit") and self.stride < 2:
             raise RuleError(f"a {self.kind} stem has stride 2 or more", "stride", self.stride, 2)
+        if self.kind == "conv" and self.convolutions < self.halvings:
+            rule = f"a conv stem of stride {self.stride} has {self.halvings} convolutions or more"
+            raise RuleError(rule, "convs", self.convs, self.halvings)
         count = self.convolutions - 1
         if self.kind == "conv" and self.widths is not None and len(self.widths) != count:
-            rule = f"must name {count} widths: a conv stem of stride {self.stride} has {count + 1} "
-            rule += "convolutions, the last one with embed_dim channels"
+            convs = f" and convs {self.convs}" if self.convs else ""
+            rule = f"must name {count} widths: a conv stem of stride {self.stride}{convs} has "
+            rule += f"{count + 1} convolutions, the last one with embed_dim channels"
             raise RuleError(rule, "widths", list(self.widths))
         return self
 
@@ -166,11 +182,26 @@ class StageConfig(Frozen):
     residual: Residual | None = Field(
         None, description="replaces the network's in this stage; null: the network's"
     )
-    expansion: Annotated[float, Field(gt=0.0, le=16.0)] = Field(
-        2.0, description="hidden channels per channel of the `dwconv` mixer (CAFormer)"
+    norm: Norm | None = Field(
+        None, description="replaces the network's in this stage's blocks; null: the network's"
+    )
+    expansion: Annotated[float, Field(gt=0.0, le=16.0)] | None = Field(
+        None,
+        description="hidden channels per channel of `dwconv` and `mbconv`; null: 2 (CAFormer) and "
+        "4; `mbconv` with 1 has no first convolution (MobileNetV2)",
     )
     kernel_size: Positive | None = Field(
-        None, description="odd side of the kernel of `dwconv` and `pool`; null: 7 and 3"
+        None,
+        description="odd side of the kernel of `dwconv`, `mbconv` and `pool`; null: 7, 3 and 3",
+    )
+    se_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.0,
+        description="channels of squeeze-excitation in `mbconv` per channel of the stage, at least "
+        "one (EfficientNet: 0.25); 0: without",
+    )
+    conv_act: Literal["relu6", "hard_swish", "silu"] = Field(
+        "relu6",
+        description="activation of `mbconv`: MobileNetV2's, MobileNetV3's or EfficientNet's",
     )
     tokens_dim: Positive | None = Field(
         None, description="hidden tokens of the `mlp` mixer; null: C / 2"
@@ -217,6 +248,25 @@ class StageConfig(Frozen):
     def has_nll(self) -> bool:
         return self.nll_ratio > 0 and len(self.groups) > 1
 
+    @property
+    def has_mlp(self) -> bool:
+        return self.mlp_ratio > 0 and not self.facts.whole
+
+    @property
+    def has_norm(self) -> bool:
+        """Whether the stage has a norm of the kind that `norm` names."""
+        return not self.facts.whole or self.has_nll
+
+    @property
+    def hidden_channels(self) -> int:
+        """Channels inside a convolution that expands them."""
+        return int((self.expansion or self.facts.expansion) * self.embed_dim)
+
+    @property
+    def se_channels(self) -> int:
+        """Channels inside squeeze-excitation; 0 without it."""
+        return max(1, int(self.se_ratio * self.embed_dim)) if self.se_ratio else 0
+
     @cached_property
     def kernel(self) -> int:
         return self.kernel_size or self.facts.kernel_size
@@ -236,7 +286,7 @@ class StageConfig(Frozen):
             raise RuleError("must be odd", "kernel_size", size, size + 1)
         for name in ("mlp_ratio", "nll_ratio", "expansion"):
             ratio = self.__dict__[name]
-            if 0 < ratio * dim < 1:
+            if ratio and ratio * dim < 1:
                 rule = f"leaves no hidden channel at embed_dim {dim}"
                 raise RuleError(rule, name, ratio, 1.0)
         return self

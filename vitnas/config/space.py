@@ -181,7 +181,8 @@ class SearchSpace:
                 raise ConfigError(rule, value=config.model)
             check_ties(all_axes(self.template))
             _check_schedules(self.template)
-            _check_residuals(self.template)
+            for field in ("residual", "norm"):
+                _check_inherited(self.template, field)
         except ConfigError as error:
             raise error.at(file=file, prefix="model") from None
         self._check_fields()
@@ -347,22 +348,22 @@ def _check_schedules(template: Any) -> None:
             raise ConfigError(rule, address=address, value=option, nearest=nearest)
 
 
-def _check_residuals(template: Any) -> None:
-    """A stage's null, which stands for a searched `residual`, must be none of its other options.
+def _check_inherited(template: Any, field: str) -> None:
+    """A stage's null, which stands for the network's searched value, must be no other option of it.
 
     Else two answers are one network, whichever of the two is asked first.
     """
-    shared = template.get("residual")
+    shared = template.get(field)
     if not isinstance(shared, Choice) or len(shared.options) == 1:
         return
     for axis in all_axes(template):
-        if not isinstance(axis, Choice) or axis.stage is None or axis.field != "residual":
+        if not isinstance(axis, Choice) or axis.stage is None or axis.field != field:
             continue
         twice = [option for option in axis.options if option in shared.options]
         if None in axis.options and twice:
             named = [str(option) for option in axis.options if option is not None]
             raise ConfigError(
-                f"null is the network's `residual`, which may be {twice[0]}, too: leave out one",
+                f"null is the network's `{field}`, which may be {twice[0]}, too: leave out one",
                 address=join_address(*axis.path, "choice"),
                 value=list(axis.options),
                 nearest=f"[{', '.join(named)}]",

@@ -16,11 +16,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import StageConfig
-from vitnas.cost.mixers import FORMULAS, other_formula
+from vitnas.config.parts import Norm, StageConfig
+from vitnas.cost.mixers import FORMULAS, NORMED_CHANNELS, other_formula
 
 LAYER_NORM, BATCH_NORM = 5, 2
 """FLOPs per element, as fvcore counts them."""
+_NORMS: dict[Norm, tuple[int, int]] = {
+    "layernorm": (LAYER_NORM, 2),
+    "layernorm_nobias": (LAYER_NORM, 1),
+    "batchnorm": (BATCH_NORM, 2),
+}
+"""FLOPs per element and parameters per channel of a norm of tokens."""
 
 
 class Row(NamedTuple):
@@ -105,7 +111,7 @@ def _stem(config: ModelConfig) -> list[Row]:
         channels += normed * after
     norm = BATCH_NORM * elements, 2 * channels
     if stem.kind == "metaformer":
-        norm = LAYER_NORM * dim * height * width, dim * _norm_width(config)
+        norm = _norm(config.norm, dim, height * width)
     rows = [Row(None, "stem", flops, params)]
     if any(norm):
         rows.append(Row(None, "norm", *norm))
@@ -126,9 +132,9 @@ def _patch_stem(config: ModelConfig) -> Iterator[_Conv]:
 
 
 def _conv_stem(config: ModelConfig) -> Iterator[_Conv]:
-    stride, before = min(config.stem.stride, 2), config.in_chans
-    for after in config.stem.conv_widths(config.stages[0].embed_dim):
-        yield 3, stride, before, after, True, True
+    before = config.in_chans
+    for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
+        yield 3, 2 if index < config.stem.halvings else 1, before, after, True, True
         before = after
 
 
@@ -168,8 +174,7 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
         weights //= math.gcd(before, after)
     rows = [Row(index, "downsample", weights * height * width, weights + after)]
     if config.downsample == "metaformer":
-        flops = LAYER_NORM * 4 * height * width * before
-        rows.append(Row(index, "norm", flops, before * _norm_width(config)))
+        rows.append(Row(index, "norm", *_norm(config.norm, before, 4 * height * width)))
     return rows
 
 
@@ -185,15 +190,13 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
     rows = [_shared(index, stage.token_mixer, passes, depth, every, first, params)]
     if config.map_source is not None and config.reattention_plan[index]:
         rows[0] = _without_own_maps(config, stage, rows[0], tokens)
-    if stage.mlp_ratio:
+    if stage.has_mlp:
         branches = 2
         flops, params = _mlp(config, dim, stage.mlp_ratio, tokens)
         rows.append(_shared(index, "mlp", passes, depth, passes * flops, flops, params))
-    norm_flops, norm_params = LAYER_NORM * tokens * dim, dim * _norm_width(config)
-    flops = branches * norm_flops
-    rows.append(
-        _shared(index, "norm", passes, depth, passes * flops, flops, branches * norm_params)
-    )
+    flops, params = _block_norms(config, stage, tokens, branches)
+    if params:
+        rows.append(_shared(index, "norm", passes, depth, passes * flops, flops, params))
     residual = stage.residual or config.residual
     per_residual = 0 if residual == "plain" else 2 if residual == "lrc" else dim
     if per_residual:
@@ -204,7 +207,8 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
         count = depth * passes
         flops, params = _mlp(config, dim, stage.nll_ratio, tokens)
         rows.append(Row(index, "nll", count * flops, count * params, passes))
-        rows.append(Row(index, "norm", count * norm_flops, count * norm_params, passes))
+        flops, params = _norm(config.norm_of(stage), dim, tokens)
+        rows.append(Row(index, "norm", count * flops, count * params, passes))
         if per_residual:
             rows.append(Row(index, "residual", 0, count * per_residual, passes))
     return rows
@@ -247,9 +251,21 @@ def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens:
     return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
 
 
-def _norm_width(config: ModelConfig) -> int:
-    """Parameters per channel of a norm inside the network; the last norm always has two."""
-    return 2 if config.norm == "layernorm" else 1
+def _block_norms(
+    config: ModelConfig, stage: StageConfig, tokens: int, branches: int
+) -> tuple[int, int]:
+    """FLOPs and parameters of a block's norms: one a branch, or those inside its mixer."""
+    if not stage.facts.whole:
+        flops, params = _norm(config.norm_of(stage), stage.embed_dim, tokens)
+        return branches * flops, branches * params
+    inside = NORMED_CHANNELS.get(stage.token_mixer)
+    return _norm("batchnorm", inside(stage), tokens) if inside else (0, 0)
+
+
+def _norm(kind: Norm, channels: int, tokens: int) -> tuple[int, int]:
+    """FLOPs and parameters of one norm of tokens."""
+    flops, params = _NORMS[kind]
+    return flops * tokens * channels, params * channels
 
 
 # After the stages

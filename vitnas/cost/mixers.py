@@ -6,10 +6,11 @@ facts, or is built and counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from vitnas.config.mixers import Formula, mixer_named
 from vitnas.config.model import ModelConfig
+from vitnas.config.parts import StageConfig
 from vitnas.plugins import load
 
 Cost = tuple[int, list[int]]
@@ -45,9 +46,24 @@ def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
 
 def _dwconv(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
-    hidden = int(stage.expansion * stage.embed_dim)
+    hidden = stage.hidden_channels
     weights = 2 * stage.embed_dim * hidden + hidden * stage.kernel**2
     return weights + 2, [tokens * weights] * len(stage.groups)
+
+
+def _mbconv(config: ModelConfig, index: int, tokens: int) -> Cost:
+    """Without its batch norms, which are in `NORMED_CHANNELS`."""
+    stage = config.stages[index]
+    dim, hidden, squeezed = stage.embed_dim, stage.hidden_channels, stage.se_channels
+    weights = (1 + (hidden != dim)) * dim * hidden + hidden * stage.kernel**2
+    gates = 2 * hidden * squeezed
+    params = weights + gates + (hidden + squeezed if squeezed else 0)
+    return params, [tokens * weights + gates] * len(stage.groups)
+
+
+def _mbconv_norms(stage: StageConfig) -> int:
+    hidden = stage.hidden_channels
+    return (1 + (hidden != stage.embed_dim)) * hidden + stage.embed_dim
 
 
 def _token_mlp(config: ModelConfig, index: int, tokens: int) -> Cost:
@@ -66,10 +82,14 @@ FORMULAS: dict[str, Formula] = {
     "ska": _ska,
     "cska": _cska,
     "dwconv": _dwconv,
+    "mbconv": _mbconv,
     "mlp": _token_mlp,
     "pool": _nothing,
     "identity": _nothing,
 }
+
+NORMED_CHANNELS: dict[str, Callable[[StageConfig], int]] = {"mbconv": _mbconv_norms}
+"""Channels under the batch norms inside a mixer, in one pass."""
 
 
 def other_formula(name: str) -> Formula:

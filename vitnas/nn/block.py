@@ -27,8 +27,9 @@ class Block(nn.Module):
 
     Source: Vaswani et al. in ViT's order; MetaFormer for the exchangeable mixer; SReT, Eq. 1 and 9
     for the learnable residuals. With `mlp_ratio` 0 the second line, its norm and its residual are
-    left out. Drop-path acts on each branch before the residual's scales; `branch_scale` multiplies
-    each branch (2 in DeepViT's code for its S and L).
+    left out, and with a mixer that is a whole block (`mbconv`) the first norm, too. Drop-path acts
+    on each branch before the residual's scales; `branch_scale` multiplies each branch (2 in
+    DeepViT's code for its S and L).
 
     Args:
         place: where the block stands; says everything about its shape.
@@ -48,13 +49,14 @@ class Block(nn.Module):
         dim, residual = stage.embed_dim, config.residual_of(stage)
         self.grad_checkpointing = False
         self.branch_scale = config.branch_scale
-        self.norm1 = build_norm(dim, config.norm, config.norm_eps)
+        norm = partial(build_norm, dim, config.norm_of(stage), config.norm_eps)
+        self.norm1 = nn.Identity() if stage.facts.whole else norm()
         self.mixer = build_mixer(place)
         self.residual1 = build_residual(residual, dim)
         self.drop_path: nn.Module = DropPath(drop_path) if drop_path else nn.Identity()
-        self.has_mlp = stage.mlp_ratio > 0
+        self.has_mlp = stage.has_mlp
         if self.has_mlp:
-            self.norm2 = build_norm(dim, config.norm, config.norm_eps)
+            self.norm2 = norm()
             self.mlp = build_mlp(dim, stage.mlp_ratio, *mlp_options(place))
             self.residual2 = build_residual(residual, dim)
 

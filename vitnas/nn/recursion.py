@@ -16,7 +16,7 @@ from vitnas.nn.mixers import Place, Tap
 
 
 class NonLinearLayer(nn.Module):
-    """NLL(x) = res(x, MLP(LN(x))).
+    """NLL(x) = res(x, MLP(norm(x))).
 
     Source: SReT, Eq. 5 and 10. It keeps a repeated block from learning the identity. No drop-path.
 
@@ -30,7 +30,7 @@ class NonLinearLayer(nn.Module):
     def __init__(self, place: Place) -> None:
         super().__init__()
         config, stage = place.config, place.stage_config
-        self.norm = build_norm(stage.embed_dim, config.norm, config.norm_eps)
+        self.norm = build_norm(stage.embed_dim, config.norm_of(stage), config.norm_eps)
         self.mlp = build_mlp(stage.embed_dim, stage.nll_ratio, *mlp_options(place))
         self.residual = build_residual(config.residual_of(stage), stage.embed_dim)
         self.branch_scale = config.branch_scale

@@ -1,10 +1,12 @@
-"""Layer norms."""
+"""Norms of tokens."""
 
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.tokens import to_picture, to_tokens
 
 
 def test_bias_is_a_choice() -> None:
@@ -20,3 +22,15 @@ def test_epsilon_is_1e_6() -> None:
     torch.testing.assert_close(out, x / (1e-6 + 1e-6) ** 0.5)
     wider = build_norm(2, eps=3e-6).double()(x)
     torch.testing.assert_close(wider, x / (1e-6 + 3e-6) ** 0.5)
+
+
+def test_batchnorm_of_tokens_is_batchnorm_of_the_picture() -> None:
+    torch.manual_seed(0)
+    norm, theirs = build_norm(8, "batchnorm", eps=1e-3), nn.BatchNorm2d(8, eps=1e-3)
+    x = torch.randn(3, 24, 8) * 2 + 1
+    for _ in range(2):
+        out = norm(x)
+        torch.testing.assert_close(out, to_tokens(theirs(to_picture(x, (4, 6)))))
+    torch.testing.assert_close(norm.norm.running_var, theirs.running_var)
+    assert not torch.allclose(norm.eval()(x), out)
+    torch.testing.assert_close(norm(x), to_tokens(theirs.eval()(to_picture(x, (4, 6)))))

@@ -79,6 +79,24 @@ def test_layers_are_the_papers(kind: str, stride: int, expected: list[Any]) -> N
     assert convolutions(kind, stride) == expected
 
 
+def test_convolutions_after_the_last_factor_of_two_keep_the_grid() -> None:
+    for stride, strides in ((1, [1, 1, 1]), (2, [2, 1, 1]), (4, [2, 2, 1])):
+        stem = {"kind": "conv", "stride": stride, "convs": 3}
+        config = config_of("conv", stride, stem=stem)
+        layers = [m for m in Stem(config).conv if isinstance(m, nn.Conv2d)]
+        assert [layer.stride[0] for layer in layers] == strides
+        assert [layer.out_channels for layer in layers] == [6, 12, 12]
+        tokens = Stem(config)(torch.randn(2, 3, 48, 96))
+        assert tokens.shape == (2, 48 // stride * (96 // stride), 12)
+
+
+def test_metaformer_batchnorm_stands_behind_the_convolution() -> None:
+    stem = Stem(config_of("metaformer", 4, norm="batchnorm", norm_eps=1e-3))
+    assert [type(layer) for layer in stem.conv] == [nn.Conv2d, nn.BatchNorm2d]
+    assert stem.conv[1].eps == 1e-3
+    assert isinstance(stem.norm, nn.Identity)
+
+
 def test_metaformer_norm_follows_the_networks() -> None:
     for norm, names in (("layernorm", {"weight", "bias"}), ("layernorm_nobias", {"weight"})):
         stem = Stem(config_of("metaformer", 4, norm=norm))

@@ -1,4 +1,4 @@
-"""Activations of the MLPs and of the separable convolution."""
+"""Activations of the MLPs and of the convolutional mixers."""
 
 from __future__ import annotations
 
@@ -36,4 +36,10 @@ class SquaredReLU(nn.Module):
 ACTIVATIONS: dict[Literal["gelu", "star_relu"], type[nn.Module]] = {
     "gelu": nn.GELU,
     "star_relu": StarReLU,
+}
+
+CONV_ACTIVATIONS: dict[Literal["relu6", "hard_swish", "silu"], type[nn.Module]] = {
+    "relu6": nn.ReLU6,
+    "hard_swish": nn.Hardswish,
+    "silu": nn.SiLU,
 }

@@ -7,6 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from vitnas.config.parts import Norm
 from vitnas.nn.layers.norm import EPS, build_norm
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
@@ -30,7 +31,7 @@ class Downsample(nn.Module):
         before: int,
         after: int,
         kind: Literal["conv", "metaformer", "patch"],
-        norm: Literal["layernorm", "layernorm_nobias"] = "layernorm",
+        norm: Norm = "layernorm",
         norm_eps: float = EPS,
     ) -> None:
         super().__init__()

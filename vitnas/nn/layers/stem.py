@@ -15,10 +15,11 @@ class Stem(nn.Module):
     Five kinds (`StemConfig.kind`):
 
     - `patch`: one convolution, kernel = stride, with bias (ViT).
-    - `conv`: max(1, log2(stride)) convolutions 3x3 of stride 2 (1 if the stem's stride is 1), each
-      with bias, BN and ReLU; the first has C // 2 channels when there are several, or all but the
-      last have those of `widths` (SReT, Table 12).
-    - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer).
+    - `conv`: `convs` convolutions 3x3, each with bias, BN and ReLU; the first log2(stride) of them
+      have stride 2, the others 1. The first has C // 2 channels when there are several, or all but
+      the last have those of `widths` (SReT, Table 12, without others of stride 1).
+    - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer);
+      BatchNorm stands right behind the convolution, as part of `conv`.
     - `deepvit`: 7x7 stride 2, BN, ReLU, 3x3, BN, ReLU without biases at `width` channels, then a
       patch convolution with bias (DeepViT-S and -L, from T2T-ViT's and LV-ViT's code).
     - `bvit`: 7x7 stride 2 from in_chans to in_chans channels, then a patch convolution, both with
@@ -32,7 +33,7 @@ class Stem(nn.Module):
         super().__init__()
         self.conv = nn.Sequential(*_LAYERS[config.stem.kind](config))
         self.norm: nn.Module = nn.Identity()
-        if config.stem.kind == "metaformer":
+        if config.stem.kind == "metaformer" and config.norm != "batchnorm":
             self.norm = build_norm(config.stages[0].embed_dim, config.norm, config.norm_eps)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -46,9 +47,10 @@ def _patch(config: ModelConfig) -> list[nn.Module]:
 
 
 def _conv(config: ModelConfig) -> list[nn.Module]:
-    before, stride = config.in_chans, min(config.stem.stride, 2)
+    before = config.in_chans
     layers: list[nn.Module] = []
-    for after in config.stem.conv_widths(config.stages[0].embed_dim):
+    for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
+        stride = 2 if index < config.stem.halvings else 1
         layers += [nn.Conv2d(before, after, 3, stride, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
         before = after
     return layers
@@ -56,7 +58,9 @@ def _conv(config: ModelConfig) -> list[nn.Module]:
 
 def _metaformer(config: ModelConfig) -> list[nn.Module]:
     stride, dim = config.stem.stride, config.stages[0].embed_dim
-    return [nn.Conv2d(config.in_chans, dim, 2 * stride - 1, stride, padding=stride // 2)]
+    conv = nn.Conv2d(config.in_chans, dim, 2 * stride - 1, stride, padding=stride // 2)
+    folded = config.norm == "batchnorm"
+    return [conv, nn.BatchNorm2d(dim, config.norm_eps)] if folded else [conv]
 
 
 def _deepvit(config: ModelConfig) -> list[nn.Module]:

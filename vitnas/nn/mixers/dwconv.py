@@ -18,7 +18,7 @@ class SeparableConv(TokenMixer):
 
     Args:
         dim: channels C.
-        expansion: M / C; M = int(expansion * C).
+        hidden: channels M between the two linear layers.
         kernel_size: k, odd.
 
     Shape: `(B, N, C)` -> `(B, N, C)`; parameters 2 C M + M k^2 + 2.
@@ -26,9 +26,8 @@ class SeparableConv(TokenMixer):
     Randomness: none after construction.
     """
 
-    def __init__(self, dim: int, expansion: float = 2.0, kernel_size: int = 7) -> None:
+    def __init__(self, dim: int, hidden: int, kernel_size: int = 7) -> None:
         super().__init__()
-        hidden = int(expansion * dim)
         self.expand = nn.Linear(dim, hidden, bias=False)
         self.act = StarReLU()
         self.depthwise = nn.Conv2d(
@@ -39,7 +38,7 @@ class SeparableConv(TokenMixer):
     @classmethod
     def at(cls, place: Place) -> SeparableConv:
         stage = place.stage_config
-        return cls(stage.embed_dim, stage.expansion, stage.kernel)
+        return cls(stage.embed_dim, stage.hidden_channels, stage.kernel)
 
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
