@@ -55,6 +55,7 @@ FLOORS = [
     ("engine.options", "engine.search"),
     ("calibration", "replay"),
     ("report",),
+    ("trained",),
     ("api",),
     ("cli",),
     ("__main__",),

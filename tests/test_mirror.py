@@ -48,7 +48,6 @@ ELSEWHERE = {
     "report.plots": "report/test_figures.py",
     "report.replay_plot": "report/test_figures.py",
     "testing": "nn/mixers/test_table.py",
-    "training.again": "test_api.py",
     "training.card": "training/test_final.py",
 }
 """Modules without a file of tests of their own yet, and the file that tests them. It only shrinks:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.files import validate
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
-from vitnas.config.space import SearchSpace
+from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.config.space import load_space as _load_space
 from vitnas.config.training import DataConfig
 from vitnas.cost.survey import check_limits
-from vitnas.errors import ConfigError, RunError
+from vitnas.errors import ConfigError
 
 if TYPE_CHECKING:
     from vitnas.diagnose.run import Diagnosis
-    from vitnas.diagnose.subject import Subject
     from vitnas.engine.decide.ledger import Listener
     from vitnas.records import Run, TrialRecord
 
@@ -131,10 +129,11 @@ def export(
     from vitnas.exported.choose import choose_trial
     from vitnas.exported.folder import check_free
     from vitnas.exported.network import export_network
+    from vitnas.trained import weights_of
 
     chosen = choose_trial(run, trial=trial, under=under, knee=knee)
     check_free(Path(to))
-    weights, how = _weights(run, chosen, epochs, notice)
+    weights, how = weights_of(run, chosen, epochs, notice)
     return export_network(run, chosen, weights, to, **how)
 
 
@@ -223,8 +222,12 @@ def diagnose(
     if trial is None:
         subject = load_subject(str(model), weights, seed)
     else:
-        subject, own = _trial_subject(load_run(model), trial)
-        found = own if found is None else found
+        from vitnas.exported.choose import choose_trial
+        from vitnas.trained import kept_subject
+
+        run = load_run(model)
+        subject = kept_subject(run, choose_trial(run, trial=trial))
+        found = found or validate(SpaceConfig, dict(run.space)).data
     if found is None:
         raise ConfigError("is required: a data set, a folder or a space", address="--data")
     shown = show(found, subject, images, seed)
@@ -236,48 +239,3 @@ def diagnose(
     result = looking.diagnose(network, shown.images, chosen, facts=facts, **options)
     result.write(folder)
     return result, folder
-
-
-def _trial_subject(run: Run, number: int) -> tuple[Subject, DataConfig]:
-    """A network of a run whose weights the run has kept, and what the run was trained on."""
-    from vitnas.config.space import SpaceConfig
-    from vitnas.diagnose.subject import subject_of
-    from vitnas.engine.store.weights import KeptWeights
-    from vitnas.exported.choose import choose_trial
-    from vitnas.nn.weights import network_with
-
-    chosen = choose_trial(run, trial=number)
-    kept = KeptWeights(run.path)
-    weights = kept.get(chosen.number)
-    if weights is None:
-        command = f"vitnas export {shlex.quote(str(run.path))} --trial {number} --to DIR"
-        raise RunError(
-            f"{run.path}: the weights of trial {number} are not kept (those of the front are): "
-            f"{command} trains them again"
-        )
-    network = network_with(chosen.network, weights, kept.path(number))
-    name = f"{run.name}_trial_{number}"
-    data = validate(SpaceConfig, dict(run.space)).data
-    return subject_of(network, name, f"those of trial {number} in {run.path}"), data
-
-
-def _weights(
-    run: Run, trial: TrialRecord, epochs: int | None, notice: Callable[[str], None]
-) -> tuple[bytes, dict[str, Any]]:
-    """The weights to export, and what the model card says about them."""
-    from vitnas.engine.store.weights import KeptWeights
-
-    kept = KeptWeights(run.path)
-    weights = kept.get(trial.number) if epochs is None else None
-    if weights is not None:
-        return weights, {"file": kept.path(trial.number)}
-    from vitnas.engine.watch.text import span
-    from vitnas.training.again import train_again
-
-    number = epochs or trial.epochs
-    line = "its weights are not kept; training it again" if epochs is None else "training it anew"
-    line = f"trial {trial.number}: {line} for {number} epoch{'s' * (number > 1)}"
-    if trial.seconds and trial.curve:
-        line += f", about {span(trial.seconds / len(trial.curve) * number)}"
-    notice(line)
-    return train_again(run, trial, epochs, notice)

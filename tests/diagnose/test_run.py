@@ -17,12 +17,8 @@ from vitnas.cli import main
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.names import NAMES, OF_MAPS
 from vitnas.diagnose.run import Diagnosis, check_place, diagnose
-from vitnas.engine.store.weights import KeptWeights
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
-from vitnas.nn.weights import weights_bytes
-from vitnas.records import Outcome, Run, TrialRecord
-from vitnas.sessions import Environment
 from vitnas.training.data import Split
 
 PNG = b"\x89PNG\r\n"
@@ -232,27 +228,6 @@ def test_a_name_that_is_almost_right_and_a_folder_that_is_no_export(
     assert "nearest: sret_s" in complaint(capsys, "sret_sl", "--data", "digits")
     (tmp_path / "empty").mkdir()
     assert "no config.yaml in it" in complaint(capsys, "empty", "--data", "digits")
-
-
-def run_of(folder: Path, *stages: dict[str, Any]) -> Run:
-    tree = config(*stages).to_tree()
-    trial = TrialRecord(3, Outcome.COMPLETE, config=tree, curve=(50.0,))
-    space = {"name": "s", "data": {"name": "digits"}, "model": tree}
-    return Run(folder, "s", (trial,), space, Environment(), 1)
-
-
-def test_a_trial_is_looked_into_with_the_weights_that_its_run_kept(tmp_path: Path) -> None:
-    run, model = run_of(tmp_path, MHSA), network(MHSA)
-    KeptWeights(tmp_path).put(3, weights_bytes(model))
-    subject, data = api._trial_subject(run, 3)
-    assert (subject.name, data.name) == ("s_trial_3", "digits")
-    for found, kept in zip(subject.network.parameters(), model.parameters(), strict=True):
-        assert torch.equal(found, kept)
-
-
-def test_a_trial_without_weights_says_how_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"trial 3 are not kept .* --trial 3 --to DIR trains"):
-        api._trial_subject(run_of(tmp_path, MHSA), 3)
 
 
 @pytest.mark.parametrize("mixer", ["ska", "cska"])

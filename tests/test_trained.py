@@ -1,0 +1,51 @@
+"""A trained network of a run: kept weights, the same training again, and a longer one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import safetensors.torch
+import torch
+
+from vitnas.errors import RunError
+from vitnas.records import Run, TrialRecord
+from vitnas.trained import kept_subject, weights_of
+
+
+@pytest.fixture
+def member(searched: Run) -> TrialRecord:
+    """A network of the front."""
+    return searched.front[0]
+
+
+def test_kept_weights_are_read_without_a_word(searched: Run, member: TrialRecord) -> None:
+    said: list[str] = []
+    weights, facts = weights_of(searched, member, None, said.append)
+    assert facts["file"].read_bytes() == weights
+    assert not said
+
+
+def test_the_same_training_again_gives_the_same_weights(searched: Run, member: TrialRecord) -> None:
+    said: list[str] = []
+    kept, _ = weights_of(searched, member, None, said.append)
+    again, facts = weights_of(searched, member, member.epochs, said.append)
+    assert said[0].startswith(f"trial {member.number}: training it anew for 3 epochs, about ")
+    assert [line[:9] for line in said[1:]] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
+    scores = {"epochs": 3, "top1": member.top1, "test_top1": member.test_top1}
+    assert facts == pytest.approx(scores, abs=1e-4)
+    old, new = (safetensors.torch.load(content) for content in (kept, again))
+    assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: TrialRecord) -> None:
+    subject = kept_subject(searched, member)
+    kept, _ = weights_of(searched, member, None, print)
+    assert subject.name == f"tiny_trial_{member.number}"
+    for name, tensor in safetensors.torch.load(kept).items():
+        assert torch.equal(subject.network.state_dict()[name], tensor)
+
+
+def test_weights_that_are_not_kept_name_the_command(searched: Run, member: TrialRecord) -> None:
+    with pytest.raises(RunError, match=r"trial 99 are not kept .* --trial 99 --to DIR trains"):
+        kept_subject(searched, replace(member, number=99))

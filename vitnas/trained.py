@@ -1,0 +1,97 @@
+"""A trained network of a run: its weights as the run kept them, or trained again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from vitnas.config.files import validate
+from vitnas.config.space import SpaceConfig
+from vitnas.diagnose.subject import Subject, subject_of
+from vitnas.engine.store.weights import KeptWeights
+from vitnas.engine.watch.text import span
+from vitnas.errors import RunError
+from vitnas.nn.weights import network_with, weights_bytes
+from vitnas.records import Run, TrialRecord
+from vitnas.training.data import load_data
+from vitnas.training.device import own_threads
+from vitnas.training.proxy import ProxyTraining, evaluate
+
+Notice = Callable[[str], None]
+
+
+def weights_of(
+    run: Run, trial: TrialRecord, epochs: int | None, notice: Notice
+) -> tuple[bytes, dict[str, Any]]:
+    """The weights of a trial's network: kept ones, or those of a training with the trial's seed.
+
+    Args:
+        run: where the trial is from.
+        trial: the network.
+        epochs: train it for so many, whatever is kept; None = kept weights, or as many as the
+            proxy's.
+        notice: called with a line before a training, and with one after each of its epochs.
+
+    Returns:
+        The weights in safetensors' format, and their `file` or the `epochs`, `top1` and
+        `test_top1` of the training.
+
+    Raises:
+        VitnasError: the data cannot be read, or are others.
+        Diverged: the loss is not finite.
+    """
+    kept = KeptWeights(run.path)
+    weights = kept.get(trial.number) if epochs is None else None
+    if weights is not None:
+        return weights, {"file": kept.path(trial.number)}
+    notice(_announced(trial, epochs))
+    return _train(run, trial, epochs, notice)
+
+
+def kept_subject(run: Run, trial: TrialRecord) -> Subject:
+    """A trial's network with the weights that the run kept, to look into.
+
+    Raises:
+        RunError: they are not kept; names the command that trains them again.
+    """
+    kept = KeptWeights(run.path)
+    weights = kept.get(trial.number)
+    if weights is None:
+        command = f"vitnas export {shlex.quote(str(run.path))} --trial {trial.number} --to DIR"
+        raise RunError(
+            f"{run.path}: the weights of trial {trial.number} are not kept (those of the front "
+            f"are): {command} trains them again"
+        )
+    network = network_with(trial.network, weights, kept.path(trial.number))
+    where = f"those of trial {trial.number} in {run.path}"
+    return subject_of(network, f"{run.name}_trial_{trial.number}", where)
+
+
+def _announced(trial: TrialRecord, epochs: int | None) -> str:
+    """That the trial is trained, and how long that takes where the run tells."""
+    number = epochs or trial.epochs
+    what = "its weights are not kept; training it again" if epochs is None else "training it anew"
+    line = f"trial {trial.number}: {what} for {number} epoch{'s' * (number > 1)}"
+    if trial.seconds and trial.curve:
+        line += f", about {span(trial.seconds / len(trial.curve) * number)}"
+    return line
+
+
+def _train(
+    run: Run, trial: TrialRecord, epochs: int | None, notice: Notice
+) -> tuple[bytes, dict[str, Any]]:
+    space = validate(SpaceConfig, dict(run.space))
+    proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
+    images = load_data(space.data, trial.network.img_size)
+    training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")
+    facts: dict[str, Any] = {"epochs": proxy.epochs}
+    with own_threads(training.device):
+        for done in training:
+            facts["top1"] = done.top1
+            epoch = f"epoch {done.epoch:>{len(str(proxy.epochs))}}/{proxy.epochs}"
+            scores = f"loss {done.loss:.4f}  top-1 {done.top1:.2f} %"
+            notice(f"{epoch}  {scores}  {done.seconds:.1f} s")
+    if images.has_test:
+        facts["test_top1"] = evaluate(training.model, images.test(), proxy.eval_batch_size)
+    return weights_bytes(training.model), facts
