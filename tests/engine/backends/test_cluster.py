@@ -96,6 +96,23 @@ def test_a_cluster_that_has_ended_is_told_so_soon(
         connect("auto")
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "Traceback (most recent call last):\n  ...\nray.exceptions.AuthenticationError: RPC "
+            "error: InvalidAuthToken: Authentication token is missing or incorrect. Note: ...",
+            "it asks for Ray's token: set RAY_AUTH_MODE=token where that token is",
+        ),
+        ("...\nConnectionError: gone\n", "`ray status` fails there: ConnectionError: gone"),
+        ("", "`ray status` fails there: "),
+    ],
+)
+def test_why_a_cluster_cannot_be_joined_is_short(said: str, reason: str) -> None:
+    """`ray start` asks for a token as soon as `~/.ray` has one, which a local search leaves."""
+    assert cluster._why_not(said) == reason
+
+
 NODES: dict[str, tuple[list[dict[str, float]], float, tuple[int, int]]] = {
     "cores": ([{"CPU": 4.0}, {"CPU": 8.0}, {}], 0.0, (12, 1)),
     "shares of GPUs": ([{"CPU": 16.0, "GPU": 8.0}], 0.25, (32, 1)),

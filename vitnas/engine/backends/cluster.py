@@ -143,5 +143,12 @@ def _knock(address: str) -> None:
             f"something listens, and `ray status` is silent for {_PATIENCE_S:g} s"
         ) from None
     except subprocess.CalledProcessError as error:
-        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise OSError(f"`ray status` fails there: {''.join(last)}") from None
+        raise OSError(_why_not(error.stderr.decode(errors="replace"))) from None
+
+
+def _why_not(said: str) -> str:
+    """The reason in what a failing `ray status` printed: its last line, or what to do about it."""
+    last = "".join(said.strip().splitlines()[-1:])
+    if "AuthenticationError" in last:  # Ray never sends a token to an address unasked
+        return "it asks for Ray's token: set RAY_AUTH_MODE=token where that token is"
+    return f"`ray status` fails there: {last}"
