@@ -91,6 +91,7 @@ class Session(Facts):
         prune: stands for the pruner in the oldest runs.
         workers: trainings at a time.
         device: where a worker trained.
+        keep_weights: up to which size weights were kept that are not the front's, e.g. `500MB`.
         ended_by: why the session ended before all trials had; None when it did not.
     """
 
@@ -105,6 +106,7 @@ class Session(Facts):
     prune: bool | None = None
     workers: Count | None = None
     device: Text | None = None
+    keep_weights: Text | None = None
     ended_by: Text | None = None
 
 

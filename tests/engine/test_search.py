@@ -41,6 +41,22 @@ def test_a_run_goes_on_only_with_the_images_that_it_began_with(tmp_path: Path) -
     assert read_run(out) == before
 
 
+def test_which_weights_a_run_keeps_stays_until_it_is_told_otherwise(tmp_path: Path) -> None:
+    """They are kept for a `vitnas export` of any network, which a session more must not undo."""
+    space, out = make_space(proxy={"epochs": 1, "train_fraction": 0.1}), tmp_path / "run"
+    fixed = {**SERIAL, "sampler": "random", "pruner": "none"}
+
+    def kept(trials: int, **options: Any) -> tuple[int, int]:
+        run = run_search(space, out, SearchOptions(trials=trials, **fixed, **options))
+        return len(run.complete), len(list((out / "weights").iterdir()))
+
+    assert kept(3, keep_weights="100MB") == (3, 3)
+    assert kept(4) == (4, 4)
+    assert kept(5) == (5, 5), "the third session knows of the first one's"
+    complete, on_front = kept(6, keep_weights="1")
+    assert on_front == len(read_run(out).front) < complete
+
+
 def test_a_skipped_image_is_said_and_written_down(tmp_path: Path) -> None:
     fill_folder(tmp_path / "data")
     for index in range(100):

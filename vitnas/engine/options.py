@@ -83,7 +83,7 @@ class SearchOptions(Options):
         str | None,
         Option(
             "Keep the weights of all complete networks up to this size, e.g. 500MB: the front's, "
-            "then the newest; default the front's alone."
+            "then the newest; default as before in this run, at first the front's alone."
         ),
     ] = None
     workers: Workers = None
@@ -171,6 +171,7 @@ class SearchOptions(Options):
             "hours": self.hours,
             "gpu_hours": self.gpu_hours,
             "replicates": self.replicates or None,
+            "keep_weights": self.keep_weights,
         }
 
 

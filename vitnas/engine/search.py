@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vitnas.config.space import SearchSpace
@@ -96,6 +96,7 @@ def run_search(
                 _refuse_other_images(store, found.data)
                 for line in found.notices:
                     notice(line)
+                options = _resumed(options, store)
                 _describe(store, space, options, backend.resources, found)
                 costs = space.config.objectives.costs
                 with _listening(path, costs, options, listener) as listen:
@@ -240,6 +241,14 @@ def _train(
     _note(controller.store, ended_by=controller.cut_short_by)
     if controller.is_interrupted:
         raise KeyboardInterrupt
+
+
+def _resumed(options: SearchOptions, store: study.RunStore) -> SearchOptions:
+    """`options`; which weights are kept stays as it was unless they say otherwise."""
+    if options.keep_weights is not None:
+        return options
+    sessions = store.attrs.get("environment", {}).get("sessions")
+    return replace(options, keep_weights=sessions[-1].get("keep_weights")) if sessions else options
 
 
 def _describe(
