@@ -14,6 +14,7 @@ from vitnas.errors import (
     printable,
     shorten,
     spelled_out,
+    typed,
 )
 
 
@@ -29,6 +30,12 @@ def test_an_error_never_spans_lines_or_moves_the_cursor() -> None:
     assert str(VitnasError("a\nb \x1b[2J")) == "a b \\x1b[2J"
     assert printable("a\n\tb\r") == "a b"
     assert spelled_out("a\nb\x07") == "a\nb\\x07"
+
+
+def test_a_path_in_a_command_is_one_word_and_no_option() -> None:
+    assert [typed(path) for path in ("run", "my run", "-run", "{{a}}")] == [
+        "run", "'my run'", "./-run", "'{{a}}'"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,9 @@ def test_a_stranger_s_file_is_not_replaced(tmp_path: Path) -> None:
         check_replaceable(tmp_path / "thesis", lambda head: False)
     with pytest.raises(RunError, match="cannot be replaced: is a directory"):
         check_replaceable(tmp_path, lambda head: True)
+    message = "thesis/new: cannot be written to .*thesis is not a writable folder"
+    with pytest.raises(RunError, match=message):
+        check_replaceable(tmp_path / "thesis" / "new", lambda head: True)
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(RunError, match="cannot be replaced: is not a regular file"):
         check_replaceable(tmp_path / "fifo", lambda head: True)

@@ -7,6 +7,7 @@ is a bug of ours and keeps its traceback.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -95,6 +96,12 @@ def reason_of(error: OSError) -> str:
 def printable(text: str) -> str:
     """`text` without line breaks, and with what a terminal would obey (escapes) spelled out."""
     return spelled_out(" ".join(text.split()))
+
+
+def typed(path: str | Path) -> str:
+    """`path` as a user types it in a command: quoted for a shell, and not read as an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def spelled_out(text: str) -> str:

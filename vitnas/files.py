@@ -55,9 +55,10 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool]) -> None:
         is_ours: tells one of ours by its first 4,096 bytes.
 
     Raises:
-        RunError: something else stands there.
+        RunError: something else stands there, or there is no writable folder for it.
     """
     if not exists(path):
+        check_writable(path)
         return
     try:
         with open_file(path) as file:
@@ -66,6 +67,17 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool]) -> None:
         raise RunError(f"{path}: cannot be replaced: {reason_of(error)}") from None
     if head and not is_ours(head):
         raise RunError(f"{path}: is a file that vitnas did not write; give another name")
+
+
+def check_writable(path: Path) -> None:
+    """Make sure that the folder `path`, or what is not there yet at `path`, can be written.
+
+    Raises:
+        RunError: the nearest folder that is there is none, or is not writable.
+    """
+    there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
 
 
 def own_folder(path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from vitnas.config.space import SpaceConfig
 from vitnas.diagnose.subject import Subject, subject_of
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.text import span
-from vitnas.errors import RunError
+from vitnas.errors import RunError, typed
 from vitnas.nn.weights import network_with, weights_bytes
 from vitnas.records import Run, TrialRecord
 from vitnas.training.data import load_data
@@ -58,7 +57,7 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
     kept = KeptWeights(run.path)
     weights = kept.get(trial.number)
     if weights is None:
-        command = f"vitnas export {shlex.quote(str(run.path))} --trial {trial.number} --to DIR"
+        command = f"vitnas export {typed(run.path)} --trial {trial.number} --to DIR"
         raise RunError(
             f"{run.path}: the weights of trial {trial.number} are not kept (those of the front "
             f"are): {command} trains them again"

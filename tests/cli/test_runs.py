@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -125,6 +128,70 @@ def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFix
     }
     for arguments, words in expected.items():
         assert words in complaint(capsys, "export", str(road), "--to", "new", *arguments)
+
+
+@pytest.mark.parametrize("out", [".", "{{a}}", "it's; $(a) {b}", "-run"])
+def test_a_run_may_lie_in_any_folder(
+    out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a report says to copy is a command, wherever the run lies."""
+    file = Path(space_file({})).resolve()
+    Path("here").mkdir()
+    monkeypatch.chdir("here")
+    search = ("search", str(file), *SERIAL, f"--out={out}")
+    vitnas_says(capsys, *search, code=0)
+    vitnas_says(capsys, *search, code=0)
+    vitnas_says(capsys, "status", "--", out, code=0)
+    vitnas_says(capsys, "report", "--", out, code=0)
+    found = re.search("`vitnas (export .*)`", (Path(out) / "report.md").read_text())
+    assert found
+    vitnas_says(capsys, *shlex.split(found[1]), code=0)
+    assert vitnas.load("my_network")
+
+
+@pytest.mark.parametrize("option", ["--record", "--plot"])
+@pytest.mark.parametrize("file", ["thesis", "folder", "link", "thesis/new", ""])
+def test_a_replay_writes_over_nothing_of_others(
+    road: Path, option: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says so before it searches; with all samplers and pruners that takes long."""
+    Path("thesis").write_text("mine")
+    Path("folder").mkdir()
+    Path("link").symlink_to("thesis")
+    line = complaint(capsys, "replay", str(road), option, file)
+    assert re.match(f"{file or '.'}: (is a file that vitnas did not write|cannot be )", line)
+    assert Path("link").is_symlink()
+    assert Path("thesis").read_text() == "mine"
+
+
+def test_to_look_at_a_run_imports_nothing_that_it_names(
+    road: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(road, "run")
+    Path("stranger.py").write_text(f"open({str(Path('ran').resolve())!r}, 'w')")
+    monkeypatch.syspath_prepend(Path.cwd())
+    with contextlib.closing(sqlite3.connect("run/study.db")) as study, study:
+        for name in ("dwconv", "ska", "mhsa", "digits", "ehvi"):
+            for table in ("study_user_attributes", "trial_user_attributes"):
+                there = f"replace(value_json, '\"{name}\"', '\"stranger:{name}\"')"
+                study.execute(f"update {table} set value_json = {there}")
+    vitnas_says(capsys, "status", "run", code=0)
+    vitnas_says(capsys, "report", "run", code=0)
+    assert "stranger:" in Path("run/configs/0.yaml").read_text()
+    assert not Path("ran").exists()
+    line = vitnas_says(capsys, "export", "run", "--knee", "--to", "net")[1]
+    assert "the module stranger has no " in line
+    assert Path("ran").exists(), "a network cannot be built otherwise"
+
+
+def test_an_export_whose_mixer_is_not_installed_names_its_package(
+    road: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)
+    file = Path("mine/config.yaml")
+    file.write_text(re.sub(r"token_mixer: \w+", "token_mixer: 'nowhere.at:All'", file.read_text()))
+    with pytest.raises(ConfigError, match=r"mine/config\.yaml: .* the package nowhere is not in"):
+        vitnas.load("mine")
 
 
 def test_a_damaged_export_is_one_line(road: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from vitnas.engine.decide.locate import locate
 from vitnas.engine.samplers.pool import Proposal, propose_like
 from vitnas.engine.store.stored import Percent
 from vitnas.engine.store.study import FILE_NAME, read_run
-from vitnas.errors import RunError, nearest_name
+from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import read_bytes, write_bytes
 from vitnas.noise import measure
 from vitnas.pareto import front, hypervolume
@@ -262,7 +262,11 @@ def _table(
     made: Mapping[str, Any],
     source: str,
 ) -> Table:
-    found = SearchSpace(validate(SpaceConfig, dict(space), file=source))
+    config = validate(SpaceConfig, dict(space), file=source)
+    try:
+        found = SearchSpace(config)
+    except ConfigError as error:
+        raise error.at(file=source) from None
     if found.config.objectives.costs != DEFAULT_COSTS or found.config.measured:
         asked = ", ".join(dict.fromkeys((*found.config.objectives.costs, *found.config.measured)))
         raise RunError(f"{source}: asks for {asked}; a table is replayed for top1 against flops")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from math import hypot
 from typing import Any
 
 from vitnas.config.costs import COSTS, EXACT, cost_of
+from vitnas.errors import typed
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.caveats import sentences
 from vitnas.report.facts import space_name
@@ -198,7 +198,7 @@ def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
 def _export_command(run: Run, rows: list[FrontRow]) -> str:
     chosen = next((row.trial for row in rows if row.is_knee), None)
     number = "N" if chosen is None else str(chosen.number)
-    return f"vitnas export {shlex.quote(str(run.path))} --trial {number} --to my_network"
+    return f"vitnas export {typed(run.path)} --trial {number} --to my_network"
 
 
 def _outcome_views(run: Run) -> list[View]:

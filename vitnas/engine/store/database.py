@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import shlex
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitnas.errors import RunError, printable, reason_of
+from vitnas.errors import RunError, printable, reason_of, typed
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
@@ -146,7 +145,7 @@ def readable(path: Path) -> Iterator[None]:
     except (SQLAlchemyError, OptunaError, sqlite3.Error, *_NOT_OURS) as error:
         raise RunError(
             f"{path / FILE_NAME}: cannot be read as a study ({_reason(error)}); "
-            f"{shlex.join(['vitnas', 'salvage', str(path)])} saves what can be read, and "
+            f"vitnas salvage {typed(path)} saves what can be read, and "
             "trials.csv and configs/ beside it hold what was reported"
         ) from error
 

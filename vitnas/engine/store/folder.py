@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.engine.store.database import FILE_NAME
 from vitnas.errors import RunError, reason_of
-from vitnas.files import check_own, exists
+from vitnas.files import check_own, check_writable
 
 _LOCK = ".lock"
 _INSIDE = ("configs", "weights", "tensorboard", ".tune")
@@ -28,9 +27,7 @@ def check_folder(path: Path) -> None:
             raise RunError(f"{path}: is a file; --out names a folder")
     except OSError as error:
         raise RunError(f"{path}: cannot be made ({reason_of(error)})") from None
-    there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
+    check_writable(path)
     for name in _INSIDE:
         check_own(path / name)
     if not path.is_dir() or (path / FILE_NAME).exists():
