@@ -52,6 +52,7 @@ FLOORS = [
     ("engine.samplers",),
     ("engine.decide",),
     ("engine.backends",),
+    ("engine.tuning",),
     ("engine.options", "engine.search"),
     ("calibration", "replay"),
     ("report",),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.hook import when_imported
 
 if TYPE_CHECKING:
-    from vitnas.api import export, load_run, load_space, search
+    from vitnas.api import export, load_run, load_space, search, tune
     from vitnas.config.model import ModelConfig, load_config, save_config
     from vitnas.cost.counter import measure_cost
     from vitnas.exported.read import load
@@ -31,6 +31,7 @@ _HOME = {
     "measure_cost": "vitnas.cost.counter",
     "save_config": "vitnas.config.model",
     "search": "vitnas.api",
+    "tune": "vitnas.api",
 }
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "measure_cost",
     "save_config",
     "search",
+    "tune",
 ]
 
 

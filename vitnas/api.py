@@ -17,6 +17,7 @@ from vitnas.errors import ConfigError
 if TYPE_CHECKING:
     from vitnas.diagnose.run import Diagnosis
     from vitnas.engine.decide.ledger import Listener
+    from vitnas.engine.tuning.result import Tuned
     from vitnas.records import Run, TrialRecord
 
 DEFAULT_SPACE = "digits"
@@ -87,6 +88,38 @@ def search(
         display.say("writing the report")
         write_report(run)
     return run
+
+
+def tune(
+    space: SearchSpace | str | Path = DEFAULT_SPACE,
+    out: str | Path | None = None,
+    *,
+    notice: Callable[[str], None] = print,
+    **options: Any,
+) -> Tuned:
+    """Find the recipe of a space's short training for its images; the same call resumes.
+
+    Args:
+        space: a space, its file, or the name of a shipped one.
+        out: the folder; default `results/tune/<name>`.
+        notice: called with lines for whoever watches.
+        **options: fields of `vitnas.engine.tuning.options.TuneOptions`.
+
+    Returns:
+        What was found: `proxy`, `gain`, `tried`.
+
+    Raises:
+        VitnasError: the space, folder, data or device cannot be used; or no training ended well.
+    """
+    from vitnas.engine.declare import check
+    from vitnas.engine.tuning.options import TuneOptions
+
+    check(TuneOptions, options)
+    from vitnas.engine.tuning.run import run_tune
+
+    found = space if isinstance(space, SearchSpace) else load_space(space)
+    folder = Path(out) if out is not None else Path("results") / "tune" / found.name
+    return run_tune(found, folder, TuneOptions(**options), notice, notice)
 
 
 def load_run(path: str | Path) -> Run:

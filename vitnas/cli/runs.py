@@ -1,4 +1,4 @@
-"""Commands that make a run and look at one: search, status, salvage, report, replay."""
+"""Commands that make a run and look at one: search, tune, status, salvage, report, replay."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from vitnas.cli.streams import complain, say
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.pruning import CONFIDENCE, PRUNERS
 from vitnas.engine.samplers import SAMPLERS, check_sampler
+from vitnas.engine.tuning.options import TuneOptions
 
 
 @app.command()
@@ -40,6 +41,25 @@ def search(
     why = ended_text(run)
     if why:
         complain(why)
+
+
+@app.command()
+@with_options(TuneOptions)
+def tune(
+    space: SpaceName = "digits",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; default results/tune/<name of the space>.")
+    ] = None,
+    **options: Any,
+) -> None:
+    """Find the recipe of SPACE's short training for its images; resumes what was stopped."""
+    from vitnas import api
+    from vitnas.engine.tuning.result import RECIPE_FILE
+
+    folder = out or Path("results") / "tune" / api.load_space(space).name
+    found = api.tune(space, folder, notice=complain, **options)
+    say(found.text())
+    say(f"{folder / RECIPE_FILE}: the recipe, to be put into the space")
 
 
 def _no_pruner(context: typer.Context, pruner: str) -> str:

@@ -15,8 +15,12 @@ _INSIDE = ("configs", "weights", "tensorboard", ".tune")
 _A_GLANCE_S = 1.0  # whoever only looks at the lock has let go of it by then
 
 
-def check_folder(path: Path) -> None:
+def check_folder(path: Path, own: str = FILE_NAME) -> None:
     """Refuse a folder that could not be written to or holds something else, before anything is.
+
+    Args:
+        path: the folder.
+        own: the file by which a folder of ours is known.
 
     Raises:
         RunError: `path` is a file, cannot be made or written, or holds files of something else; or
@@ -30,12 +34,12 @@ def check_folder(path: Path) -> None:
     check_writable(path)
     for name in _INSIDE:
         check_own(path / name)
-    if not path.is_dir() or (path / FILE_NAME).exists():
+    if not path.is_dir() or (path / own).exists():
         return
     strange = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
     if strange:
         raise RunError(
-            f"{path}: holds '{strange[0]}' and no {FILE_NAME}, so it is not a run; give a new or "
+            f"{path}: holds '{strange[0]}' and no {own}, so it is not a run; give a new or "
             "an empty folder"
         )
 

@@ -1,0 +1,70 @@
+"""A real tune of a small space, stopped and resumed; nothing is trained twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.config.trees import TREE
+from tests.engine.conftest import make_space
+from vitnas.engine.batch.book import read_entries
+from vitnas.engine.tuning.options import TuneOptions
+from vitnas.engine.tuning.result import BOOK_FILE, RECIPE_FILE, RESULT_FILE
+from vitnas.engine.tuning.run import run_tune
+from vitnas.errors import RunError
+
+SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0.0}
+QUICK = {"epochs": 3, "batch_size": 64, "train_fraction": 0.1}
+SMALL: dict[str, Any] = {"trials": 3, "networks": 2, "epochs": 2, **SERIAL}
+
+
+def test_a_small_tune_and_its_resumption(tmp_path: Path) -> None:
+    space, out, lines = make_space(proxy=QUICK), tmp_path / "tune", list[str]()
+    found = run_tune(space, out, TuneOptions(**SMALL), lines.append)
+    assert {one.number for one in found.tried} == {0, 1, 2}
+    assert found.own.epochs == found.proxy.epochs == 2
+    assert len([line for line in lines if line.startswith("recipe ")]) == 3
+    assert {path.name for path in out.iterdir()} >= {BOOK_FILE, RECIPE_FILE, RESULT_FILE}
+    before = read_entries(out / BOOK_FILE)
+    assert run_tune(space, out, TuneOptions(**SMALL)) == found
+    assert read_entries(out / BOOK_FILE) == before
+    more = run_tune(space, out, TuneOptions(**{**SMALL, "trials": 4}))
+    after = read_entries(out / BOOK_FILE)
+    assert after[: len(before)] == before
+    assert len(more.tried) == 4
+
+
+def test_a_time_that_is_up_at_once(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"--minutes 0: over before the first recipes"):
+        run_tune(make_space(), tmp_path, TuneOptions(minutes=0, **SMALL))
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RunError, match=r"holds 'thesis.txt' and no tune.jsonl"):
+        run_tune(make_space(), tmp_path, TuneOptions(**SMALL))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_trainings_that_all_fail_are_one_line(tmp_path: Path) -> None:
+    """A network of 10^12 parameters runs out of memory before it is built."""
+    space = make_space()
+    huge = {**space.config.model, "groups": "[1]"}
+    huge["stages"] = [{**TREE["model"]["stages"][0], "embed_dim": 1 << 19, "mlp_ratio": 4.0}]
+    with pytest.raises(
+        RunError, match=r"none of \d+ trainings ended well, with 3 recipes; .*Memory"
+    ):
+        run_tune(make_space(model=huge), tmp_path, TuneOptions(**SMALL))
+
+
+@pytest.mark.slow
+def test_ray_finds_the_same(shared_ray: Any, tmp_path: Path) -> None:
+    serial = run_tune(make_space(proxy=QUICK), tmp_path / "serial", TuneOptions(**SMALL))
+    options = TuneOptions(**{**SMALL, "backend": "tune", "workers": 2})
+    found = run_tune(make_space(proxy=QUICK), tmp_path / "ray", options)
+    assert [(one.proxy, one.gains) for one in found.tried] == [
+        (one.proxy, one.gains) for one in serial.tried
+    ]
+    assert found.gain == serial.gain

@@ -1,0 +1,1 @@
+"""Finding the recipe of the short training for the images at hand."""

@@ -1,0 +1,89 @@
+"""What of a recipe is tuned, and over which range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from vitnas.config.training import Augment, DataConfig, ProxyConfig
+from vitnas.config.trials import Trial
+
+RANGES = {"lr": (5e-4, 0.1), "weight_decay": (0.005, 0.5)}
+"""Searched on a logarithmic scale; widened where the space's own value lies outside."""
+BATCHES = (16, 32, 64, 128, 256)
+"""Those with which an epoch has eight steps, and the space's own."""
+OPTIMIZERS = ("adamw", "muon")
+"""And the space's own."""
+KNOBS = ("optimizer", "lr", "weight_decay", "batch_size", "augment")
+_STEPS = 8
+_LADDER = 3.0
+_MUON = {"optimizer": "muon", "lr": 0.03}
+
+
+@dataclass(frozen=True)
+class Recipes:
+    """The recipes that suit some images.
+
+    Attributes:
+        own: the space's.
+        data: the images.
+        num_images: in one epoch.
+    """
+
+    own: ProxyConfig
+    data: DataConfig
+    num_images: int
+
+    def choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """What is chosen from a list, by field."""
+        batches = {size for size in BATCHES if size * _STEPS <= self.num_images}
+        return {
+            "optimizer": tuple(dict.fromkeys((*OPTIMIZERS, self.own.optimizer))),
+            "batch_size": tuple(sorted(batches | {self.own.batch_size})),
+            "augment": tuple(dict.fromkeys((*_augmentations(self.data), self._augment))),
+        }
+
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """Ends of what is searched on a logarithmic scale, by field."""
+        owned = {name: getattr(self.own, name) or low for name, (low, _) in RANGES.items()}
+        return {
+            name: (min(low, owned[name]), max(high, owned[name]))
+            for name, (low, high) in RANGES.items()
+        }
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        """Answers of the recipes to begin with: the space's own, the same with three times the
+        rate and with a third of it, and Muon at a rate that suits many networks."""
+        own = {name: getattr(self.own, name) for name in KNOBS} | {"augment": self._augment}
+        for change in ({}, {"lr": own["lr"] * _LADDER}, {"lr": own["lr"] / _LADDER}, _MUON):
+            yield self._clipped(own | change)
+
+    def suggest(self, trial: Trial) -> ProxyConfig:
+        """A recipe from a trial's answers; rates have two digits."""
+        found: dict[str, Any] = {
+            name: trial.suggest_categorical(name, options)
+            for name, options in self.choices().items()
+        }
+        for name, (low, high) in self.ranges().items():
+            found[name] = float(f"{trial.suggest_float(name, low, high, log=True):.2g}")
+        if found["augment"] == self._augment:
+            del found["augment"]  # the own one may be called `auto`
+        return self.own.model_copy(update=found)
+
+    def _clipped(self, params: dict[str, Any]) -> dict[str, Any]:
+        ends = self.ranges()
+        return params | {
+            name: min(max(params[name], low), high) for name, (low, high) in ends.items()
+        }
+
+    @property
+    def _augment(self) -> Augment:
+        return self.own.augment_for(self.data.name)
+
+
+def _augmentations(data: DataConfig) -> tuple[str, ...]:
+    """Mirroring would turn some digits and signs into others: not where ours need none."""
+    if data.is_ours and data.facts.augment == "none":
+        return ("none", "shift")
+    return tuple(name for name in get_args(Augment) if name != "auto")

@@ -1,0 +1,84 @@
+"""The few networks that recipes are tried on."""
+
+from __future__ import annotations
+
+from math import log
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
+from vitnas.config.trials import RandomTrial, Refused
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.limits import over_limits
+from vitnas.cost.survey import nothing_within
+from vitnas.seeds import derive_seed
+
+_DRAWS = 200
+_TAILS = 0.05
+
+
+def spread_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelConfig, ...]:
+    """Networks within the limits, evenly spread over log FLOPs, with as many mixers as possible.
+
+    They follow from the space and the seed. The cheapest and the dearest 5 % of the draws are left
+    out. Near each of the wanted FLOPs, the network with the most mixers that no other one has yet
+    is taken.
+
+    Args:
+        space: the space.
+        number: how many; fewer are found in a space with fewer.
+        seed: of the draws.
+
+    Returns:
+        Cheapest first.
+
+    Raises:
+        ConfigError: no network that was drawn meets the limits.
+    """
+    found = _priced(space, seed)
+    if len(found) <= number:
+        return tuple(config for _, config in found)
+    tail = int(_TAILS * len(found))
+    low, high = found[tail][0], found[-1 - tail][0]
+    chosen: dict[str, tuple[float, ModelConfig]] = {}
+    for index in range(number):
+        wanted = low + (high - low) * (index + 0.5) / number
+        flops, config = _best_near(wanted, found, chosen)
+        chosen[config.key] = flops, config
+    return tuple(config for _, config in sorted(chosen.values(), key=lambda pair: pair[0]))
+
+
+def _best_near(
+    wanted: float,
+    found: list[tuple[float, ModelConfig]],
+    chosen: dict[str, tuple[float, ModelConfig]],
+) -> tuple[float, ModelConfig]:
+    """Of the networks nearest to these log FLOPs, the one with the most new mixers."""
+    known = {mixer for _, config in chosen.values() for mixer in _mixers(config)}
+    left = [pair for pair in found if pair[1].key not in chosen]
+    near = sorted(left, key=lambda pair: abs(pair[0] - wanted))[: max(3, len(left) // 10)]
+    return max(near, key=lambda pair: len(_mixers(pair[1]) - known))
+
+
+def _mixers(config: ModelConfig) -> set[str]:
+    return {str(stage.token_mixer) for stage in config.stages}
+
+
+def _priced(space: SearchSpace, seed: int) -> list[tuple[float, ModelConfig]]:
+    """(log FLOPs, network) of different networks within the limits, cheapest first."""
+    drawn: dict[str, ModelConfig] = {}
+    for index in range(_DRAWS):
+        try:
+            config = space.suggest(RandomTrial(derive_seed(seed, "tune", index)))
+        except Refused:
+            continue
+        drawn.setdefault(config.key, config)
+    costs = {key: closed_form(config) for key, config in drawn.items()}
+    limits = space.config.limits
+    within = [
+        (log(costs[key].flops), config)
+        for key, config in drawn.items()
+        if over_limits(costs[key], limits) is None
+    ]
+    if not within:
+        raise nothing_within(space, list(drawn.values()))
+    return sorted(within, key=lambda pair: (pair[0], pair[1].key))

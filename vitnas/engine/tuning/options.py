@@ -1,0 +1,58 @@
+"""The options of `vitnas tune`, declared once; the module stays light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from vitnas.engine.declare import (
+    BackendName,
+    GpusPerTrial,
+    Option,
+    Options,
+    RayAddress,
+    Workers,
+    check,
+    documented,
+)
+
+
+@dataclass(frozen=True)
+class TuneOptions(Options):
+    """How the recipe of a space's short training is looked for.
+
+    Raises:
+        ConfigError: a value has the wrong type or is out of range; names the nearest valid one.
+    """
+
+    trials: Annotated[
+        int, Option("Recipes to try; the space's own is the first of them.", 2, 10_000)
+    ] = 20
+    networks: Annotated[
+        int, Option("Networks that a recipe is tried on, spread over log FLOPs and mixers.", 1, 100)
+    ] = 4
+    minutes: Annotated[
+        float | None,
+        Option(
+            "Try nothing more after so many minutes; the last comparison of the best recipe with "
+            "the space's own comes on top.",
+            0,
+            1e6,
+        ),
+    ] = None
+    epochs: Annotated[
+        int | None, Option("Epochs of each training; default the space's own.", 1, 10_000)
+    ] = None
+    seed: Annotated[
+        int, Option("Seed of the networks, the proposals and the trainings.", 0, 2**63 - 1)
+    ] = 0
+    workers: Workers = None
+    gpus_per_trial: GpusPerTrial = None
+    backend: BackendName = "tune"
+    ray_address: RayAddress = None
+
+    def __post_init__(self) -> None:
+        check(type(self), vars(self))
+
+
+TuneOptions.__doc__ = documented(TuneOptions)

@@ -1,0 +1,135 @@
+"""What tuning found: as a table for people, as files for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vitnas.config.files import dump_yaml
+from vitnas.config.model import ModelConfig
+from vitnas.config.one_line import one_line
+from vitnas.config.training import ProxyConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.engine.tuning.knobs import KNOBS
+from vitnas.engine.tuning.tuner import Gain, Tried
+from vitnas.files import write_text
+
+BOOK_FILE, RESULT_FILE, RECIPE_FILE = "tune.jsonl", "tune.json", "recipe.yaml"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning found.
+
+    Attributes:
+        own: the space's recipe.
+        tried: all recipes, best first; those that were stopped last.
+        gain: of the best one with another seed; None where none was better than the own.
+        networks: what they were tried on, cheapest first.
+        seconds: training time, over all workers.
+    """
+
+    own: ProxyConfig
+    tried: tuple[Tried, ...]
+    gain: Gain | None
+    networks: tuple[ModelConfig, ...]
+    seconds: float
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the best recipe is better than the space's own by more than chance gives."""
+        return self.gain is not None and self.gain.is_real
+
+    @property
+    def proxy(self) -> ProxyConfig:
+        """The recipe to use."""
+        return self.tried[0].proxy if self.is_better else self.own
+
+    @property
+    def line(self) -> str:
+        """What was found, in one line."""
+        best = _told(self.tried[0].proxy, self._varied)
+        if self.gain is None:
+            return f"no recipe of {len(self.tried)} is better than the space's own ({best})"
+        points = f"{self.gain.points:+.1f} +- {self.gain.error:.1f} points of top-1"
+        where = f"on {len(self.networks)} network{'s' * (len(self.networks) > 1)}"
+        if self.is_better:
+            return f"{best}: {points} {where}, above the space's own recipe"
+        return f"the space's own recipe is kept: the best other one ({best}) gives {points} {where}"
+
+    @property
+    def _varied(self) -> tuple[str, ...]:
+        return tuple(
+            name for name in KNOBS if len({getattr(t.proxy, name) for t in self.tried}) > 1
+        )
+
+    def text(self) -> str:
+        """What was found, the networks, and a line for each recipe."""
+        lines = [self.line, "", "points above the space's own recipe, by network:"]
+        for index, config in enumerate(self.networks):
+            lines.append(f"  {index}: {closed_form(config).flops:>12,} FLOPs  {one_line(config)}")
+        names = range(len(self.networks))
+        lines += ["", "  mean " + "".join(f"{index:>8}" for index in names) + "  recipe"]
+        for one in self.tried:
+            gains = "".join(_points(one.gains.get(index)) for index in names)
+            own = "" if one.number else "  (the space's own)"
+            lines.append(f"{one.gain:+6.1f} {gains}  {_told(one.proxy, self._varied)}{own}")
+        return "\n".join(lines)
+
+    def tree(self) -> dict[str, Any]:
+        """As JSON."""
+        gain = self.gain and {"points": self.gain.points, "error": self.gain.error}
+        return {
+            "is_better": self.is_better,
+            "gain": gain,
+            "proxy": self.proxy.model_dump(mode="json"),
+            "own": self.own.model_dump(mode="json"),
+            "seconds": round(self.seconds, 1),
+            "networks": [
+                {"key": c.key, "flops": closed_form(c).flops, "network": one_line(c)}
+                for c in self.networks
+            ],
+            "tried": [
+                {
+                    "number": one.number,
+                    "proxy": one.proxy.model_dump(mode="json"),
+                    "mean": round(one.gain, 4),
+                    "gains": {str(i): round(g, 4) for i, g in sorted(one.gains.items())},
+                    "outcomes": {str(i): a.outcome.value for i, a in sorted(one.answers.items())},
+                }
+                for one in self.tried
+            ],
+        }
+
+    def write(self, folder: Path) -> None:
+        """Write `tune.json` and `recipe.yaml`."""
+        write_text(folder / RESULT_FILE, json.dumps(self.tree(), indent=2) + "\n")
+        block = dump_yaml({"proxy": self.proxy.model_dump(mode="json", exclude_defaults=True)})
+        write_text(folder / RECIPE_FILE, f"# {self.line}\n{block}")
+
+
+def ranked(tried: Sequence[Tried], best: Tried) -> tuple[Tried, ...]:
+    """The best one, then the others by the number of their networks and their gain."""
+    others = [one for one in tried if one is not best]
+    return (best, *sorted(others, key=lambda one: (-len(one.gains), -one.gain, one.number)))
+
+
+def told(one: Tried) -> str:
+    """A recipe that has been tried, in one line."""
+    count = len(one.gains)
+    where = f"{one.gain:+.1f} points on {count} network{'s' * (count > 1)}"
+    return f"recipe {one.number}: {where}  {_told(one.proxy, KNOBS)}"
+
+
+def _told(proxy: ProxyConfig, names: Sequence[str]) -> str:
+    values = ((name, getattr(proxy, name)) for name in names)
+    return ", ".join(
+        f"{name} {v:g}" if isinstance(v, float) else f"{name} {v}" for name, v in values
+    )
+
+
+def _points(gain: float | None) -> str:
+    return f"{'' if gain is None else format(gain, '+.1f'):>8}"

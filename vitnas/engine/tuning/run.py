@@ -1,0 +1,178 @@
+"""Tuning from the space to the recipe: folder, back end, trainings, files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
+from vitnas.config.training import ProxyConfig
+from vitnas.engine.backends.backend import Backend, open_backend, opening
+from vitnas.engine.backends.prepare import Findings
+from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.request import Answer, Request
+from vitnas.engine.store.folder import check_folder, locked, make_folder
+from vitnas.engine.tuning.knobs import Recipes
+from vitnas.engine.tuning.networks import spread_networks
+from vitnas.engine.tuning.options import TuneOptions
+from vitnas.engine.tuning.result import BOOK_FILE, Tuned, ranked, told
+from vitnas.engine.tuning.tuner import Tuner
+from vitnas.engine.watch.text import span
+from vitnas.errors import RunError
+
+Notice = Callable[[str], None]
+
+
+def run_tune(
+    space: SearchSpace,
+    out: str | Path,
+    options: TuneOptions,
+    notice: Notice = lambda line: None,
+    doing: Notice = lambda line: None,
+) -> Tuned:
+    """Find the recipe of the space's short training; resumes what was stopped.
+
+    Args:
+        space: whose networks are trained, on its images.
+        out: the folder; made if it is not there.
+        options: how.
+        notice: called with a line for each recipe.
+        doing: called with what is done, when it begins.
+
+    Returns:
+        What was found, as written to the folder.
+
+    Raises:
+        RunError: the folder cannot be used; no training ended well, or none in time.
+        ConfigError, DataError, DeviceError: as of a search.
+        KeyboardInterrupt: Ctrl-C; what had been trained is kept.
+    """
+    path = Path(out)
+    check_folder(path, BOOK_FILE)
+    if options.epochs is not None:
+        space = with_proxy(space, space.config.proxy.model_copy(update={"epochs": options.epochs}))
+    networks = spread_networks(space, options.networks, options.seed)
+    doing(opening(options))
+    backend = open_backend(options)
+    try:
+        doing(f"reading the images of {space.config.data.name}")
+        found = backend.prepare(space)
+        for line in found.notices:
+            notice(line)
+        make_folder(path)
+        with locked(path):
+            number = (options.trials + 2) * len(networks)
+            doing(_starting(number, backend, found))
+            return Tuning(space, path, options, backend, found, notice).find(networks)
+    finally:
+        backend.close()
+
+
+def with_proxy(space: SearchSpace, proxy: ProxyConfig) -> SearchSpace:
+    """The same space with another recipe."""
+    return SearchSpace(space.config.model_copy(update={"proxy": proxy}), space.file)
+
+
+class Tuning:
+    """Tuning with a back end that has read the images.
+
+    Args:
+        space: whose networks are trained.
+        path: the folder of the answers and of what is found; nobody else writes there.
+        options: how.
+        backend: what trains.
+        found: what it has found.
+        notice: called with a line for each recipe.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        path: Path,
+        options: TuneOptions,
+        backend: Backend,
+        found: Findings,
+        notice: Notice,
+    ) -> None:
+        self._space, self._path, self._options = space, path, options
+        self._backend, self._data, self._notice = backend, found.data, notice
+        self._book = Book(path / BOOK_FILE, _images(space, found))
+        self._seconds, self._until = 0.0, float("inf")
+
+    def find(self, networks: Sequence[ModelConfig]) -> Tuned:
+        """Try recipes on the networks, and compare the best one with the space's own again."""
+        options, own = self._options, self._space.config.proxy
+        num_images = round((self._data.num_train_images or 0) * own.train_fraction)
+        tuner = Tuner(
+            Recipes(own, self._space.config.data, num_images),
+            networks,
+            self._data.num_classes or 1,
+            options.seed,
+            self._train,
+            lambda one: self._notice(told(one)),
+        )
+        if options.minutes is not None:
+            self._until = time.monotonic() + 60 * options.minutes
+        tuner.run(options.trials)
+        self._until = float("inf")
+        self._refuse_nothing(tuner)
+        best = tuner.best
+        gain = tuner.compare(best, self._data.num_val_images or 1) if best.number else None
+        result = Tuned(own, ranked(tuner.tried, best), gain, tuple(networks), self._seconds)
+        result.write(self._path)
+        return result
+
+    def _refuse_nothing(self, tuner: Tuner) -> None:
+        """
+        Raises:
+            RunError: no training ended well, or there was no time for any.
+        """
+        if not tuner.tried:
+            raise RunError(
+                f"--minutes {self._options.minutes:g}: over before the first recipes had been "
+                "tried; the same command with more goes on from there"
+            )
+        answers = [answer for one in tuner.tried for answer in one.answers.values()]
+        if all(answer.top1 is None for answer in answers):
+            raise RunError(
+                f"none of {len(answers)} trainings ended well, with {len(tuner.tried)} recipes; "
+                f"the first: {answers[0].error}"
+            )
+
+    def _train(self, requests: Sequence[Request]) -> Mapping[str, Answer] | None:
+        """Answers from the book, and from trainings while there is time."""
+        missing = self._book.missing(requests)
+        for request, answer in self._backend.answers(self._while_there_is_time(missing)):
+            self._book.put(request, answer)
+        if self._book.missing(requests):
+            return None
+        answers = {request.key: self._book.get(request) for request in requests}
+        found = {key: answer for key, answer in answers.items() if answer is not None}
+        self._seconds += sum(answer.seconds for answer in found.values())
+        return found
+
+    def _while_there_is_time(self, requests: Sequence[Request]) -> Iterator[Request]:
+        for request in requests:
+            if time.monotonic() >= self._until:
+                return
+            yield request
+
+
+def _starting(number: int, backend: Backend, found: Findings) -> str:
+    """How many trainings there will be at most, and about how long they take."""
+    text = f"starting up to {number} trainings"
+    if not found.training_seconds:
+        return text
+    seconds = number * found.training_seconds / min(number, backend.resources.workers)
+    return f"{text}, about {span(seconds)} in all"
+
+
+def _images(space: SearchSpace, found: Findings) -> str:
+    """Twelve hex digits of the images and of their split, wherever they lie."""
+    data = space.config.data.model_dump(mode="json", exclude={"root"})
+    text = json.dumps([data, found.data.told().get("fingerprint")], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
