@@ -11,8 +11,9 @@ from tests.baselines.test_baseline import DIGITS
 from tests.engine.conftest import make_space
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.serial import SerialBackend
-from vitnas.engine.batch.request import Request
+from vitnas.engine.batch.request import Answer, Request
 from vitnas.records import Outcome
+from vitnas.training.zero_cost import SCORES
 
 SPACE = make_space()
 PROXY = SPACE.config.proxy
@@ -44,6 +45,18 @@ def test_a_batch_in_this_process() -> None:
     assert failed.error is not None
     assert "unheard_of" in failed.error
     assert [a.curve for _, a in backend.answers(requests()[:1])] == [first.curve]
+
+
+def test_a_request_may_be_of_scores_at_initialisation_alone() -> None:
+    backend = SerialBackend(0.0)
+    backend.prepare(SPACE)
+    asked = Request(NETWORK, PROXY, 0, zero_cost=True)
+    assert asked.key != Request(NETWORK, PROXY, 0).key
+    ((_, answer),) = backend.answers([asked])
+    assert answer.outcome is Outcome.COMPLETE
+    assert (answer.curve, answer.losses) == ((), ())
+    assert set(answer.scores) == set(SCORES)
+    assert Answer.model_validate_json(answer.model_dump_json()) == answer
 
 
 @pytest.mark.slow

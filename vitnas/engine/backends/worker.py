@@ -106,7 +106,10 @@ class Worker:
         try:
             self._cap_memory(self.gpu_share)
             training = self._training(request)
-            done.extend(training)
+            if request.zero_cost:
+                facts["scores"] = _scores(training)
+            else:
+                done.extend(training)
             if request.test:
                 facts["test_top1"] = self._test_score(training)
         except Exception as error:
@@ -195,6 +198,18 @@ class Worker:
         device = torch.device(self.device)
         if device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(share, device)
+
+
+def _scores(training: Training) -> dict[str, tuple[float, float]]:
+    """The scores of a network at initialisation, on the same images for every network."""
+    import torch
+
+    from vitnas.training.zero_cost import BATCH, zero_cost_scores
+
+    split = training.images.train
+    draw = torch.Generator().manual_seed(training.images.split_seed)
+    index = torch.randperm(len(split), generator=draw)[:BATCH].to(split.x.device)
+    return zero_cost_scores(training.model, split.normalise(split.x[index]), split.y[index])
 
 
 def _outcome(error: Exception) -> Outcome:

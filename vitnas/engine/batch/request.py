@@ -28,12 +28,15 @@ class Request:
         proxy: how it is trained.
         seed: of its weights, the order of images, the augmentation.
         test: whether it is also scored on the test images, once, after the last epoch.
+        zero_cost: whether it is not trained at all, and only scored at initialisation (see
+            `vitnas.training.zero_cost`).
     """
 
     subject: ModelConfig | Baseline = field(repr=False)
     proxy: ProxyConfig = field(repr=False)
     seed: int
     test: bool = False
+    zero_cost: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -42,7 +45,8 @@ class Request:
         Of what differs from the defaults, so that a new field of `ProxyConfig` leaves keys alone.
         """
         proxy = self.proxy.model_dump(mode="json", exclude_defaults=True)
-        text = json.dumps([self.subject.key, proxy, self.seed, self.test], sort_keys=True)
+        parts = [self.subject.key, proxy, self.seed, self.test]
+        text = json.dumps([*parts, "zero_cost"] if self.zero_cost else parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def told(self) -> dict[str, Any]:
@@ -66,6 +70,7 @@ class Answer(Facts):
         seconds: wall time.
         device: where, e.g. `cpu` or `NVIDIA H100`.
         test_top1: top-1 in percent on the test images; None where it was not asked for.
+        scores: by name, those at initialisation, and the seconds that each took.
         error: one line; None for a complete training.
     """
 
@@ -76,9 +81,12 @@ class Answer(Facts):
     seconds: Amount = 0.0
     device: Text = ""
     test_top1: Percent | None = None
+    scores: dict[Text, Annotated[tuple[float, Amount], Field(strict=False)]] = Field(
+        default_factory=dict
+    )
     error: Text | None = None
 
     @property
     def top1(self) -> float | None:
         """After the last epoch; None unless the training is complete."""
-        return self.curve[-1] if self.outcome is Outcome.COMPLETE else None
+        return self.curve[-1] if self.outcome is Outcome.COMPLETE and self.curve else None

@@ -1,0 +1,99 @@
+"""Scores at initialisation: by hand on a network of one layer, and on networks of a space."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from tests.engine.conftest import make_space
+from vitnas.config.model import ModelConfig
+from vitnas.config.trials import RandomTrial
+from vitnas.nn.mixers.base import TokenMixer
+from vitnas.training.proxy import fresh_model
+from vitnas.training.zero_cost import SCORES, zero_cost_scores
+
+CPU = torch.device("cpu")
+
+
+def drawn(seed: int) -> ModelConfig:
+    return make_space().suggest(RandomTrial(seed))
+
+
+def batch(number: int = 12) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(number, 1, 8, 8, generator=draw)
+    return x, torch.randint(10, (number,), generator=draw)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_score_is_there_and_the_same_for_a_seed(seed: int) -> None:
+    config = drawn(seed)
+    found = [zero_cost_scores(fresh_model(config, 1, CPU), *batch()) for _ in range(2)]
+    first, again = ({name: value for name, (value, _) in one.items()} for one in found)
+    assert first == again
+    assert set(first) == set(SCORES)
+    assert all(seconds > 0 for _, seconds in found[0].values())
+    other = zero_cost_scores(fresh_model(config, 2, CPU), *batch())
+    assert any(other[name][0] != value for name, value in first.items())
+
+
+def test_scores_leave_the_network_and_the_randomness_alone() -> None:
+    model = fresh_model(drawn(0), 0, CPU).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    modes = [module.training for module in model.modules()]
+    state = torch.get_rng_state()
+    zero_cost_scores(model, *batch())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(tensor, before[n]) for n, tensor in model.state_dict().items())
+    assert all(w.grad is None for w in model.parameters())
+    assert [module.training for module in model.modules()] == modes
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_deeper_and_wider_networks_score_higher() -> None:
+    tree = drawn(0).to_tree()
+    stage = tree["stages"][0] | {"token_mixer": "mhsa", "head_dim": 16}
+    small, large = (
+        ModelConfig.model_validate(tree | {"stages": [stage | size]})
+        for size in ({"depth": 1, "embed_dim": 16}, {"depth": 3, "embed_dim": 48})
+    )
+    few, many = (zero_cost_scores(fresh_model(c, 0, CPU), *batch()) for c in (small, large))
+    assert all(many[name][0] > few[name][0] for name in ("naswot", "synflow", "dss"))
+    assert many["az_expressivity"][0] > few["az_expressivity"][0]
+
+
+def test_scores_of_one_layer_by_hand() -> None:
+    x, y = batch(3)
+    layer = nn.Linear(64, 10)
+    model = nn.Sequential(nn.Flatten(), layer, nn.ReLU())
+    out = model(x)
+    code = (layer(x.flatten(1)) > 0).double()
+    kernel = code @ code.T + (1 - code) @ (1 - code).T
+    (gradient,) = torch.autograd.grad(cross_entropy(out, y), layer.weight)
+    expected = {
+        "naswot": torch.logdet(kernel),
+        "snip": (gradient * layer.weight).abs().sum().log(),
+        "synflow": layer.weight.abs().sum().log(),
+    }
+    found = zero_cost_scores(model, x, y)
+    for name, value in expected.items():
+        assert found[name][0] == pytest.approx(float(value)), name
+
+
+def test_the_flow_passes_norms_as_if_they_were_not_there() -> None:
+    x, y = batch(3)
+    layer = nn.Linear(64, 10)
+    bare = nn.Sequential(nn.Flatten(), layer)
+    normed = nn.Sequential(nn.Flatten(), layer, nn.LayerNorm(10), nn.BatchNorm1d(10))
+    found = [zero_cost_scores(model, x, y)["synflow"][0] for model in (bare, normed)]
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_a_network_without_activations_has_no_naswot() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    found = zero_cost_scores(model, *batch())
+    assert "naswot" not in found
+    assert {"snip", "synflow"} <= set(found)
+    assert not any(isinstance(module, TokenMixer) for module in model.modules())

@@ -1,0 +1,181 @@
+"""Scores of a network that take no training: one batch, at initialisation.
+
+They are baselines of a calibration. Each is larger for networks that its authors expect to be
+better. All of them grow with size, so they have to be judged among networks of like FLOPs.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from vitnas.nn.layers.activation import SquaredReLU, StarReLU
+from vitnas.nn.mixers.base import TokenMixer
+from vitnas.nn.recursion import RecursiveBlock
+
+BATCH = 64
+"""Images that a score looks at."""
+_ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.GELU, nn.SiLU, nn.Hardswish, StarReLU, SquaredReLU)
+_BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+_NORMS = (nn.LayerNorm, nn.GroupNorm, _BATCH_NORMS)
+Score = Callable[[nn.Module, Tensor, Tensor], float]
+
+
+def zero_cost_scores(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, tuple[float, float]]:
+    """Every score by name, with the seconds that it took; only finite ones.
+
+    The network stays as it was, and nothing random is drawn.
+
+    Args:
+        model: with its first weights.
+        x: (B, C, H, W) normalised images on the model's device.
+        y: (B,) their classes.
+    """
+    found = {}
+    for name, score in SCORES.items():
+        started = time.perf_counter()
+        value = score(_still(model), x, y)
+        if math.isfinite(value):
+            found[name] = value, time.perf_counter() - started
+    return found
+
+
+def naswot(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """log |det K|, where K counts in how many units two images are on the same side of zero.
+
+    Source: Mellor et al., "Neural Architecture Search without Training", ICML 2021, section 3. The
+    units are the inputs of all activations, GELU's among them.
+    """
+    kernel = torch.zeros(len(x), len(x), dtype=torch.float64, device=x.device)
+
+    def compare(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        code = (inputs[0] > 0).reshape(len(x), -1).float()
+        kernel.add_(code @ code.T + (1 - code) @ (1 - code).T)
+
+    with _hooked(model, _ACTIVATIONS, compare), torch.no_grad():
+        model(x)
+    return float(torch.linalg.slogdet(kernel).logabsdet)
+
+
+def snip(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """log of the sum of |w dL/dw| over matrices and kernels, for the cross-entropy L.
+
+    Source: Lee et al., "SNIP", ICLR 2019, Eq. 5; summed over the network as in Abdelfattah et al.,
+    "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2.
+    """
+    cross_entropy(model(x).float(), y).backward()
+    return _log(sum(_saliency(w) for w in _weights(model)))
+
+
+def synflow(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """log of the sum of |w dR/dw| over matrices and kernels; R: the logits' sum for ones and |w|.
+
+    Source: Tanaka et al., "Pruning neural networks without any data by iteratively conserving
+    synaptic flow", NeurIPS 2020, Eq. 4, and Abdelfattah et al. Norms are left out: behind one, R
+    does not depend on the scale of w, and the sum would be 0.
+    """
+    model = _flow(model, x)
+    return _log(sum(_saliency(w) for w in _weights(model)))
+
+
+def dss(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """log of: product of nuclear norms of W and dR/dW in token mixers, plus saliency elsewhere.
+
+    Source: Zhou et al., "Training-free Transformer Architecture Search", CVPR 2022, Eqs. 5 to 7:
+    synaptic diversity of attention and synaptic saliency of MLPs. R and norms are as in `synflow`.
+    """
+    model = _flow(model, x)
+    mixing = [m for mixer in _of(model, TokenMixer) for m in _of(mixer, nn.Linear)]
+    diverse = sum(_diversity(layer.weight) for layer in mixing)
+    blocks = [m for block in _of(model, RecursiveBlock) for m in _of(block, nn.Linear)]
+    others = [layer for layer in blocks if all(layer is not one for one in mixing)]
+    return _log(diverse + sum(_saliency(layer.weight) for layer in others))
+
+
+def expressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """Sum over blocks of the entropy of the shares of the principal components of their outputs.
+
+    Source: Lee and Ham, "AZ-NAS", CVPR 2024, Eqs. 1 to 3, one of its four parts; on images, where
+    they take Gaussian noise.
+    """
+    entropies: list[float] = []
+
+    def look(module: nn.Module, inputs: object, output: Tensor) -> None:
+        tokens = output.detach().double().reshape(-1, output.shape[-1])
+        spread = torch.linalg.eigvalsh(torch.cov(tokens.T)).clamp_min(0)
+        shares = spread / spread.sum()
+        entropies.append(float(torch.special.entr(shares).sum()))
+
+    with _hooked(model, (RecursiveBlock,), look), torch.no_grad():
+        model(x)
+    return math.fsum(entropies)
+
+
+SCORES: dict[str, Score] = {
+    "naswot": naswot,
+    "snip": snip,
+    "synflow": synflow,
+    "dss": dss,
+    "az_expressivity": expressivity,
+}
+
+
+def _still(model: nn.Module) -> nn.Module:
+    """A copy without dropout, in which batch norm takes the batch's own statistics."""
+    model = copy.deepcopy(model).eval()
+    for norm in _of(model, _BATCH_NORMS):
+        norm.train()
+    return model
+
+
+def _flow(model: nn.Module, x: Tensor) -> nn.Module:
+    """The network in float64 with |w| for w, without norms, after R has gone backwards."""
+    model = model.double().eval()
+    for parameter in model.parameters():
+        parameter.data.abs_()
+    ones = torch.ones_like(x[:1], dtype=torch.float64)
+    with _hooked(model, _NORMS, lambda module, inputs, output: inputs[0]):
+        model(ones).sum().backward()
+    return model
+
+
+@contextmanager
+def _hooked(
+    model: nn.Module, kinds: tuple[type[nn.Module], ...], hook: Callable[..., object]
+) -> Iterator[None]:
+    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, kinds)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _of(model: nn.Module, kind: type[nn.Module]) -> list[nn.Module]:
+    return [module for module in model.modules() if isinstance(module, kind)]
+
+
+def _weights(model: nn.Module) -> list[nn.Parameter]:
+    return [w for w in model.parameters() if w.ndim > 1 and w.grad is not None]
+
+
+def _saliency(weight: nn.Parameter) -> float:
+    return 0.0 if weight.grad is None else float((weight.detach() * weight.grad).abs().sum())
+
+
+def _diversity(weight: nn.Parameter) -> float:
+    if weight.grad is None:
+        return 0.0
+    norms = [torch.linalg.matrix_norm(w.detach(), "nuc") for w in (weight, weight.grad)]
+    return float(norms[0] * norms[1])
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
