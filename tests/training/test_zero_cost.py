@@ -79,7 +79,7 @@ def test_scores_of_one_layer_by_hand() -> None:
     }
     found = zero_cost_scores(model, x, y)
     for name, value in expected.items():
-        assert found[name][0] == pytest.approx(float(value)), name
+        assert found[name][0] == pytest.approx(value.item()), name
 
 
 def test_the_flow_passes_norms_as_if_they_were_not_there() -> None:

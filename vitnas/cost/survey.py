@@ -11,7 +11,7 @@ from vitnas.config.axes import Choice
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial, Refused
-from vitnas.cost.closed_form import closed_form
+from vitnas.cost.closed_form import Cost, closed_form
 from vitnas.cost.extremes import Quantity, extremes
 from vitnas.cost.limits import over_limits
 from vitnas.cost.mixers import counted_mixers
@@ -99,9 +99,18 @@ def all_within(space: SearchSpace) -> frozenset[str] | None:
     """Keys of every network within the limits; None when there are too many to list."""
     if estimate_size(space)[0] > _LISTED:
         return None
-    limits = space.config.limits
-    priced = ((key, closed_form(config)) for key, config in _by_key(space).items())
-    return frozenset(key for key, cost in priced if over_limits(cost, limits) is None)
+    return frozenset(config.key for config, _ in networks_within(space))
+
+
+def networks_within(space: SearchSpace, draws: int = 2_000) -> Iterator[tuple[ModelConfig, Cost]]:
+    """Different networks within the limits with their costs: all, or those among random draws
+    where there are too many to list; the same ones in every call."""
+    listed = estimate_size(space)[0] <= _LISTED
+    drawn = space.networks() if listed else _random_networks(space, draws, Counter())
+    for config in {config.key: config for config in drawn}.values():
+        cost = closed_form(config)
+        if over_limits(cost, space.config.limits) is None:
+            yield config, cost
 
 
 def _by_key(space: SearchSpace) -> dict[str, ModelConfig]:

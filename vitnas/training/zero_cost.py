@@ -71,7 +71,7 @@ def snip(model: nn.Module, x: Tensor, y: Tensor) -> float:
     "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2.
     """
     cross_entropy(model(x).float(), y).backward()
-    return _log(sum(_saliency(w) for w in _weights(model)))
+    return _log(math.fsum(map(_saliency, _weights(model))))
 
 
 def synflow(model: nn.Module, x: Tensor, y: Tensor) -> float:
@@ -82,7 +82,7 @@ def synflow(model: nn.Module, x: Tensor, y: Tensor) -> float:
     does not depend on the scale of w, and the sum would be 0.
     """
     model = _flow(model, x)
-    return _log(sum(_saliency(w) for w in _weights(model)))
+    return _log(math.fsum(map(_saliency, _weights(model))))
 
 
 def dss(model: nn.Module, x: Tensor, y: Tensor) -> float:
@@ -92,11 +92,9 @@ def dss(model: nn.Module, x: Tensor, y: Tensor) -> float:
     synaptic diversity of attention and synaptic saliency of MLPs. R and norms are as in `synflow`.
     """
     model = _flow(model, x)
-    mixing = [m for mixer in _of(model, TokenMixer) for m in _of(mixer, nn.Linear)]
-    diverse = sum(_diversity(layer.weight) for layer in mixing)
-    blocks = [m for block in _of(model, RecursiveBlock) for m in _of(block, nn.Linear)]
-    others = [layer for layer in blocks if all(layer is not one for one in mixing)]
-    return _log(diverse + sum(_saliency(layer.weight) for layer in others))
+    mixing, all_in_blocks = _matrices(model, TokenMixer), _matrices(model, RecursiveBlock)
+    others = [all_in_blocks[place] for place in all_in_blocks.keys() - mixing.keys()]
+    return _log(math.fsum([*map(_diversity, mixing.values()), *map(_saliency, others)]))
 
 
 def expressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
@@ -162,15 +160,21 @@ def _of(model: nn.Module, kind: type[nn.Module]) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, kind)]
 
 
-def _weights(model: nn.Module) -> list[nn.Parameter]:
+def _matrices(model: nn.Module, inside: type[nn.Module]) -> dict[int, Tensor]:
+    """The weights of linear layers inside modules of a kind, each once."""
+    linear = [m for module in _of(model, inside) for m in module.modules()]
+    return {id(m.weight): m.weight for m in linear if isinstance(m, nn.Linear)}
+
+
+def _weights(model: nn.Module) -> list[Tensor]:
     return [w for w in model.parameters() if w.ndim > 1 and w.grad is not None]
 
 
-def _saliency(weight: nn.Parameter) -> float:
+def _saliency(weight: Tensor) -> float:
     return 0.0 if weight.grad is None else float((weight.detach() * weight.grad).abs().sum())
 
 
-def _diversity(weight: nn.Parameter) -> float:
+def _diversity(weight: Tensor) -> float:
     if weight.grad is None:
         return 0.0
     norms = [torch.linalg.matrix_norm(w.detach(), "nuc") for w in (weight, weight.grad)]

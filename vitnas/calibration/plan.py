@@ -1,0 +1,192 @@
+"""What a calibration trains: which networks, how long, and how else for less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from vitnas.calibration.options import TIMES, CalibrationOptions
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
+from vitnas.config.training import ProxyConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.survey import networks_within
+from vitnas.engine.batch.request import Request
+from vitnas.errors import ConfigError
+from vitnas.seeds import derive_seed
+
+PROXY = "proxy"
+_IMAGE_SHARES = ((1, 2), (3, 4))
+ImageHW = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PlannedNetwork:
+    """A network of the calibration.
+
+    Attributes:
+        config: the network.
+        flops: multiply-adds of one image.
+        num_params: trainable parameters.
+    """
+
+    config: ModelConfig
+    flops: int
+    num_params: int
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """A training that is cheaper than the long one.
+
+    Attributes:
+        name: short, for people.
+        proxy: how it trains.
+        image_shares: numerator and denominator of its image's sides; None = the network's own.
+    """
+
+    name: str
+    proxy: ProxyConfig
+    image_shares: tuple[int, int] | None = None
+
+    def request(self, network: ModelConfig) -> Request:
+        """Its training of a network. The seed differs from those of all other trainings."""
+        subject = network
+        if self.image_shares is not None:
+            subject = ModelConfig.model_validate(_smaller(network, self.image_shares))
+        return Request(subject, self.proxy, derive_seed("calibration", network.key, self.name))
+
+
+@dataclass(frozen=True)
+class CalibrationPlan:
+    """Everything that is trained.
+
+    Attributes:
+        networks: by rising FLOPs.
+        long: the long training.
+        seeds: long trainings of each network.
+        fidelities: the cheaper ones; the first is the space's own proxy.
+        notices: lines on what is left out.
+    """
+
+    networks: tuple[PlannedNetwork, ...]
+    long: ProxyConfig
+    seeds: int
+    fidelities: tuple[Fidelity, ...]
+    notices: tuple[str, ...] = ()
+
+    def long_request(self, network: PlannedNetwork, number: int) -> Request:
+        """A long training of a network: `number` from 0 to `seeds` - 1."""
+        seed = derive_seed("calibration", network.config.key, "long", number)
+        return Request(network.config, self.long, seed)
+
+    def score_request(self, network: PlannedNetwork) -> Request:
+        """Its scores at initialisation."""
+        seed = derive_seed("calibration", network.config.key, "scores")
+        return Request(network.config, self.fidelities[0].proxy, seed, zero_cost=True)
+
+    def requests(self) -> Iterator[tuple[str, Request]]:
+        """Every training with its name, a network after the other: they see the same load."""
+        for number, network in enumerate(self.networks):
+            of = f"network {number}"
+            yield f"{of}, scores", self.score_request(network)
+            for fidelity in self.fidelities:
+                yield f"{of}, {fidelity.name}", fidelity.request(network.config)
+            for seed in range(self.seeds):
+                yield f"{of}, long, seed {seed}", self.long_request(network, seed)
+
+    @property
+    def image_sizes(self) -> tuple[ImageHW, ...]:
+        """(H, W) of all images that are trained on."""
+        sizes = (request.subject.image_hw for _, request in self.requests())
+        return tuple(dict.fromkeys(sizes))
+
+
+def make_plan(space: SearchSpace, options: CalibrationOptions) -> CalibrationPlan:
+    """What `options` ask for.
+
+    Raises:
+        ConfigError: the space has fewer networks, or the long training is not longer.
+    """
+    proxy = space.config.proxy
+    epochs = options.long_epochs or TIMES * proxy.epochs
+    if epochs <= proxy.epochs:
+        raise ConfigError(
+            f"must be above the {proxy.epochs} epochs of the space's proxy",
+            address="--long-epochs",
+            value=epochs,
+            nearest=proxy.epochs + 1,
+        )
+    networks = spread_networks(space, options.networks)
+    shares = _image_shares(networks)
+    left_out = "smaller images: left out, not every network can read them"
+    return CalibrationPlan(
+        networks,
+        proxy.model_copy(update={"epochs": epochs}),
+        options.seeds,
+        tuple(_fidelities(proxy, networks[0].config.image_hw, shares)),
+        () if shares else (left_out,),
+    )
+
+
+def spread_networks(space: SearchSpace, number: int) -> tuple[PlannedNetwork, ...]:
+    """So many networks within the limits, evenly over log FLOPs; always the same ones.
+
+    Raises:
+        ConfigError: fewer are found.
+    """
+    found = [
+        PlannedNetwork(config, cost.flops, cost.num_params)
+        for config, cost in networks_within(space)
+    ]
+    if len(found) < number:
+        rule = f"{space.name} has {len(found)} networks within its limits"
+        raise ConfigError(rule, address="--networks", value=number, nearest=len(found))
+    found.sort(key=lambda network: (network.flops, network.config.key))
+    low, high = math.log(found[0].flops), math.log(found[-1].flops)
+    chosen = []
+    for step in range(number):
+        goal = low + (high - low) * step / (number - 1)
+        chosen.append(min(found, key=lambda network: abs(math.log(network.flops) - goal)))
+        found.remove(chosen[-1])
+    return tuple(sorted(chosen, key=lambda network: network.flops))
+
+
+def _fidelities(
+    proxy: ProxyConfig, image_hw: ImageHW, shares: tuple[int, int] | None
+) -> Iterator[Fidelity]:
+    yield Fidelity(PROXY, proxy)
+    for epochs in sorted({proxy.epochs // 2, proxy.epochs // 4} - {0}, reverse=True):
+        name = f"{epochs} epoch{'s' * (epochs > 1)}"
+        yield Fidelity(name, proxy.model_copy(update={"epochs": epochs}))
+    half = proxy.model_copy(update={"train_fraction": proxy.train_fraction / 2})
+    yield Fidelity("half of the images", half)
+    if shares is not None:
+        height, width = (side * shares[0] // shares[1] for side in image_hw)
+        size = f"{height}" if height == width else f"{height} x {width}"
+        yield Fidelity(f"images of {size} px", proxy, shares)
+
+
+def _image_shares(networks: tuple[PlannedNetwork, ...]) -> tuple[int, int] | None:
+    """The least share of an image's sides that every network can read; None where there is none."""
+    for shares in _IMAGE_SHARES:
+        if all(_reads(_smaller(network.config, shares)) for network in networks):
+            return shares
+    return None
+
+
+def _smaller(network: ModelConfig, shares: tuple[int, int]) -> dict[str, object]:
+    """The tree of the same network for smaller images."""
+    height, width = (max(1, side * shares[0] // shares[1]) for side in network.image_hw)
+    return network.to_tree() | {"img_size": height if height == width else [height, width]}
+
+
+def _reads(tree: dict[str, object]) -> bool:
+    try:
+        closed_form(ModelConfig.model_validate(tree))
+    except (ValidationError, ConfigError):
+        return False
+    return True
