@@ -1,4 +1,4 @@
-"""What a run has found, as plain values: the nouns that the engine writes and the report reads."""
+"""What a run has found, as plain values. The engine writes them, the report reads them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TrialRecord:
         curve: top-1 in percent on the scoring split after each epoch.
         test_top1: top-1 in percent on the test split; front members only.
         seconds: wall time of the training.
-        seed: what the training was seeded with.
+        seed: of its training.
         params: what the sampler drew, by address.
         error: one line, for failed and refused candidates.
         duplicate_of: number of the earlier trial with the same network.
@@ -124,7 +124,7 @@ class TrialRecord:
 
     @property
     def is_ended_here(self) -> bool:
-        """Whether this run has spent one of its trials on it, and the training has ended."""
+        """Whether it is one of the trials that this run was asked for, and has ended."""
         return self.outcome.is_trial and not self.taken and self.replicate_of is None
 
     def costs(self, names: Sequence[str]) -> tuple[float, ...]:
@@ -143,7 +143,7 @@ class TrialRecord:
 
 
 def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
-    """The candidates among `trials`, each complete one with the top-1 of its replicates."""
+    """The candidates among `trials`; each complete one has the top-1 of its replicates."""
     replicates: dict[int, list[float]] = {}
     candidates = []
     for trial in trials:
@@ -177,7 +177,7 @@ def front_of(trials: Iterable[TrialRecord], costs: Sequence[str]) -> tuple[Trial
 
 @dataclass(frozen=True)
 class Run:
-    """A results folder, read.
+    """What a results folder holds.
 
     Attributes:
         path: the folder.
@@ -209,7 +209,7 @@ class Run:
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """The costs among its objectives, fields of `TrialRecord`; the other one is top-1."""
+        """The costs among its objectives; the remaining objective is top-1."""
         return costs_of(self.space)
 
     @property
@@ -220,8 +220,8 @@ class Run:
 
     @property
     def front(self) -> tuple[TrialRecord, ...]:
-        """The non-dominated complete trials (top-1 up, costs the better way), cheapest by the
-        first cost first."""
+        """The non-dominated complete trials (top-1 up, costs the better way), sorted by the
+        first cost, the best first."""
         return front_of(self.complete, self.costs)
 
     @property
@@ -269,7 +269,7 @@ class Run:
 
     @property
     def plausible(self) -> tuple[TrialRecord, ...]:
-        """Others with at least 0.1, be they on the front of the means or not, cheapest first."""
+        """Other networks with at least 0.1, on the front of the means or not, cheapest first."""
         return self._standing_as("plausible")
 
     def standing(self, trial: TrialRecord) -> str | None:

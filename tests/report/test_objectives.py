@@ -171,7 +171,7 @@ def test_words_about_a_maximised_cost(tmp_path: Path) -> None:
     found = fast_and_slow(tmp_path)
     write_report(found)
     page, text = (tmp_path / "report.html").read_text(), (tmp_path / "report.md").read_text()
-    assert "best top-1 for at least so much on the axis" in page
+    assert "best top-1 for at least the value on the axis" in page
     assert "in top-1 points × ln throughput, above 10.0 % top-1 and above 500 images/s" in text
     assert "Throughput is of 64 images, measured once for each network" in text
     assert "4,000 images/s" in front_text(found)

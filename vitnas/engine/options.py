@@ -51,11 +51,11 @@ class SearchOptions(Options):
     ] = None
     hours: Annotated[
         float | None,
-        Option("Start nothing more after so many hours; what runs then is finished.", 0, 1e6),
+        Option("Start no training after this many hours; running ones are finished.", 0, 1e6),
     ] = None
     gpu_hours: Annotated[
         float | None,
-        Option("Start nothing more once the run's trainings have used so many GPU hours.", 0, 1e9),
+        Option("Start no training once the run's trainings have used this many GPU hours.", 0, 1e9),
     ] = None
     trial_minutes: Annotated[
         float | None,
@@ -73,8 +73,8 @@ class SearchOptions(Options):
     replicates: Annotated[
         int,
         Option(
-            "Once the trials have ended, train what may be on the front again, with so many other "
-            "seeds.",
+            "Once the trials have ended, train what may be on the front again, with this many "
+            "other seeds.",
             0,
             1000,
         ),
@@ -114,7 +114,9 @@ class SearchOptions(Options):
     ] = CONFIDENCE
     pruner_bins: Annotated[
         int,
-        Option("Of the pruner front: rank among trials of like FLOPs, in so many bins.", 1, 1000),
+        Option(
+            "Of the pruner front: number of bins of like FLOPs in which trials are ranked.", 1, 1000
+        ),
     ] = 1
 
     def __post_init__(self) -> None:
@@ -144,13 +146,13 @@ class SearchOptions(Options):
         return parse_size(self.keep_weights, "keep_weights") if self.keep_weights else 0
 
     def make_pruner(self, epochs: int, costs: tuple[str, ...]) -> ParetoPruner | None:
-        """What stops trainings of so many epochs early; None = nothing."""
+        """What stops trainings of `epochs` epochs early; None = nothing."""
         from vitnas.engine.pruning.pareto import make_pruner
 
         return make_pruner(self.pruner, epochs, self.confidence, self.pruner_bins, costs)
 
     def budget(self, gpus: float) -> Budget:
-        """What may be spent, where a training holds so many GPUs."""
+        """What may be spent, where a training holds `gpus` GPUs."""
         return Budget(
             seconds=None if self.hours is None else 3600 * self.hours,
             gpu_seconds=None if self.gpu_hours is None else 3600 * self.gpu_hours,

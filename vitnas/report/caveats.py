@@ -11,7 +11,7 @@ from vitnas.report.trust import Trust
 
 
 def sentences(trust: Trust) -> list[str]:
-    """One short paragraph a limit, with its numbers; never empty."""
+    """One short paragraph for each limit, with its numbers; there is always one."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
     parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds(trust)]
@@ -115,7 +115,7 @@ def _measured(trust: Trust) -> str:
         "them where a few percent matter."
     )
     if trust.num_devices > 1:
-        text += f" They come from {trust.num_devices} different devices and do not compare."
+        text += f" They come from {trust.num_devices} different devices and cannot be compared."
     return text
 
 
@@ -173,7 +173,7 @@ def _are(number: int) -> str:
 def _one_seed(trust: Trust) -> str:
     text = (
         "Every network was trained with one seed. The spread between seeds is not measured here, "
-        "and the binomial error knows nothing of it"
+        "and the binomial error does not include it"
     )
     if trust.standard_error is not None:
         text += (
@@ -182,6 +182,6 @@ def _one_seed(trust: Trust) -> str:
             f"{plural(trust.num_plausible_off, 'other')} might be"
         )
     return text + (
-        ". Train those that may be on the front again before choosing between neighbours: "
-        "the same command with `--replicates 3` does."
+        ". Before you choose between neighbours, train those that may be on the front again: run "
+        "the same command with `--replicates 3`."
     )

@@ -16,7 +16,7 @@ def space_name(run: Run) -> str:
 
 
 def facts(run: Run) -> list[tuple[str, str]]:
-    """(label, value) pairs on space, data, proxy and seed; without what is not known."""
+    """(label, value) pairs on space, data, proxy and seed; unknown values are left out."""
     sessions = run.environment.sessions
     pairs = [
         ("Run", str(run.path)),
@@ -49,7 +49,7 @@ def _seed(run: Run) -> str:
 
 
 def _distinct(texts: Iterable[str]) -> str:
-    """What the sessions say, each thing once."""
+    """The different values of the sessions."""
     return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
@@ -60,7 +60,7 @@ def _taken_over(run: Run) -> str:
 
 
 def session_rows(run: Run) -> list[dict[str, str]]:
-    """One row a session: started, command, revision, hardware, workers, versions."""
+    """One row for each session: started, command, revision, hardware, workers, versions."""
     return [_session_row(session) for session in run.environment.sessions]
 
 

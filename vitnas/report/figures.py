@@ -142,7 +142,7 @@ def _bars(run: Run, cost: str) -> list[Tree]:
 
 
 def _tell_standing(run: Run, data: list[Tree]) -> None:
-    """Add trainings, error and chance to what is shown of a repeated network under the mouse."""
+    """Add trainings, error and chance to the hover text of repeated networks."""
     if not is_repeated(run):
         return
     lines = {
@@ -160,7 +160,7 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        # an entry in the legend all the same
+        # without trials, an entry in the legend
         "x": [cost_of(trial, cost) for trial in trials] or [None],
         "y": [_short(trial.top1) for trial in trials] or [None],
         "text": [_hover(trial) for trial in trials],
@@ -185,7 +185,7 @@ def _hover(trial: TrialRecord) -> str:
 
 
 def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
-    """The step line: best top-1 for a cost no worse than so much, drawn on to `end`."""
+    """The step line: the best top-1 up to each value of the cost, extended to `end`."""
     x, y = step_line(run, cost)
     if not x:
         return []

@@ -50,8 +50,8 @@ def top1_range(complete: Sequence[float], front: Sequence[float]) -> tuple[float
 
 
 def cost_ticks(cost: str, lowest: float, highest: float) -> tuple[list[float], list[str]]:
-    """Where a logarithmic axis is labelled and how: 1-2-5 below two decades and a half, finer where
-    that gives fewer than three labels."""
+    """Positions and labels of the ticks of a logarithmic axis: powers of ten, or 1-2-5 below two
+    and a half decades; finer steps where these give fewer than three labels."""
     is_wide = log10(highest / lowest) >= 2.5
     decades = range(floor(log10(lowest)), floor(log10(highest)) + 1)
     shown: list[float] = []
@@ -66,7 +66,7 @@ def cost_ticks(cost: str, lowest: float, highest: float) -> tuple[list[float], l
 
 
 def _tick_text(cost: str, value: float) -> str:
-    """Without closing zeros; the axis has the unit."""
+    """The number without trailing zeros; the axis has the unit."""
     number, _, letter = amount(cost, value).partition(" ")
     if "." in number:
         number = number.rstrip("0").rstrip(".")

@@ -21,7 +21,7 @@ def network_line(trial: TrialRecord) -> str:
 
 
 def dominant_mixer(trial: TrialRecord) -> str:
-    """The token mixer that runs most often (blocks x passes); the earlier stage's wins ties."""
+    """The token mixer that runs most often (blocks x passes); at a tie, the earlier stage's."""
     config = _config(trial)
     if config is None:
         return UNKNOWN

@@ -1,7 +1,8 @@
 """report.html and report.md: one set of values, two templates.
 
 The page is one file that works offline. plotly.js is carried in it gzipped (1.5 MB instead of 4.8,
-2 MB as text) and unpacked by the browser; a browser that cannot shows the static picture.
+2 MB as text) and unpacked by the browser; a browser that cannot unpack it shows
+the static picture.
 """
 
 from __future__ import annotations

@@ -28,26 +28,28 @@ _INK = "#22262e"
 
 
 def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
-    """Trials of one outcome that have a place in the planes of top-1 and a cost."""
+    """Trials of one outcome that can be drawn: top-1 is finite, and every cost is above 0."""
     return [
         trial
         for trial in run.trials
         if trial.outcome is outcome
-        and all(cost > 0 for cost in trial.costs(run.costs))  # NaN is not
+        and all(cost > 0 for cost in trial.costs(run.costs))  # false for NaN
         and trial.top1 is not None
         and isfinite(trial.top1)
     ]
 
 
 def drawn_front(run: Run) -> list[TrialRecord]:
-    """The front's members that have a place in the planes, cheapest first."""
+    """The front's members that can be drawn, cheapest first."""
     drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
     return [trial for trial in run.front if trial.number in drawn]
 
 
 def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
-    """Corners of the line of the best top-1 for one cost no worse than so much, whatever the others
-    are; with one cost, all of the front. Costs get worse, and top-1 rises."""
+    """Corners of the best top-1 up to each value of one cost, whatever the other costs are.
+
+    With one cost these are the whole front. Along the line the cost gets worse and top-1 rises.
+    """
     members = sorted(drawn_front(run), key=lambda t: (*t.minimized([cost]), -(t.top1 or 0.0)))
     corners: list[tuple[float, float]] = []
     for trial in members:
@@ -57,14 +59,14 @@ def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
 
 
 def drawn_open(run: Run) -> list[TrialRecord]:
-    """Who is or may be on the front but not with confidence, in a run with replicates."""
+    """In a run with replicates: networks that are or may be on the front, but not confidently."""
     drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
     return [t for t in open_trials(run) if t.number in drawn] if is_repeated(run) else []
 
 
 def barred(run: Run) -> list[tuple[TrialRecord, float]]:
-    """Front members and those that may be, each with its standard error in points; in a run with
-    replicates."""
+    """In a run with replicates: networks that are or may be on the front, each with its standard
+    error in points."""
     if not is_repeated(run):
         return []
     shown = {trial.number: trial for trial in (*drawn_front(run), *drawn_open(run))}

@@ -1,7 +1,7 @@
-"""What noise leaves open, as the report says it: errors, and who is confident or only plausible.
+"""Errors of top-1, and which networks are confident or plausible members of the front.
 
-Without replicates errors are the binomial ones, and the report gives chances in words only: the
-binomial error does not know how far trainings with other seeds would scatter.
+Without replicates, errors are binomial, and the report gives chances in words only: the binomial
+error does not include the scatter of trainings with other seeds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def error_of(run: Run, trial: TrialRecord) -> float | None:
 
 
 def open_trials(run: Run) -> list[TrialRecord]:
-    """Who is on the front or plausible, but not confident, cheapest first."""
+    """Networks that are on the front or plausible, but not confident, cheapest first."""
     confident = {trial.number for trial in run.confident}
     candidates = {trial.number: trial for trial in (*run.front, *run.plausible)}
     chosen = (trial for number, trial in candidates.items() if number not in confident)
@@ -31,7 +31,7 @@ def open_trials(run: Run) -> list[TrialRecord]:
 
 
 def off_front(run: Run) -> list[TrialRecord]:
-    """Who may be on the front although the means say otherwise, cheapest first."""
+    """Networks that may be on the front, although not by their means, cheapest first."""
     members = {trial.number for trial in run.front}
     return [t for t in (*run.confident, *run.plausible) if t.number not in members]
 

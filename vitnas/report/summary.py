@@ -1,4 +1,4 @@
-"""The words and numbers of a report, as text that both templates can place."""
+"""The words and numbers of a report, as text for both templates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def summary_view(run: Run) -> View:
 
 
 def _bound(costs: Sequence[str]) -> str:
-    """Which side of a value on the axis of a cost its line speaks of."""
+    """Whether a point of the step line is the best top-1 at most, or at least, at its cost."""
     more = [cost for cost in costs if COSTS[cost].sign < 0]
     if len(more) == len(costs):
         return "at least"

@@ -72,7 +72,7 @@ def measured_columns(run: Run) -> tuple[str, ...]:
 
 
 def measured_costs(trials: Iterable[TrialRecord]) -> tuple[str, ...]:
-    """The costs that were measured of any of these."""
+    """The costs that were measured of at least one of these trials."""
     known = {name for trial in trials for name in trial.measured}
     return tuple(name for name in MEASURED if name in known)
 
@@ -98,7 +98,7 @@ class BinRow:
 def flops_bins(run: Run) -> list[BinRow]:
     """Trials started and stopped, in bins equally wide in log FLOPs.
 
-    As many bins as there are fours of trials, at most six.
+    One bin for every four trials, at most six.
     """
     trials = [trial for trial in run.trials if trial.outcome.is_trial and trial.flops > 0]
     if not trials:
@@ -126,7 +126,7 @@ def _bin_row(low: float, high: float, trials: list[TrialRecord], members: set[in
 
 
 def trials_csv(run: Run) -> str:
-    """Every candidate and replicate, one row each; results/README.md explains the columns."""
+    """One row for each candidate and replicate; results/README.md explains the columns."""
     drawn = sorted({name for trial in run.trials for name in trial.params})
     members = {trial.number for trial in run.front}
     trials = sorted((*run.trials, *run.replicates), key=lambda trial: trial.number)
@@ -194,7 +194,7 @@ FRONT_COLUMNS = (
 
 
 def front_csv(run: Run) -> str:
-    """The front, cheapest first, one row a member."""
+    """One row for each member of the front, cheapest first."""
     ratio = f"{run.costs[0]}_ratio"
     columns = [ratio if name == "flops_ratio" else name for name in FRONT_COLUMNS]
     if len(run.costs) > 1:

@@ -29,7 +29,7 @@ def front_text(run: Run) -> str:
 
 
 def ended_text(run: Run) -> str:
-    """What the run has and why its last session ended before it had all; empty where it has."""
+    """How many trials the run has and why its last session ended early; empty if it did not."""
     why = run.environment.last.ended_by
     ended = sum(trial.is_ended_here for trial in run.trials)
     again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
@@ -39,7 +39,7 @@ def ended_text(run: Run) -> str:
 
 
 def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
-    """The front with errors and chances, and who else may be on it."""
+    """The front with errors and chances, and what else may be on it."""
     shown = [*(row.trial for row in front_rows(run)), *off_front(run)]
     cells: list[tuple[str, ...]] = [
         (*heads[:1], "top-1 % ± error", "of", "on the front", *heads[2:])
@@ -56,7 +56,7 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
 
 
 def _failures(run: Run) -> str:
-    """A line on the trainings that raised, with the first reason; nothing without any."""
+    """A line about failed trainings, with the first error; empty if none failed."""
     failed = [trial for trial in run.trials if trial.outcome in _RAISED]
     if not failed:
         return ""

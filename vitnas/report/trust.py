@@ -42,10 +42,10 @@ class Trust:
         test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
         num_beaten_on_test: front members that another member dominates by test top-1.
         measured: costs that were measured of the front's members.
-        num_devices: different ones that the front's latencies and memory were measured on.
+        num_devices: devices on which the costs of the front were measured.
         num_repeated: networks that were trained to the end more than once.
-        num_replicates: their further trainings, with those that did not reach their end.
-        num_lost_replicates: the latter.
+        num_replicates: their further trainings, those that did not reach their end included.
+        num_lost_replicates: those that did not.
         spread: deviation of a network's trainings as a multiple of the binomial error; None
             without replicates.
         num_confident: front members that are on it with a probability of at least 0.9.

@@ -1,4 +1,4 @@
-"""Everything that a run's folder shows, written beside and renamed, from the `Run` alone."""
+"""Writes tables, plots, pages and model files into a run's folder, from the `Run` alone."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _write_configs(run: Run) -> None:
 
 
 def _write_changed(path: Path, text: str) -> None:
-    """Leaves a file alone that already says this: renaming over a thousand files takes seconds."""
+    """Skip a file that has this text already: renaming a thousand files takes seconds."""
     content = text.encode()
     try:
         same = read_bytes(path, len(content)) == content
