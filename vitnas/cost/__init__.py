@@ -1,1 +1,1 @@
-"""What a network costs: from its configuration alone, counted, and (later) measured on a device."""
+"""What a network costs: from its configuration alone, counted, and measured on a device."""

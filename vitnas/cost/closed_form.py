@@ -1,9 +1,9 @@
 """FLOPs and parameters of a network from its configuration alone: no torch, microseconds.
 
-`flops` is what fvcore counts for one image in eval: one multiply-add is one, a LayerNorm 5 and a
-BatchNorm 2 an element, element-wise operations, means and softmax nothing. A block that is passed
-through several times counts once per pass, its parameters once. `vitnas.cost.counter` counts the
-built network, and the tests hold the two equal for every kind of configuration.
+`flops` is what fvcore counts for one image in eval mode. A multiply-add counts 1; LayerNorm counts
+5 and BatchNorm 2 for each element; element-wise operations, means and softmax count 0. The FLOPs of
+a block count in each pass, its parameters once. `vitnas.cost.counter` counts the built network; the
+tests check that both agree for every kind of configuration.
 
 Letters: N tokens, C channels, h heads, g groups, L passes. Token mixers' formulas are in `mixers`.
 """
@@ -33,15 +33,15 @@ class Row(NamedTuple):
     """What one kind of part costs in one stage, all its blocks and passes together.
 
     Attributes:
-        stage: index of the stage; None for what stands before, between or after all stages.
+        stage: index of the stage; None for what is before or after all stages.
         kind: stem, pos_embed, class_token, downsample, a token mixer's name, reattention, mlp, nll,
             norm, residual, broad or head. All norms are in `norm`, also those of stem and head.
         flops: for one image.
-        params: numbers to learn; running statistics are none.
+        params: numbers to learn, without running statistics.
         passes: L of the stage's blocks.
         shared_params: those of `params` that more than one pass uses.
-        reused_flops: those of `flops` that are done in the second pass or later by weights that an
-            earlier pass has used.
+        reused_flops: those of `flops` in the second pass and later, by weights that an earlier pass
+            has used.
     """
 
     stage: int | None
@@ -101,7 +101,7 @@ def _rows(config: ModelConfig) -> list[Row]:
 def _stem(config: ModelConfig) -> list[Row]:
     dim, stem = config.stages[0].embed_dim, config.stem
     height, width = config.image_hw
-    flops = params = elements = channels = 0  # of convolutions; under and of batch norms
+    flops = params = elements = channels = 0  # of the convolutions, and what their batch norms see
     for kernel, stride, before, after, bias, normed in _STEMS[stem.kind](config):
         height, width = height // stride, width // stride
         weights = kernel * kernel * before * after
@@ -244,7 +244,7 @@ def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: in
 
 
 def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens: int) -> Row:
-    """Re-attention blocks with another block's map: no query, key, logits and temperature."""
+    """Re-attention blocks with another block's map have no query, key, logits or temperature."""
     dim, blocks = stage.embed_dim, config.reattention_plan[row.stage or 0]
     params = 2 * dim * dim + config.qkv_bias * 2 * dim + (config.temperature.kind == "learnable")
     flops = 2 * tokens * dim * dim + tokens * tokens * dim
@@ -282,7 +282,7 @@ def _broad(config: ModelConfig) -> Row:
 
 
 def _head(config: ModelConfig) -> list[Row]:
-    """The last norm, over all tokens before a class token is taken, else over the pooled vector."""
+    """The last norm is over all tokens with a class token, else over the pooled vector."""
     dim, classes = config.stages[-1].embed_dim, config.num_classes
     tokens = config.num_tokens(len(config.stages) - 1) if config.pool == "token" else 1
     norm_flops, norm_params = LAYER_NORM * tokens * dim, 2 * dim

@@ -33,7 +33,7 @@ def describe_json(config: ModelConfig) -> dict[str, Any]:
 
 
 def describe_text(config: ModelConfig) -> str:
-    """The same as a table for reading."""
+    """The same as a table for people."""
     cost = closed_form(config)
     height, width = config.image_hw
     lines = [
@@ -60,7 +60,7 @@ def _sharing(cost: Cost) -> str:
 
 
 def _merged(rows: Iterable[Row]) -> list[Row]:
-    """Rows of one stage and kind as one, in order of their first appearance."""
+    """One row for each stage and kind, in order of their first appearance."""
     merged: dict[tuple[int | None, str], Row] = {}
     for row in rows:
         before = merged.get((row.stage, row.kind))

@@ -28,10 +28,10 @@ def measure(
     device: str | torch.device,
     kinds: Iterable[CostKind],
 ) -> dict[str, float]:
-    """What `model` costs in eval, without gradients, by the names of `kinds`.
+    """What `model` costs in eval mode without gradients, by the names of `kinds`.
 
-    Numbers compare only on one device with nothing beside on it; the caller sees to that. Threads
-    and autocast are the caller's, too.
+    Amounts are comparable only on one device on which nothing else runs. The caller ensures that,
+    and sets threads and autocast.
 
     Args:
         model: on `device`; its training mode is left as it was.
@@ -58,31 +58,33 @@ def _amount(
 def latency_ms(model: nn.Module, images: Tensor) -> float:
     """Milliseconds of a forward pass, the median of many.
 
-    Times are `torch.utils.benchmark`'s: CUDA is waited for, and after three passes to warm up,
-    passes are repeated for at least 0.3 s and seven times.
+    Timed by `torch.utils.benchmark`, which waits for CUDA: three passes to warm up, then passes for
+    at least 0.3 s and at least seven of them.
     """
     return 1e3 * _median_seconds(model, images)
 
 
 def throughput(model: nn.Module, images: Tensor) -> float:
-    """Images a second in forward passes of so many, timed as `latency_ms` is."""
+    """Images a second in forward passes of this batch, timed as `latency_ms` is."""
     return len(images) / _median_seconds(model, images)
 
 
 def peak_memory_mb(model: nn.Module, images: Tensor) -> float:
-    """10^6 bytes that a forward pass needs at its height: parameters, buffers, the images and
-    everything that the pass allocates. What else lives on the device is left out.
+    """Peak memory of a forward pass in 10^6 bytes: parameters, buffers, the images and all that the
+    pass allocates. Other tensors on the device are left out.
 
-    On CUDA it is the allocator's (`torch.cuda.max_memory_allocated`), in blocks of 512 bytes. On
-    the CPU it is the height of the allocations that torch's profiler sees in one pass; what a
-    library allocates past torch's allocator is not seen.
+    On CUDA the allocator reports it (`torch.cuda.max_memory_allocated`), in blocks of 512 bytes. On
+    the CPU it is the peak of the allocations that torch's profiler sees in one pass. Memory that a
+    library does not allocate through torch is not seen.
     """
     return (_held(model, images) + _allocated(model, images)) / 1e6
 
 
 def _median_seconds(model: nn.Module, images: Tensor) -> float:
-    """Of a pass."""
-    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # no CUDA is no news
+    """The median time of a pass."""
+    logging.getLogger("torch.utils.cpp_extension").setLevel(
+        logging.ERROR
+    )  # it warns where CUDA is missing
     from torch.utils import benchmark
 
     for _ in range(_WARM_UPS):
@@ -106,13 +108,13 @@ def _wait(images: Tensor) -> None:
 
 
 def _held(model: nn.Module, images: Tensor) -> int:
-    """Bytes that are there before a pass: shared parameters once."""
+    """Bytes that are in use before a pass; shared parameters count once."""
     tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers(), images)}
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def _allocated(model: nn.Module, images: Tensor) -> int:
-    """The most bytes that were allocated at a time in a pass."""
+    """The most bytes that a pass has allocated at any moment."""
     if images.is_cuda:
         _wait(images)
         torch.cuda.reset_peak_memory_stats(images.device)
@@ -120,7 +122,7 @@ def _allocated(model: nn.Module, images: Tensor) -> int:
         model(images)
         _wait(images)
         return torch.cuda.max_memory_allocated(images.device) - before
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler writes to the terminal
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes to the terminal
     with torch.autograd.profiler.profile(profile_memory=True) as profile:
         model(images)
     events = [event for event in profile.kineto_results.events() if event.name() == "[memory]"]

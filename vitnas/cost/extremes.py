@@ -1,8 +1,8 @@
-"""The cheapest and the dearest networks of a space, found by climbing.
+"""The cheapest and the most expensive networks of a space, found by hill climbing.
 
 A random sample misses the ends of a space with many axes. From a few starts, one answer of a draw
-is changed at a time as long as the cost moves the right way. Every step is a real network within
-the limits, so the ends found are attained; that there is nothing beyond them is not proven.
+is changed at a time, as long as the cost improves. Every step is a network within the limits, so
+the ends that are found exist. It is not proven that nothing lies beyond them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def extremes(space: SearchSpace, quantity: Quantity) -> tuple[int, int] | None:
 
 
 def _climb(space: SearchSpace, quantity: Quantity, sign: int, seed: int) -> int | None:
-    """The value at the foot (`sign` 1) or the top (-1) of the hill that a random start is on."""
+    """The local minimum (`sign` 1) or maximum (-1) that a climb from a random start reaches."""
     try:
         wheels, cost = _start(space, seed)
     except ValueError:  # a continuous axis
@@ -94,7 +94,7 @@ def _neighbours(wheels: Wheels) -> Iterator[list[int]]:
 
 
 def _others(position: int, count: int) -> Iterable[int]:
-    """The other answers; of very many, those at distances that double, the farthest first."""
+    """The other answers; if there are very many, those at doubling distances, farthest first."""
     if count <= _WIDEST:
         return (other for other in range(count) if other != position)
     steps = [1 << bit for bit in reversed(range(count.bit_length()))]

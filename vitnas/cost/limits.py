@@ -14,8 +14,8 @@ def over_limits(network: Priced, limits: Limits) -> str | None:
     """Why a network of this cost is outside the limits, in one line, or None.
 
     Args:
-        network: FLOPs (multiply-adds of one image) and trainable parameters, e.g. a `Cost`; also
-            what is measured, e.g. a `TrialRecord`. What is not known yet is not outside.
+        network: what knows FLOPs (multiply-adds of one image) and parameters, e.g. a `Cost`, and
+            perhaps measured costs, e.g. a `TrialRecord`. An unknown cost is not outside.
         limits: both ends included.
     """
     for name in COSTS:

@@ -1,8 +1,8 @@
 """FLOPs of any module, counted operator by operator; the only importer of fvcore.
 
-fvcore leaves out without a word what it has no handle for, fused attention among it (deit_tiny
-reads 1.080 G instead of 1.258 G). Here attention has a handle, and any other operator that is
-neither counted nor known to be harmless is an error.
+fvcore silently skips operators for which it has no handle, such as fused attention (deit_tiny
+reads 1.080 G instead of 1.258 G). Here attention has a handle. Any other operator that is neither
+counted nor known to be free is an error.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from torch import nn
 from vitnas.errors import VitnasError
 from vitnas.nn.modes import evaluating
 
-# Operators without multiply-adds that are counted. fvcore itself passes over reshaping, indexing,
-# copying and relu, which are not repeated here.
+# Operators that count as free. fvcore itself skips reshaping, indexing, copying and relu, which are
+# not repeated here.
 HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
@@ -36,7 +36,7 @@ HARMLESS = frozenset(
 
 
 class UncountedOperatorError(VitnasError):
-    """A network uses an operator whose FLOPs nobody has said how to count."""
+    """A network uses an operator whose FLOPs are not known."""
 
 
 def count_flops(model: nn.Module, input_shape: Sequence[int]) -> int:
@@ -52,10 +52,10 @@ def count_operators(model: nn.Module, input_shape: Sequence[int]) -> Counter[str
         input_shape: `(channels, height, width)` of an image.
 
     Raises:
-        UncountedOperatorError: the network uses an operator that is neither counted nor harmless.
+        UncountedOperatorError: an operator is neither counted nor known to be free.
     """
     with warnings.catch_warnings(), evaluating(model):
-        warnings.simplefilter("ignore")  # the tracer's, and that torch.jit is deprecated
+        warnings.simplefilter("ignore")  # of the tracer, and of torch.jit's deprecation
         return _trace(model, input_shape)
 
 

@@ -1,4 +1,4 @@
-"""What a space holds, without training anything: how many networks, of what cost, what is odd."""
+"""What a space holds, without any training: the number of networks, their costs, problems."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class SpaceSurvey:
 
 
 def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> SpaceSurvey:
-    """Count and price the networks of a space; every one when there are few.
+    """Count the networks of a space and their costs; all of them when there are few.
 
     Args:
         space: the space.
-        draws: random networks to price when there are too many to list; fixed seeds.
+        draws: random networks to look at when there are too many to list; fixed seeds.
         num_samples: how many to show.
 
     Raises:
@@ -89,7 +89,7 @@ def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Spac
 def _range(
     space: SearchSpace, quantity: Quantity, seen: list[int], listed: bool
 ) -> tuple[int, int]:
-    """Ends of what was seen and, unless that is everything, of what climbing finds."""
+    """Ends of the costs seen and, unless every network was seen, of those that climbing finds."""
     ends = None if listed else extremes(space, quantity)
     everything = [*seen, *(ends or ())]
     return min(everything), max(everything)
@@ -132,7 +132,7 @@ def check_limits(space: SearchSpace, attempts: int = 500) -> None:
 
 
 def median_network(space: SearchSpace, draws: int = 25) -> ModelConfig | None:
-    """The network of median FLOPs among random ones within the limits; None where none is."""
+    """The network of median FLOPs among random ones within the limits; None if none is."""
     limits = space.config.limits
     priced = [(closed_form(c), c) for c in _random_networks(space, draws, Counter())]
     within = [(cost.flops, config) for cost, config in priced if over_limits(cost, limits) is None]
@@ -141,7 +141,7 @@ def median_network(space: SearchSpace, draws: int = 25) -> ModelConfig | None:
 
 
 def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigError:
-    """The error for limits that no network meets, with the nearest cost there is."""
+    """The error for limits that no network meets, with the nearest cost that was seen."""
     costs = [closed_form(config) for config in configs]
     for name in ("flops", "num_params"):
         bounds = getattr(space.config.limits, name)

@@ -13,7 +13,7 @@ from vitnas.cost.survey import SpaceSurvey
 
 
 def survey_json(space: SearchSpace, survey: SpaceSurvey) -> dict[str, Any]:
-    """Plain values; `num_networks` is None where there is no counting them."""
+    """Plain values; `num_networks` is None where it is infinite."""
     return {
         "name": space.name,
         "num_networks": survey.num_networks if isfinite(survey.num_networks) else None,
