@@ -1,5 +1,5 @@
-"""Reading the images of every data set; a kind of data set is one file, and `table` knows them all.
+"""Reading images: one file for each kind of data set, all listed in `table`.
 
-Only formats without code in them: idx, CIFAR's binary version and image files. CIFAR's Python
-version is a pickle and is not read.
+Only formats that cannot hold code are read: idx, CIFAR's binary version and image files. CIFAR's
+Python version is a pickle and is not read.
 """

@@ -17,12 +17,12 @@ _TEN = [f"data_batch_{number}.bin" for number in range(1, 6)]
 
 
 def read_10(config: DataConfig, image_hw: ImageHW) -> DataSource:
-    """CIFAR-10: one label byte a record."""
+    """CIFAR-10: one label byte in each record."""
     return _read(config, image_hw, _TEN, "test_batch.bin", 1, "batches.meta.txt")
 
 
 def read_100(config: DataConfig, image_hw: ImageHW) -> DataSource:
-    """CIFAR-100: two label bytes a record, of which the last one counts."""
+    """CIFAR-100: two label bytes a record; the second one is the class."""
     return _read(config, image_hw, ["train.bin"], "test.bin", 2, "fine_label_names.txt")
 
 

@@ -1,4 +1,4 @@
-"""From the bytes of an image file to pixels; whatever is wrong with a file, one line says so."""
+"""From the bytes of an image file to pixels; anything wrong with a file is one line."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def fitted(image: Image.Image, image_hw: ImageHW) -> Tensor:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Inside, Pillow does not warn of what it reads all the same. For one thread at a time: take it
-    around all threads that read."""
+    """Inside, Pillow does not warn about files that it can read. Use it around all reading threads,
+    not inside one: warning filters belong to the process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -80,7 +80,7 @@ def without_warnings() -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """The image, whose errors are all the file's: the bytes are foreign and decoders are many."""
+    """The image. Any error is the file's: it may hold anything, and each decoder has its own."""
     try:
         with open_file(path) as file, Image.open(file, formats=list(_FORMATS)) as image:
             yield image

@@ -38,7 +38,7 @@ def _pair(config: DataConfig, part: str) -> Labelled:
 def _read_idx(config: DataConfig, path: Path, dims: int) -> npt.NDArray[np.uint8]:
     """An idx file of unsigned bytes with `dims` axes, plain or as `.gz`.
 
-    No more is read than the header says, and never more than a GiB: a small `.gz` can hold very
+    At most as much is read as the header says, and at most 1 GiB: a small `.gz` can unpack to very
     much.
     """
     packed = path.with_name(path.name + ".gz")

@@ -26,7 +26,7 @@ def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
 
     Raises:
         ConfigError: the function cannot be imported.
-        DataError: it fails, or gives something else than two data sets of images and labels.
+        DataError: it fails, or returns something other than two data sets of images and labels.
     """
     train, test = _open(config)
     digest = hashlib.sha256()

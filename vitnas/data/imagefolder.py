@@ -1,4 +1,4 @@
-"""Image folders, train/<class>/<image>: all files are read or checked in one go.
+"""Image folders, train/<class>/<image>: all files are read or checked at once.
 
 A file that cannot be read is named, skipped and counted. More than 1 % of them are an error.
 """
@@ -98,7 +98,7 @@ def _read_each(paths: Sequence[Path], image_hw: ImageHW) -> tuple[Tensor, dict[i
 
 
 def _broken(visit: Callable[[int], None], number: int) -> dict[int, BrokenImage]:
-    """The files, by their place, that raise `BrokenImage` when they are visited, on all cores."""
+    """By index, the files that raise `BrokenImage` when they are visited; on all cores."""
 
     def problem(index: int) -> BrokenImage | None:
         try:

@@ -36,7 +36,7 @@ class Folder:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """Of the training images' names and sizes."""
+        """The fingerprint of the training images' names and sizes."""
         parts = [
             os.fsencode(f"\0{path.relative_to(self.root)}\0{number}\0{_size(path)}")
             for path, number in self.train
@@ -51,8 +51,8 @@ def list_folder(config: DataConfig) -> Folder:
     folders inside a class.
 
     Raises:
-        DataError: a folder is missing or cannot be read, there are less than two classes, or one
-            without images.
+        DataError: a folder is missing or cannot be read, there are fewer than two classes, or a
+            class has no images.
     """
     root = root_of(config)
     train = root / "train"

@@ -28,10 +28,10 @@ class DataSource:
     """A data set as its files hold it.
 
     Attributes:
-        train: every training image, the ones that will score candidates included.
+        train: all training images, also those that will score candidates.
         test: the test images, or None where there are none.
         classes: the classes' names, in the order of their numbers.
-        fingerprint: plain values that differ where the training images are others.
+        fingerprint: plain values that are different for different training images.
         skipped: files that cannot be read and are left out, each with the reason.
     """
 
@@ -43,15 +43,15 @@ class DataSource:
 
 
 def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Cut the same share out of each class.
+    """Split off the same share of each class.
 
     Args:
         labels: (n,) int64 on the CPU.
-        fraction: share that is cut out, 0 to 1, rounded in each class to whole images.
+        fraction: share that is split off, 0 to 1, rounded in each class to whole images.
         seed: of the draw; global random state is neither read nor changed.
 
     Returns:
-        Indices that stay and indices that are cut out, both sorted.
+        Indices that stay and indices that are split off, both sorted.
     """
     generator = torch.Generator().manual_seed(seed)
     stay, cut = [torch.empty(0, dtype=torch.int64)], [torch.empty(0, dtype=torch.int64)]
@@ -73,7 +73,7 @@ def fingerprint_of(classes: Sequence[str], parts: Sequence[bytes], number: int) 
 
 
 def fingerprint_of_pixels(classes: Sequence[str], pair: Labelled) -> dict[str, Any]:
-    """As `fingerprint_of`, of images in memory before they are resized."""
+    """As `fingerprint_of`, for images in memory before they are resized."""
     parts = [tensor.contiguous().numpy().tobytes() for tensor in pair]
     return fingerprint_of(classes, parts, len(pair[1]))
 
@@ -111,10 +111,10 @@ def source_of(
     test: Labelled,
     classes: tuple[str, ...],
 ) -> DataSource:
-    """Two pairs as files under `root_of(config)` hold them: checked, then resized.
+    """The data set of two pairs as its files hold them: checked, then resized.
 
     Raises:
-        DataError: an image has no label, or one of a class that there is not.
+        DataError: an image has no label, or that of an unknown class.
     """
     for pair in (train, test):
         _check(config, pair)
@@ -145,7 +145,7 @@ def root_of(config: DataConfig) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder; no, where the system cannot look."""
+    """Whether there is a folder; False where the system cannot look."""
     try:
         return path.is_dir()
     except (OSError, ValueError):

@@ -1,5 +1,5 @@
-"""What leaves the house: networks as folders, how they are written and how they are read back.
+"""Networks as folders: how they are written and read.
 
-`folder` says which files there are, `read` loads them, the others write them. No file here imports
-torch before a network is needed.
+`folder` names the files, `read` loads them, the other modules write them. No module imports torch
+before it needs a network.
 """

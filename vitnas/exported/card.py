@@ -1,4 +1,4 @@
-"""README.md of an exported network: what it is, what it reached, where it comes from."""
+"""README.md of an exported network: what it is, its accuracy, and where it comes from."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scores:
-    """What the exported weights reached.
+    """The accuracy of the exported weights.
 
     Attributes:
         epochs: epochs that they were trained.
         top1: top-1 in percent on the scoring split, or None.
         test_top1: top-1 in percent on the test split, or None.
-        anew: whether they were trained for the export; else they are the search's own.
+        anew: whether they were trained for the export; else the search has trained them.
     """
 
     epochs: int
@@ -46,7 +46,7 @@ def model_card(
     folder: Path,
     command: str | None = None,
 ) -> str:
-    """The card as Markdown; what the run does not tell is left out."""
+    """The card as Markdown; unknown values are left out."""
     session, data = run.environment.last, run.environment.data
     height, width = config.image_hw
     card = _environment().get_template("card.md.j2").render(
@@ -78,7 +78,7 @@ def model_card(
 
 
 def conversion_card(conversion: Conversion, command: str | None = None) -> str:
-    """The card of weights from elsewhere: whose they are, and what was set and left out."""
+    """The card of converted weights: their source, options that were set, tensors left out."""
     config = conversion.config
     card = (
         _environment()
@@ -124,11 +124,11 @@ def _error(run: Run, trial: TrialRecord) -> float | None:
 
 
 def _listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
-    """`name cifar10, num_classes 10`; nothing for what is None."""
+    """`name cifar10, num_classes 10`; values that are None are left out."""
     known = ((name, value) for name, value in tree.items() if value is not None)
     return ", ".join(f"{name} {value}" for name, value in known if name not in skip)
 
 
 def _numbers(values: Sequence[float] | None) -> str:
-    """One number a channel, four digits each; empty when not known."""
+    """One number for each channel, with four digits; empty when not known."""
     return ", ".join(f"{value:.4f}" for value in values or ())

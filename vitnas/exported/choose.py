@@ -1,4 +1,4 @@
-"""Which network of a run is meant: by number, by what it may cost, or the knee."""
+"""Choosing a network of a run: by number, by a bound on FLOPs, or the knee."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def choose_trial(
     run: Run, *, trial: int | None = None, under: str | None = None, knee: bool = False
 ) -> TrialRecord:
-    """The one complete trial that is meant.
+    """The complete trial that is asked for.
 
     Args:
         run: where to choose from.

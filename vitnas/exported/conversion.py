@@ -1,4 +1,4 @@
-"""What a conversion of foreign weights was."""
+"""What a conversion of foreign weights did."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vitnas.nn.zoo.weights.layout import Layout
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was read, as which network, and where it is.
+    """What was read, as which network, and where it was written.
 
     Attributes:
         folder: what was written.

@@ -31,15 +31,15 @@ def convert(
 ) -> Conversion:
     """Write a checkpoint of another code as a folder with config.yaml and model.safetensors.
 
-    All or nothing: the folder is written beside and renamed. Every tensor of the checkpoint is in
-    the network, and every tensor of the network in the checkpoint, or it is said why not.
+    All or nothing: the folder is written beside and renamed. Checkpoint and
+    network have the same tensors; exceptions are listed with their reasons.
 
     Args:
         checkpoint: a .pth or .pt file, which is read without running code, or .safetensors.
-        layout: whose code it is of, a key of `LAYOUTS`.
+        layout: the code that it is from, a key of `LAYOUTS`.
         to: the folder; must not exist or be empty.
         model: a model of the zoo or a model file; None = the one whose shapes these are.
-        img_size: side of the images in pixels, where the weights do not say it; None = the model's.
+        img_size: side of the images in pixels, if the weights do not tell; None = the model's.
         command: what made the folder, for the model card; by default this process's.
 
     Raises:
@@ -101,7 +101,7 @@ def _config(
 def _converted(
     folder: Path, code: Layout, config: ModelConfig, read: ForeignCheckpoint
 ) -> tuple[Conversion, bytes]:
-    """What is to be written; the weights are loaded once as proof."""
+    """What is to be written. The weights are loaded once as a check."""
     from vitnas.nn.model import build_model
     from vitnas.nn.weights import network_with, weights_bytes
     from vitnas.nn.zoo.weights.translate import translate
@@ -136,7 +136,7 @@ def _sha256(file: Path) -> str:
 
 
 def _options(config: ModelConfig, code: Layout) -> dict[str, str]:
-    """What `config` has by address because `code` computes it, where it is not the default."""
+    """By address, the fields of `config` that `code` sets to other values than the default."""
     flat = _flat(config.to_tree())
     return {
         name: _spelled(value)

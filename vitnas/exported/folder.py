@@ -1,4 +1,4 @@
-"""The files of an exported folder, and a folder that appears whole or not at all."""
+"""The files of an exported folder, and how a folder is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CARD_FILE = "README.md"
 
 @contextmanager
 def beside(folder: Path) -> Iterator[Path]:
-    """A new folder whose content becomes that of `folder` when the block ends well.
+    """A new folder whose content becomes that of `folder` when the block ends without an error.
 
     It is made beside a `folder` that is not there yet, and takes that name at once. A folder that
     is there stays what it is (the current folder, a link, a mount point): the files move into it.
@@ -37,7 +37,7 @@ def beside(folder: Path) -> Iterator[Path]:
         place.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".vitnas.", suffix=".tmp", dir=place))
         yield draft
-        draft.chmod(0o777 & ~_umask())  # mkdtemp's is for its owner only
+        draft.chmod(0o777 & ~_umask())  # mkdtemp makes it for its owner only
         if is_there:
             _move_files(draft, folder)
         else:

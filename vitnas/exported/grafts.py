@@ -101,7 +101,7 @@ def graft_named(
 
     Raises:
         ConfigError: no such network, or it cannot be grafted on like this; nothing was written.
-        DataError: the weights cannot be had.
+        DataError: the weights cannot be fetched.
         RunError: the folder is not empty or cannot be written.
     """
     if not name:
@@ -118,7 +118,7 @@ def graft_named(
     torch.manual_seed(seed)
     channels = options.get("in_chans", 3)
     model = build_network(name, pretrained, **options)
-    family_of(model)  # what is no network for grafts is not counted, either
+    family_of(model)  # refuses other networks before they are counted
     before = size_of(model, channels)
     done = graft(model, **fields)
     after = size_of(model, channels)
@@ -158,7 +158,7 @@ def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> P
 
 
 def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
-    """That `file` and `weights` give this network: the same scores for an image of noise.
+    """Check that `file` and `weights` give this network: the same scores for an image of noise.
 
     Raises:
         ConfigError: they do not.
