@@ -31,7 +31,7 @@ def random_config(seed: int) -> ModelConfig:
         "mlp_bias": rng.random() < 0.5,
         "qkv_bias": rng.random() < 0.5,
         "proj_bias": rng.random() < 0.5,
-        "pos_embed": rng.choice(["learned", "none"]),
+        "pos_embed": rng.choice(["learned", "none", "conditional"]),
         "head": {"kind": rng.choice(["linear", "mlp"])},
         "drop_path_rate": rng.choice([0.0, 0.1]),
         "drop_rate": rng.choice([0.0, 0.1]),
@@ -86,7 +86,7 @@ def _hierarchy(rng: random.Random) -> dict[str, Any]:
     return {
         "img_size": (last[0] * scale, last[1] * scale),
         "stem": {"kind": rng.choice(kinds), "stride": stride, "width": rng.choice([4, 6])},
-        "downsample": rng.choice(["conv", "metaformer", "patch"]),
+        "downsample": rng.choice(["conv", "metaformer", "patch", "separable"]),
         "stages": [
             _stage(rng, rng.choice(tuple(MIXERS)), last[0] * last[1] << 2 * (count - 1 - i))
             for i in range(count)

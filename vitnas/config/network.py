@@ -46,10 +46,11 @@ class Network(Frozen):
     stages: Annotated[
         tuple[StageConfig, ...], Field(min_length=1, max_length=5), BeforeValidator(as_tuple)
     ] = Field(description="blocks at one resolution each; every stage halves the grid before it")
-    downsample: Literal["conv", "metaformer", "patch"] = Field(
+    downsample: Literal["conv", "metaformer", "patch", "separable"] = Field(
         "conv",
         description="the layer between stages, always by two: `conv` 3x3 (SReT), `metaformer` a "
-        "norm and 3x3 (CAFormer), `patch` 2x2",
+        "norm and 3x3 (CAFormer), `patch` 2x2, `separable` a depthwise 3x3, BN, ReLU, 1x1 and BN "
+        "(MobileNet)",
     )
     permute: Literal["always", "second", "never"] = Field(
         "always", description="which passes permute the tokens before they are sliced into groups"
@@ -80,8 +81,10 @@ class Network(Frozen):
     mlp_bias: bool = Field(True, description="whether the MLPs have biases")
     qkv_bias: bool = Field(True, description="whether query, key and value have biases")
     proj_bias: bool = Field(True, description="whether the output projection has a bias")
-    pos_embed: Literal["learned", "none"] = Field(
-        "learned", description="table of positions that is added after the stem"
+    pos_embed: Literal["learned", "none", "conditional"] = Field(
+        "learned",
+        description="`learned`: a table of positions that is added after the stem; `conditional`: "
+        "a depthwise 3x3 convolution with a skip before the blocks of each stage (CPVT, Twins)",
     )
     class_token: bool = Field(False, description="whether there is a class token; one stage only")
     global_pool: Literal["avg", "token"] | None = Field(

@@ -88,6 +88,8 @@ def _rows(config: ModelConfig) -> list[Row]:
     for index, stage in enumerate(config.stages):
         if index:
             rows += _downsample(config, index)
+        if config.pos_embed == "conditional":
+            rows.append(_conditional_position(config, index))
         rows += _stage(config, stage, index)
     if config.broad.gamma:
         rows.append(_broad(config))
@@ -168,6 +170,11 @@ _STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
 def _downsample(config: ModelConfig, index: int) -> list[Row]:
     before, after = config.stages[index - 1].embed_dim, config.stages[index].embed_dim
     height, width = config.grids[index]
+    if config.downsample == "separable":
+        weights = 9 * before + before * after
+        norm = _norm("batchnorm", before + after, height * width)
+        flops = weights * height * width
+        return [Row(index, "downsample", flops, weights), Row(index, "norm", *norm)]
     weights = 4 if config.downsample == "patch" else 9
     weights *= before * after
     if config.downsample == "conv":
@@ -176,6 +183,11 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     if config.downsample == "metaformer":
         rows.append(Row(index, "norm", *_norm(config.norm, before, 4 * height * width)))
     return rows
+
+
+def _conditional_position(config: ModelConfig, index: int) -> Row:
+    dim, (height, width) = config.stages[index].embed_dim, config.grids[index]
+    return Row(index, "pos_embed", 9 * dim * height * width, 10 * dim)
 
 
 # Inside a stage

@@ -68,7 +68,7 @@ class TimmInterface(nn.Module):
         blocks: Any = r"^stages\.(\d+)"
         if self.flat or not coarse:
             blocks = [
-                (r"^stages\.(\d+)\.downsample", (0,)),
+                (r"^stages\.(\d+)\.(?:downsample|position)", (0,)),
                 (r"^stages\.(\d+)\.blocks\.(\d+)", None),
                 (r"^norm", (99999,)),
             ]

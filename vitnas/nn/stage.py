@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from vitnas.config.model import ModelConfig
 from vitnas.nn.block import Block
 from vitnas.nn.layers.downsample import Downsample
+from vitnas.nn.layers.position import ConditionalPosition
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Place, Tap
 from vitnas.nn.recursion import RecursiveBlock
@@ -36,6 +37,9 @@ class Stage(nn.Module):
             self.downsample = Downsample(
                 before, stage.embed_dim, config.downsample, config.norm, config.norm_eps
             )
+        self.position: ConditionalPosition | None = None
+        if config.pos_embed == "conditional":
+            self.position = ConditionalPosition(stage.embed_dim, config.num_prefix_tokens)
         first = sum(earlier.depth for earlier in config.stages[:index])
         plain = stage.depth - config.reattention_plan[index]
         self.blocks = nn.ModuleList(
@@ -71,6 +75,8 @@ class Stage(nn.Module):
         if self.downsample is not None:
             height, width = self.grid
             x = self.downsample(x, (2 * height, 2 * width))
+        if self.position is not None:
+            x = self.position(x, self.grid)
         for index, block in enumerate(self.blocks):
             if last < 0 or index <= last:
                 x = block(x, self.grid, taps=taps if self.tapped[index] else None)

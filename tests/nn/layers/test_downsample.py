@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from timm.models._efficientnet_blocks import DepthwiseSeparableConv
+from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from vitnas.nn.layers.downsample import Downsample
+from vitnas.nn.layers.tokens import to_picture, to_tokens
 
 
-@pytest.mark.parametrize("kind", ["conv", "metaformer", "patch"])
+@pytest.mark.parametrize("kind", ["conv", "metaformer", "patch", "separable"])
 def test_halves_the_grid(kind: str) -> None:
     assert Downsample(8, 12, kind)(torch.randn(2, 24, 8), (4, 6)).shape == (2, 6, 12)
 
@@ -21,12 +25,30 @@ def test_sret_groups_where_they_fit(before: int, after: int, groups: int) -> Non
 def test_keeps_places() -> None:
     """What is new in a corner of the grid is new in that corner alone."""
     torch.manual_seed(0)
-    for kind in ("conv", "metaformer", "patch"):
-        layer, x = Downsample(4, 4, kind), torch.randn(1, 48, 4)
+    for kind in ("conv", "metaformer", "patch", "separable"):
+        layer, x = Downsample(4, 4, kind).eval(), torch.randn(1, 48, 4)
         moved = x.clone()
-        moved[:, 47, 0] += 1.0  # last row, last column of 6 x 8
+        moved[:, 47, :2] += 3.0  # last row, last column of 6 x 8
         changed = (layer(moved, (6, 8)) - layer(x, (6, 8))).abs().sum((0, 2)) > 1e-6
         assert changed.nonzero().flatten().tolist() == [11]
+
+
+def test_separable_is_timms_and_folds() -> None:
+    """Every BatchNorm stands right behind a convolution, in eval one layer with it."""
+    torch.manual_seed(0)
+    ours = Downsample(8, 12, "separable")
+    theirs = DepthwiseSeparableConv(8, 12, stride=2)
+    values = dict(zip(theirs.state_dict(), ours.conv.state_dict().values(), strict=True))
+    theirs.load_state_dict(values)
+    x = torch.randn(4, 24, 8)
+    for mode in (True, False):
+        expected = theirs.train(mode)(to_picture(x, (4, 6)))
+        torch.testing.assert_close(ours.train(mode)(x, (4, 6)), to_tokens(expected))
+    first, norm, act, last, last_norm = ours.conv.children()
+    assert isinstance(first, nn.Conv2d)
+    assert isinstance(last, nn.Conv2d)
+    folded = nn.Sequential(fuse_conv_bn_eval(first, norm), act, fuse_conv_bn_eval(last, last_norm))
+    torch.testing.assert_close(to_tokens(folded(to_picture(x, (4, 6)))), ours(x, (4, 6)))
 
 
 def test_norm_is_metaformers_alone() -> None:

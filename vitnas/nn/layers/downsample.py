@@ -19,6 +19,8 @@ class Downsample(nn.Module):
       (Appendix, Table 12); other widths take as many groups as fit.
     - `metaformer`: a norm, then a full 3x3 convolution of stride 2 with bias (CAFormer).
     - `patch`: a 2x2 convolution of stride 2 with bias.
+    - `separable`: a depthwise 3x3 convolution of stride 2, BN, ReLU, a 1x1 convolution and BN, both
+      without bias (MobileNetV2's depthwise-separable convolution, with its linear end).
 
     Args:
         before, after: channels C and C'.
@@ -30,7 +32,7 @@ class Downsample(nn.Module):
         self,
         before: int,
         after: int,
-        kind: Literal["conv", "metaformer", "patch"],
+        kind: Literal["conv", "metaformer", "patch", "separable"],
         norm: Norm = "layernorm",
         norm_eps: float = EPS,
     ) -> None:
@@ -38,8 +40,17 @@ class Downsample(nn.Module):
         self.norm: nn.Module = nn.Identity()
         if kind == "metaformer":
             self.norm = build_norm(before, norm, norm_eps)
+        self.conv: nn.Module
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
+        elif kind == "separable":
+            self.conv = nn.Sequential(
+                nn.Conv2d(before, before, 3, 2, padding=1, groups=before, bias=False),
+                nn.BatchNorm2d(before),
+                nn.ReLU(),
+                nn.Conv2d(before, after, 1, bias=False),
+                nn.BatchNorm2d(after),
+            )
         else:
             groups = math.gcd(before, after) if kind == "conv" else 1
             self.conv = nn.Conv2d(before, after, 3, 2, padding=1, groups=groups)
