@@ -75,7 +75,12 @@ def drive(folder: Path, address: str, trials: int) -> None:
         os.write(ledger, line.encode())
 
     options = SearchOptions(
-        trials=trials, gpus_per_trial=0.0, seed=SEED, ray_address=address, pruner="none"
+        trials=trials,
+        gpus_per_trial=0.0,
+        seed=SEED,
+        ray_address=address,
+        pruner="none",
+        baselines=False,
     )
     space = SearchSpace(validate(SpaceConfig, SPACE))
     try:

@@ -107,6 +107,7 @@ def pace(backend: Backend, workers: int, epochs: int, trials: int) -> Pace:
         backend=backend,
         sampler="random",
         pruner="none",
+        baselines=False,
     )
     ends: list[float] = []
     trained: list[float] = []

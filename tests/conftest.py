@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 settings.register_profile("vitnas", deadline=None, derandomize=True)
 settings.register_profile("seek", deadline=None, max_examples=500)
 settings.load_profile("vitnas")
+
+
+@pytest.fixture(autouse=True)
+def no_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is taken from the user's cache or left there, by processes of a test neither."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
 
 
 @pytest.fixture(scope="session")

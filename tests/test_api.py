@@ -11,7 +11,13 @@ import vitnas
 from tests.engine.conftest import make_space
 from vitnas.records import Run
 
-OPTIONS: dict[str, Any] = {"trials": 2, "backend": "serial", "gpus_per_trial": 0.0, "replicates": 0}
+OPTIONS: dict[str, Any] = {
+    "trials": 2,
+    "backend": "serial",
+    "gpus_per_trial": 0.0,
+    "replicates": 0,
+    "baselines": False,
+}
 
 
 def test_a_search_shows_its_progress_unless_told_not_to(

@@ -59,7 +59,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del sys.modules[name]
 
 
-SERIAL = SearchOptions(trials=2, backend="serial", gpus_per_trial=0)
+SERIAL = SearchOptions(trials=2, backend="serial", gpus_per_trial=0, baselines=False)
 
 
 def test_the_data_set_of_the_page_is_searched(installed: Path, tmp_path: Path) -> None:

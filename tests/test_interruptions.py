@@ -34,6 +34,7 @@ def command(tmp_path: Path) -> list[str]:
     return [
         *(sys.executable, "-m", "vitnas", "search", str(tmp_path / "tiny.yaml")),
         *("--trials", "8", "--workers", "2", "--gpus-per-trial", "0", "--no-prune"),
+        "--no-baselines",
         *("--out", str(tmp_path / "run")),
     ]
 

@@ -12,7 +12,7 @@ import yaml
 from tests.config.trees import space_tree
 from vitnas.cli import main
 
-SERIAL = ("--backend", "serial", "--trials", "3", "--gpus-per-trial", "0")
+SERIAL = ("--backend", "serial", "--no-baselines", "--trials", "3", "--gpus-per-trial", "0")
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,9 @@ from vitnas.engine.decide.rules import Rules
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store.study import RunStore
 
-SMALL = SearchOptions(trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial")
+SMALL = SearchOptions(
+    trials=3, workers=1, gpus_per_trial=0.0, seed=1, backend="serial", baselines=False
+)
 
 
 def make_space(**changes: Any) -> SearchSpace:

@@ -18,7 +18,7 @@ from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, RunError
 
-SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0}
+SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0, "baselines": False}
 
 
 def folder_space(root: Path, **model: object) -> SearchSpace:

@@ -90,7 +90,7 @@ def _between(dom: str, plot: str) -> str:
 @pytest.fixture(scope="module")
 def visited(tmp_path_factory: pytest.TempPathFactory) -> Visit:
     folder = tmp_path_factory.mktemp("browser")
-    options = SearchOptions(trials=3, gpus_per_trial=0.0, seed=1, backend="serial")
+    options = SearchOptions(trials=3, gpus_per_trial=0.0, seed=1, backend="serial", baselines=False)
     run = run_search(make_space(), folder / "run", options)
     write_report(run)
     return visit(folder / "run" / "report.html", folder)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import torch
 
 from tests.engine.conftest import make_space
 from vitnas.cost.survey import median_network
 from vitnas.training.data import load_data
 from vitnas.training.proxy import ProxyTraining
-from vitnas.training.timing import seconds_of_training
+from vitnas.training.timing import seconds_between, seconds_of_training
 
 
 def test_the_guess_is_of_the_right_size_and_leaves_no_trace() -> None:
@@ -30,3 +31,9 @@ def test_the_guess_is_of_the_right_size_and_leaves_no_trace() -> None:
 
 def test_a_space_without_a_network_within_its_limits_has_no_median() -> None:
     assert median_network(make_space(limits={"flops": {"max": 10}})) is None
+
+
+def test_between_two_sizes_time_grows_along_a_line_of_logs() -> None:
+    ends = (1e4, 1.0), (1e6, 4.0)
+    assert [seconds_between(flops, ends) for flops in (1e4, 1e5, 1e6)] == pytest.approx([1, 2, 4])
+    assert seconds_between(1e4, ((1e4, 3.0), (1e4, 3.0))) == 3.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
@@ -40,3 +40,17 @@ class Baseline(Frozen):
     def name(self) -> str:
         """Short, for people: `dwcnn-24`."""
         return f"{self.family}-{self.width}"
+
+
+class PricedBaseline(NamedTuple):
+    """A reference network and what it costs.
+
+    Attributes:
+        baseline: the network.
+        flops: multiply-adds of one image, as of a candidate.
+        num_params: trainable parameters.
+    """
+
+    baseline: Baseline
+    flops: int
+    num_params: int

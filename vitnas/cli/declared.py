@@ -37,15 +37,16 @@ def with_options(owner: type[Options]) -> Callable[[_Command], _Command]:
 
 def option_of(owner: type[Options], name: str) -> Any:
     """What typer has to know of one of these options."""
-    kind, _, option = declared(owner)[name]
+    kind, default, option = declared(owner)[name]
     flag = f"--{name.replace('_', '-')}"
+    spellings = [f"{flag}/--no-{flag[2:]}" if default else flag] if kind is bool else []
 
     def checked(value: Any) -> Any:
         if value is not None:
             check(owner, {name: value}, lambda address: flag)
         return value
 
-    return typer.Option(*([flag] if kind is bool else []), help=option.text(), callback=checked)
+    return typer.Option(*spellings, help=option.text(), callback=checked)
 
 
 def _parameter(owner: type[Options], name: str) -> inspect.Parameter:

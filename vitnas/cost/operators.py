@@ -26,7 +26,7 @@ HARMLESS = frozenset(
     for name in (
         # element-wise: by fvcore's convention not counted
         *("add", "add_", "sub", "rsub", "mul", "div", "pow", "square", "gelu", "softmax"),
-        *("sigmoid", "silu", "hardswish", "hardtanh"),
+        *("sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
         # means and maxima
         *("mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
         # moving and repeating

@@ -140,6 +140,20 @@ def median_network(space: SearchSpace, draws: int = 25) -> ModelConfig | None:
     return within[len(within) // 2][1] if within else None
 
 
+def flops_range(space: SearchSpace, draws: int = 500) -> tuple[int, int]:
+    """Least and greatest FLOPs of random networks within the limits; fixed seeds.
+
+    Raises:
+        ConfigError: none of them meets the limits.
+    """
+    configs = list(_random_networks(space, draws, Counter()))
+    costs = [closed_form(config) for config in configs]
+    within = [cost.flops for cost in costs if over_limits(cost, space.config.limits) is None]
+    if not within:
+        raise nothing_within(space, configs)
+    return min(within), max(within)
+
+
 def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigError:
     """The error for limits that no network meets, with the nearest cost that was seen."""
     costs = [closed_form(config) for config in configs]

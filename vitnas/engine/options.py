@@ -30,6 +30,8 @@ from vitnas.errors import RunError
 if TYPE_CHECKING:
     from vitnas.engine.pruning.pareto import ParetoPruner
 
+_MANY = 10_000
+
 
 @dataclass(frozen=True)
 class SearchOptions(Options):
@@ -79,6 +81,13 @@ class SearchOptions(Options):
             1000,
         ),
     ] = 0
+    baselines: Annotated[
+        bool,
+        Option(
+            "Train reference networks of the space's FLOPs after the trials, too: a plain CNN and "
+            "others, on the same images in the same way."
+        ),
+    ] = True
     keep_weights: Annotated[
         str | None,
         Option(
@@ -139,6 +148,13 @@ class SearchOptions(Options):
         """`trials` with its default filled in; None = no bound."""
         is_bounded = self.hours is not None or self.gpu_hours is not None
         return self.trials or (None if is_bounded else DEFAULT_TRIALS)
+
+    @property
+    def most_baselines(self) -> int:
+        """How many reference networks are trained at most: half as many as trials, at least 4."""
+        if not self.baselines:
+            return 0
+        return _MANY if self.num_trials is None else max(4, self.num_trials // 2)
 
     @property
     def kept_bytes(self) -> int:

@@ -14,6 +14,7 @@ from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
+from vitnas.engine.baselines import shared_cache, train_baselines
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -87,7 +88,7 @@ def run_search(
     backend = open_backend(options)
     try:
         doing(f"reading the images of {space.config.data.name}")
-        found = backend.prepare(space)
+        found = backend.prepare(space, options.most_baselines)
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         with locked(path), study.writable(path):
@@ -113,6 +114,7 @@ def run_search(
                 if found.data.num_test_images:
                     doing("scoring the front on the test images")
                     _score_front(store, backend, path)
+                _train_baselines(store, space, options, backend, found, notice, doing)
             finally:
                 store.close()
         doing("ending the workers")
@@ -129,9 +131,13 @@ def _starting(
     workers = f"starting {resources.workers} worker{'s' * (resources.workers > 1)}"
     text = f"{workers} for {number or 'any number of'} trainings of {epochs} epochs"
     each = found.training_seconds
-    if not number or not each:
+    if number and each:
+        text += f", about {span(number * each / min(number, resources.workers))} in all"
+    if not found.baselines:
         return text
-    return f"{text}, about {span(number * each / min(number, resources.workers))} in all"
+    text += f", then {len(found.baselines)} baselines"
+    theirs = found.baseline_seconds
+    return f"{text}, about {span(theirs / resources.workers)}" if theirs else text
 
 
 def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
@@ -249,6 +255,30 @@ def _resumed(options: SearchOptions, store: study.RunStore) -> SearchOptions:
         return options
     sessions = store.attrs.get("environment", {}).get("sessions")
     return replace(options, keep_weights=sessions[-1].get("keep_weights")) if sessions else options
+
+
+def _train_baselines(
+    store: study.RunStore,
+    space: SearchSpace,
+    options: SearchOptions,
+    backend: Backend,
+    found: Findings,
+    notice: Notice,
+    doing: Notice,
+) -> None:
+    """Train what the front is compared with, or take it from the user's cache."""
+    if not found.baselines:
+        return
+    doing(f"training {len(found.baselines)} baselines")
+    session, config = store.attrs["environment"]["sessions"][-1], space.config
+    cache = shared_cache(config.data, found.data, found.device, session)
+    try:
+        train_baselines(
+            store.path, found.baselines, config.proxy, options.seed, backend.answers, cache, notice
+        )
+    except KeyboardInterrupt:
+        _note(store, ended_by="interrupted")
+        raise
 
 
 def _describe(

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp, log
 
 import torch
 
+from vitnas.baselines.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.cost.closed_form import closed_form
 from vitnas.training.data import Images
-from vitnas.training.proxy import ProxyTraining
+from vitnas.training.subject import flops_of, training_of
 
 _LARGEST = 2e10
 """Multiply-adds of the timed batch's forward pass at most: a second or two on one core."""
 
 
 def seconds_of_training(
-    config: ModelConfig, proxy: ProxyConfig, images: Images, threads: int | None = None
+    subject: ModelConfig | Baseline,
+    proxy: ProxyConfig,
+    images: Images,
+    threads: int | None = None,
 ) -> float | None:
-    """Seconds of a proxy training of `config` on the CPU, scoring included; a rough guess.
+    """Seconds of a proxy training of `subject` on the CPU, scoring included; a rough guess.
 
     Two short epochs over a few images are trained; the second one is timed. Nothing random outside
     is touched.
 
     Args:
-        config: the network.
+        subject: the network.
         proxy: the training.
         images: at the network's size.
         threads: CPU threads of torch; None leaves them as they are.
@@ -33,7 +37,7 @@ def seconds_of_training(
     Returns:
         The guess; None where those epochs fail.
     """
-    affordable = max(2, int(_LARGEST / closed_form(config).flops))
+    affordable = max(2, int(_LARGEST / flops_of(subject)))
     batch = min(proxy.batch_size, affordable)
     share = min(1.0, 2 * batch / len(images.train))
     few = replace(images, train=images.train.subset(share, 0), val=images.val.subset(share, 0))
@@ -41,10 +45,19 @@ def seconds_of_training(
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
-        *_, last = ProxyTraining(config, short, few, 0, "cpu")
+        *_, last = training_of(subject, short, few, 0)
     except Exception:  # what cannot be trained is the outcome of its trial; this is only a guess
         return None
     finally:
         torch.set_num_threads(before)
     whole = len(images.train) * proxy.train_fraction
     return last.seconds * proxy.epochs * whole / len(few.train)
+
+
+def seconds_between(flops: float, ends: tuple[tuple[float, float], tuple[float, float]]) -> float:
+    """Seconds for so many FLOPs on the line through two (FLOPs, seconds), all by their logs."""
+    (low, first), (high, last) = ends
+    if low == high:
+        return first
+    share = log(flops / low) / log(high / low)
+    return exp(log(first) + share * (log(last) - log(first)))

@@ -129,7 +129,13 @@ def test_room_for_trainings(nodes: str) -> None:
 
 
 SMALL = SearchOptions(
-    trials=10, gpus_per_trial=0.0, seed=3, sampler="random", pruner="none", backend="serial"
+    trials=10,
+    gpus_per_trial=0.0,
+    seed=3,
+    sampler="random",
+    pruner="none",
+    backend="serial",
+    baselines=False,
 )
 
 

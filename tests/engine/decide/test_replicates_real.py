@@ -22,7 +22,13 @@ from vitnas.records import Outcome, Run
 from vitnas.report.write import write_report
 
 pytestmark = pytest.mark.slow
-OPTIONS = {"trials": 4, "replicates": 2, "sampler": "random", "gpus_per_trial": 0}
+OPTIONS = {
+    "trials": 4,
+    "replicates": 2,
+    "sampler": "random",
+    "gpus_per_trial": 0,
+    "baselines": False,
+}
 
 
 def search(path: Path, backend: str, **more: object) -> Run:
@@ -59,7 +65,7 @@ def test_a_driver_killed_among_replicates_loses_and_repeats_none(tmp_path: Path)
     space.write_text(dump_yaml(make_space().to_tree()))
     command = [sys.executable, "-m", "vitnas", "search", str(space), "--out", str(tmp_path / "cut")]
     command += ["--trials", "4", "--replicates", "2", "--sampler", "random", "--backend", "serial"]
-    command += ["--gpus-per-trial", "0"]
+    command += ["--gpus-per-trial", "0", "--no-baselines"]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
     for line in driver.stdout:

@@ -26,7 +26,9 @@ from vitnas.errors import ConfigError, RunError
 from vitnas.records import Outcome, Run
 
 Make = Callable[..., Controller]
-SERIAL = SearchOptions(trials=2, gpus_per_trial=0.0, backend="serial", sampler="random")
+SERIAL = SearchOptions(
+    trials=2, gpus_per_trial=0.0, backend="serial", sampler="random", baselines=False
+)
 
 
 def write_model(path: Path, **changes: Any) -> str:

@@ -23,6 +23,7 @@ OPTIONS: dict[str, Any] = {
     "pruner": "front",
     "replicates": 1,
     "backend": "serial",
+    "baselines": False,
     "gpus_per_trial": 0,
 }
 FIELDS = (

@@ -92,7 +92,9 @@ def test_only_its_own_files_are_deleted_and_no_link_is_followed(tmp_path: Path) 
 
 
 def test_a_real_search_logs_on_demand(tmp_path: Path) -> None:
-    options = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True)
+    options = SearchOptions(
+        trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True, baselines=False
+    )
     run = run_search(make_space(), tmp_path / "run", options)
     (trial,) = run.complete
     found = scalars(run.path / "tensorboard" / str(trial.number))
@@ -105,7 +107,9 @@ def test_without_the_package_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "tensorboard.summary.writer", None)
     with pytest.raises(ConfigError, match=r"--tensorboard: .*pip install 'vitnas\[tensorboard\]'"):
         Curves(tmp_path / "tb")
-    options = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True)
+    options = SearchOptions(
+        trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True, baselines=False
+    )
     with pytest.raises(ConfigError, match="--tensorboard"):
         run_search(make_space(), tmp_path / "run", options)
     assert not (tmp_path / "run").exists()

@@ -54,8 +54,8 @@ class RayBackend:
             self.close()
             raise
 
-    def prepare(self, space: SearchSpace) -> Findings:
-        """Read the images into Ray's object store; what is known of them.
+    def prepare(self, space: SearchSpace, most_baselines: int = 0) -> Findings:
+        """Read the images into Ray's object store; what is known of them, and the baselines.
 
         Raises:
             DataError, ConfigError: as `prepare_worker`.
@@ -63,7 +63,7 @@ class RayBackend:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
         findings, self._worker = task.options(scheduling_strategy=here).remote(
-            space, self.resources
+            space, self.resources, most_baselines
         )
         with _their_own_errors():
             found: Findings = ray.get(findings)
@@ -116,7 +116,7 @@ class RayBackend:
         """A worker in a process of its own, with an answer for each request."""
         options = {"num_cpus": self.resources.cpu_share, "num_gpus": self.resources.gpus}
         kind = ray.remote(max_restarts=-1, max_task_retries=1, **options)(_Desk)
-        return kind.remote(self._worker)
+        return kind.remote([self._worker])
 
     def close(self) -> None:
         """End Ray if it was started here; leave a cluster as it is."""
@@ -125,10 +125,14 @@ class RayBackend:
 
 
 class _Desk:
-    """What a process of Ray runs for a batch."""
+    """What a process of Ray runs for a batch.
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker.settle()
+    Args:
+        worker: Ray's reference to it, in a list: a plain one is no longer there for a restart.
+    """
+
+    def __init__(self, worker: list[Any]) -> None:
+        self._worker: Worker = ray.get(worker[0]).settle()
 
     def answer(self, request: Request) -> Answer:
         return self._worker.answer(request)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from vitnas.baselines.baseline import PricedBaseline
 from vitnas.config.costs import measured_with
 from vitnas.config.space import SearchSpace
 from vitnas.cost.survey import median_network
@@ -28,6 +30,8 @@ class Findings:
         notices: lines about the images, for whoever watches.
         measured_on: name of what costs are measured on; empty where none is.
         training_seconds: estimated time to train a median network; None where it is not known.
+        baselines: the reference networks that the space is compared with.
+        baseline_seconds: estimated time to train all of them; None where it is not known.
     """
 
     data: Data
@@ -35,10 +39,19 @@ class Findings:
     notices: tuple[str, ...] = ()
     measured_on: str = ""
     training_seconds: float | None = None
+    baselines: tuple[PricedBaseline, ...] = ()
+    baseline_seconds: float | None = None
 
 
-def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[Findings, Worker]:
+def prepare_worker(
+    space: SearchSpace, resources: Resources, most_baselines: int = 0
+) -> tuple[Findings, Worker]:
     """Read the images of a space: what is found, and the worker that trains on them.
+
+    Args:
+        space: what is searched.
+        resources: what trainings run on.
+        most_baselines: see `vitnas.baselines.sizes.line_up`.
 
     Raises:
         DataError: they are missing or unreadable.
@@ -47,6 +60,7 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[Findings, 
     """
     import torch
 
+    from vitnas.baselines.sizes import line_up
     from vitnas.training.data import check_enough, load_data
 
     images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
@@ -65,12 +79,15 @@ def prepare_worker(space: SearchSpace, resources: Resources) -> tuple[Findings, 
         gpu_share=resources.memory_share,
         measures=measured_with(space.config.measured),
     )
+    lineup = line_up(space, most_baselines)
     findings = Findings(
         data=_data(images),
         device=device_name(resources.device) if torch.cuda.is_available() else resources.device,
-        notices=tuple(some.notices),
+        notices=(*some.notices, *lineup.notices),
         measured_on=measured_name(resources.device) if worker.measures else "",
         training_seconds=_seconds_of_training(space, images, resources),
+        baselines=lineup.members,
+        baseline_seconds=_seconds_of_baselines(lineup.members, space, images, resources),
     )
     return findings, worker
 
@@ -87,6 +104,33 @@ def _seconds_of_training(
     return seconds_of_training(
         median, space.config.proxy, images[median.image_hw], resources.threads
     )
+
+
+def _seconds_of_baselines(
+    members: Sequence[PricedBaseline],
+    space: SearchSpace,
+    images: Mapping[tuple[int, int], Images],
+    resources: Resources,
+) -> float | None:
+    """Estimated from the smallest and the largest of each family; None on a GPU."""
+    from vitnas.training.timing import seconds_between, seconds_of_training
+
+    def timed(member: PricedBaseline) -> tuple[int, float] | None:
+        given = images[member.baseline.image_hw]
+        proxy, threads = space.config.proxy, resources.threads
+        seconds = seconds_of_training(member.baseline, proxy, given, threads)
+        return None if seconds is None else (member.flops, seconds)
+
+    if resources.device != "cpu":
+        return None
+    total = 0.0
+    for _, group in groupby(members, key=lambda member: member.baseline.family):
+        family = list(group)
+        first, last = timed(family[0]), timed(family[-1])
+        if first is None or last is None:
+            return None
+        total += sum(seconds_between(member.flops, (first, last)) for member in family)
+    return total
 
 
 def _check_fits(space: SearchSpace, images: Images) -> None:

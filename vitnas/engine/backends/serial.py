@@ -40,9 +40,9 @@ class SerialBackend:
             raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
         self.resources = Resources(1, gpus, threads_beside(bool(gpus)))
 
-    def prepare(self, space: SearchSpace) -> Findings:
-        """Read the images; what is known of them."""
-        findings, worker = prepare_worker(space, self.resources)
+    def prepare(self, space: SearchSpace, most_baselines: int = 0) -> Findings:
+        """Read the images; what is known of them, and the baselines."""
+        findings, worker = prepare_worker(space, self.resources, most_baselines)
         self._worker: Worker = worker.settle()
         return findings
 

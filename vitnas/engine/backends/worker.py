@@ -124,18 +124,10 @@ class Worker:
         )
 
     def _training(self, request: Request) -> Training:
-        """The training of a network of ours, or of a reference from weights of the same seed."""
-        from vitnas.training.proxy import ProxyTraining, Training, seeded
+        from vitnas.training.subject import training_of
 
-        subject, proxy = request.subject, request.proxy
-        images = self.images[subject.image_hw]
-        if isinstance(subject, ModelConfig):
-            return ProxyTraining(subject, proxy, images, request.seed, self.device)
-
-        from vitnas.baselines.families import build_baseline
-
-        model = seeded(lambda: build_baseline(subject), request.seed, self.device)
-        return Training(model, proxy, images, request.seed, self.device)
+        images = self.images[request.subject.image_hw]
+        return training_of(request.subject, request.proxy, images, request.seed, self.device)
 
     def _test_score(self, training: Training) -> float | None:
         """Top-1 in percent on the test images; None where there are none."""

@@ -14,7 +14,7 @@ from vitnas.baselines.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.records import Outcome
-from vitnas.sessions import Amount, Facts, Text
+from vitnas.sessions import Amount, Count, Facts, Text
 
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 
@@ -72,6 +72,7 @@ class Answer(Facts):
         test_top1: top-1 in percent on the test images; None where it was not asked for.
         scores: by name, those at initialisation, and the seconds that each took.
         error: one line; None for a complete training.
+        flops, num_params: of a reference network; None for others.
     """
 
     outcome: Annotated[Outcome, Field(strict=False)]
@@ -85,6 +86,8 @@ class Answer(Facts):
         default_factory=dict
     )
     error: Text | None = None
+    flops: Count | None = None
+    num_params: Count | None = None
 
     @property
     def top1(self) -> float | None:

@@ -1,0 +1,55 @@
+"""Which reference networks a space is compared with."""
+
+from __future__ import annotations
+
+from math import log
+
+import pytest
+import torch
+
+from tests.engine.conftest import make_space
+from vitnas.baselines.families import FAMILIES
+from vitnas.baselines.sizes import NEAR, Lineup, line_up, price, targets
+from vitnas.cost.survey import flops_range
+
+
+def test_the_targets_lie_evenly_by_log() -> None:
+    assert targets(1000, 1_000_000) == pytest.approx([1e3, 1e4, 1e5, 1e6])
+    assert targets(7, 7) == [7]
+
+
+def test_members_are_near_the_targets_and_the_same_each_time() -> None:
+    space = make_space()
+    state = torch.get_rng_state()
+    lineup = line_up(space, 8)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert {member.baseline.family for member in lineup.members} == set(list(FAMILIES)[:2])
+    goals = targets(*flops_range(space))
+    for member in lineup.members:
+        assert min(abs(log(member.flops / goal)) for goal in goals) <= log(NEAR)
+        assert member == price(member.baseline)
+    assert line_up(space, 8) == lineup
+
+
+def test_few_trials_get_one_family_and_none_gets_none() -> None:
+    lineup = line_up(make_space(), 1)
+    assert {member.baseline.family for member in lineup.members} == {"dwcnn"}
+    assert line_up(make_space(), 0) == Lineup((), ())
+
+
+def test_what_cannot_be_scaled_is_left_out_with_a_notice() -> None:
+    space = make_space()
+    lineup = line_up(space, 4 * len(FAMILIES))
+    assert lineup.notices
+    for family in FAMILIES:
+        sizes = sum(member.baseline.family == family for member in lineup.members)
+        told = any(f"{family} at " in notice for notice in lineup.notices)
+        assert told == (sizes < 4), family
+
+
+def test_limits_that_leave_no_baseline_are_one_line() -> None:
+    limits = {"flops": {"max": 70e3}, "num_params": {"max": 2400}}
+    lineup = line_up(make_space(limits=limits), 4)
+    assert not lineup.members
+    (line,) = lineup.notices
+    assert line.startswith("no baselines: ")

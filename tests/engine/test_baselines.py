@@ -1,0 +1,123 @@
+"""A run's baselines: trained after its trials, resumed, reused, and in nobody's way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import make_space
+from vitnas.baselines.sizes import line_up
+from vitnas.engine.backends.serial import SerialBackend
+from vitnas.engine.baselines import FILE_NAME, shared_cache, train_baselines
+from vitnas.engine.batch.book import read_entries
+from vitnas.engine.batch.cache import Cache
+from vitnas.engine.batch.request import Answer, Request
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
+from vitnas.errors import RunError
+from vitnas.records import Outcome
+from vitnas.sessions import Data
+
+SPACE = make_space()
+PROXY = SPACE.config.proxy
+MEMBERS = line_up(SPACE, 4).members
+OPTIONS = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial")
+DONE = Answer(outcome=Outcome.COMPLETE, curve=(50.0,), losses=(1.0,), test_top1=40.0)
+
+
+def instantly(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+    for request in requests:
+        yield request, DONE
+
+
+def never(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+    for request in requests:
+        raise AssertionError(f"{request} was trained again")
+    return iter(())
+
+
+def train(path: Path, cache: Cache, answers=instantly) -> list[str]:  # type: ignore[no-untyped-def]
+    told: list[str] = []
+    train_baselines(path, MEMBERS, PROXY, 0, answers, cache, told.append)
+    return told
+
+
+def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> None:
+    told: list[str] = []
+    run = run_search(SPACE, tmp_path / "run", OPTIONS, notice=told.append)
+    entries = read_entries(tmp_path / "run" / FILE_NAME)
+    assert len(run.trials) == 1
+    assert [entry.answer.flops for entry in entries] == [member.flops for member in MEMBERS]
+    for entry in entries:
+        assert len(entry.answer.curve) == PROXY.epochs
+        assert entry.answer.test_top1 is not None
+    assert max(entry.answer.curve[-1] for entry in entries) > 60  # chance is 10
+    assert sum(line.startswith("[baseline ") for line in told) == 4
+
+
+def test_no_baselines_where_none_are_wanted(tmp_path: Path) -> None:
+    options = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial", baselines=False)
+    run_search(SPACE, tmp_path / "run", options)
+    assert not (tmp_path / "run" / FILE_NAME).exists()
+
+
+def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_path: Path) -> None:
+    def interrupted(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for number, request in enumerate(requests):
+            if number == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield request, DONE
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, Cache(None), interrupted)
+    assert len(read_entries(tmp_path / FILE_NAME)) == 2
+    told = train(tmp_path, Cache(None))
+    assert [line[:14] for line in told] == ["[baseline 3/4]", "[baseline 4/4]"]
+    assert train(tmp_path, Cache(None), never) == []
+
+
+def test_another_run_takes_them_from_the_cache(tmp_path: Path) -> None:
+    cache = Cache({"images": "the same"})
+    train(tmp_path / "first", cache)
+    assert len(train(tmp_path / "second", cache, never)) == 4
+    first, second = (read_entries(tmp_path / name / FILE_NAME) for name in ("first", "second"))
+    assert first == second
+
+
+def test_a_failure_is_told_and_does_not_end_the_others(tmp_path: Path) -> None:
+    def diverging(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request in requests:
+            yield request, Answer(outcome=Outcome.DIVERGED, error="loss is nan")
+
+    told = train(tmp_path, Cache(None), diverging)
+    assert len(told) == 4
+    assert all("diverged" in line and "loss is nan" in line for line in told)
+
+
+def test_a_rate_that_diverges_is_an_outcome(tmp_path: Path) -> None:
+    hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0, "epochs": 1})
+    backend = SerialBackend(0.0)
+    backend.prepare(SPACE)
+    train_baselines(tmp_path, MEMBERS, hot, 0, backend.answers, Cache(None), lambda line: None)
+    outcomes = {entry.answer.outcome for entry in read_entries(tmp_path / FILE_NAME)}
+    assert outcomes <= {Outcome.COMPLETE, Outcome.DIVERGED}
+
+
+def test_a_damaged_file_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("{}\n")
+    with pytest.raises(RunError, match=r"baselines.jsonl: line 1 is not the result"):
+        train(tmp_path, Cache(None))
+
+
+def test_changes_that_no_revision_names_share_nothing() -> None:
+    session = {"git_revision": "abc+", "versions": {}}
+    request = Request(MEMBERS[0].baseline, PROXY, 0)
+    for revision, expected in (("abc+", None), ("abc", DONE), (None, DONE)):
+        facts = session | {"git_revision": revision}
+        cache = shared_cache(SPACE.config.data, Data(), "cpu", facts)
+        cache.put(request, DONE)
+        assert cache.get(request) == expected

@@ -1,0 +1,27 @@
+"""One training for whatever has a key."""
+
+from __future__ import annotations
+
+from tests.baselines.test_baseline import DIGITS
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.training.data import load_data
+from vitnas.training.proxy import ProxyTraining
+from vitnas.training.subject import flops_of, training_of
+
+PROXY = ProxyConfig(epochs=2, batch_size=128)
+
+
+def test_a_network_of_ours_trains_as_ever(tiny_config: ModelConfig) -> None:
+    images = load_data(DataConfig(), 8)
+    theirs = [epoch.top1 for epoch in ProxyTraining(tiny_config, PROXY, images, 3)]
+    assert [epoch.top1 for epoch in training_of(tiny_config, PROXY, images, 3)] == theirs
+    assert flops_of(tiny_config) == closed_form(tiny_config).flops
+
+
+def test_a_reference_follows_from_its_seed() -> None:
+    images = load_data(DataConfig(), 8)
+    curves = [[e.loss for e in training_of(DIGITS, PROXY, images, s)] for s in (0, 0, 1)]
+    assert curves[0] == curves[1] != curves[2]
+    assert flops_of(DIGITS) == 21152
