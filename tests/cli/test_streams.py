@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SERIAL, space_file
+from vitnas.config.model import ModelConfig, save_config
 
 VITNAS = f"{sys.executable} -m vitnas"
 
@@ -35,6 +36,14 @@ def test_a_full_disk_is_one_line(command: str) -> None:
     done = shell(f"vitnas {command} > /dev/full")
     assert done.stderr == ("vitnas: what is printed cannot be written: no space left on device\n")
     assert done.returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_a_training_blames_no_folder_for_what_it_prints(tiny_config: ModelConfig) -> None:
+    save_config(tiny_config, "net.yaml")
+    done = shell("vitnas train net.yaml --epochs 1 --to out > /dev/full")
+    assert done.stderr == "vitnas: what is printed cannot be written: no space left on device\n"
+    assert (done.returncode, list(Path().iterdir())) == (2, [Path("net.yaml")])
 
 
 def test_the_exit_code_is_told_where_the_error_cannot_be() -> None:

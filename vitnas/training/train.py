@@ -208,4 +208,6 @@ def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
         size = recipe.batch_size
         raise RunError(f"the device's memory is exhausted at batch_size {size}; lower it") from None
     except OSError as error:
+        if error.filename is None:  # of what is printed, which is no file of ours
+            raise
         raise RunError(f"{work}: cannot be written: {error.strerror or error}") from None
