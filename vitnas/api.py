@@ -15,6 +15,7 @@ from vitnas.cost.survey import check_limits
 from vitnas.errors import ConfigError
 
 if TYPE_CHECKING:
+    from vitnas.calibration.result import Calibration
     from vitnas.diagnose.run import Diagnosis
     from vitnas.engine.decide.ledger import Listener
     from vitnas.engine.tuning.result import Tuned
@@ -120,6 +121,40 @@ def tune(
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = Path(out) if out is not None else Path("results") / "tune" / found.name
     return run_tune(found, folder, TuneOptions(**options), notice, notice)
+
+
+def calibrate(
+    space: SearchSpace | str | Path = DEFAULT_SPACE,
+    out: str | Path | None = None,
+    *,
+    notice: Callable[[str], None] = lambda line: None,
+    **options: Any,
+) -> tuple[Calibration, Path]:
+    """Measure how well cheap trainings of a space foretell long ones; see `docs/calibrate.md`.
+
+    The same call resumes a calibration that was stopped.
+
+    Args:
+        space: a space, its file, or the name of a shipped one.
+        out: the folder; default `results/calibrate/<name>`.
+        notice: called with a line after every training.
+        **options: fields of `vitnas.calibration.options.CalibrationOptions`.
+
+    Returns:
+        What was found, and the folder that holds it.
+
+    Raises:
+        VitnasError: the space, options, folder, data or device cannot be used.
+    """
+    from vitnas.calibration.options import CalibrationOptions
+    from vitnas.engine.declare import check
+
+    check(CalibrationOptions, options)
+    from vitnas.calibration.run import run_calibration
+
+    found = space if isinstance(space, SearchSpace) else load_space(space)
+    folder = Path(out) if out is not None else Path("results") / "calibrate" / found.name
+    return run_calibration(found, folder, CalibrationOptions(**options), notice), folder
 
 
 def load_run(path: str | Path) -> Run:

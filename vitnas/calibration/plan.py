@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from vitnas.calibration.options import TIMES, CalibrationOptions
+from vitnas.calibration.result import PROXY
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
@@ -18,7 +19,6 @@ from vitnas.engine.batch.request import Request
 from vitnas.errors import ConfigError
 from vitnas.seeds import derive_seed
 
-PROXY = "proxy"
 _IMAGE_SHARES = ((1, 2), (3, 4))
 ImageHW = tuple[int, int]
 

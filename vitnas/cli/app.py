@@ -35,7 +35,7 @@ MOST = {
     "workers": 10_000,
 }
 """The greatest values of numbers on the command line; those of a search are in its options."""
-_RESUMABLE = ("search", "train", "tune")
+_RESUMABLE = ("search", "train", "tune", "calibrate")
 
 app = typer.Typer(
     name="vitnas",

@@ -105,14 +105,20 @@ def salvage(
 @app.command()
 def report(
     run: RunFolder,
+    calibration: Annotated[
+        Path | None, typer.Option(help="A calibration of the same space, which RUN then keeps.")
+    ] = None,
 ) -> None:
     """Rebuild tables, plots and report of RUN from its study; needs neither torch nor Ray."""
     from vitnas.api import load_run
     from vitnas.plugins import closed
     from vitnas.report import write_report
+    from vitnas.report.calibrated import adopt
 
     with closed():
         loaded = load_run(run)
+        if calibration is not None:
+            adopt(loaded, calibration)
         write_report(loaded)
         print_front(loaded)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vitnas.calibration.result import PROXY, Calibration
+from vitnas.calibration.text import tau_text
 from vitnas.config.costs import COSTS
 from vitnas.report.marks import and_text
 from vitnas.report.text import count_text, plural, signed_text
@@ -58,9 +60,22 @@ def _fidelity(trust: Trust) -> str:
         text += f" Ranking by FLOPs alone gives {trust.flops_tau:.2f}."
     if trust.num_ranked < 20:
         text += " So few trials make these taus rough."
-    return text + (
-        " How the ranking after the proxy relates to the ranking after a full training is not "
-        "in these numbers."
+    return text + _long(trust.calibration)
+
+
+def _long(found: Calibration | None) -> str:
+    """How the ranking after the proxy relates to the ranking after a long training."""
+    if found is None:
+        return (
+            " How the ranking after the proxy relates to the ranking after a full training is not "
+            "in these numbers; vitnas calibrate measures it."
+        )
+    proxy, size, ceiling = found.figures(PROXY), found.best_size, found.ceiling_within
+    return (
+        f" A calibration on {len(found.networks)} networks of this space tells how the proxy's "
+        f"ranking agrees with that after {found.long_epochs} epochs: tau {tau_text(proxy.overall)} "
+        f"over all, {tau_text(proxy.within)} among networks of like FLOPs, where {size.name} alone "
+        f"has {size.within.value:.2f} and another long training {ceiling.value:.2f}."
     )
 
 

@@ -11,9 +11,11 @@ from math import hypot, isfinite, sqrt
 import numpy as np
 
 from vitnas.calibration.agreement import kendall_tau
+from vitnas.calibration.result import Calibration
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.report.calibrated import calibration_of
 from vitnas.report.standing import error_of, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
 
@@ -51,6 +53,7 @@ class Trust:
         num_confident: front members that are on it with a probability of at least 0.9.
         num_plausible: the other front members.
         num_plausible_off: networks off the front with a probability of at least 0.1.
+        calibration: of the run's space on the run's images.
     """
 
     num_images: int | None
@@ -76,6 +79,7 @@ class Trust:
     num_confident: int
     num_plausible: int
     num_plausible_off: int
+    calibration: Calibration | None = None
 
 
 def assess(run: Run) -> Trust:
@@ -114,6 +118,7 @@ def assess(run: Run) -> Trust:
         num_confident=sum(run.standing(trial) == "confident" for trial in members),
         num_plausible=sum(run.standing(trial) != "confident" for trial in members),
         num_plausible_off=len(off_front(run)),
+        calibration=calibration_of(run),
     )
 
 

@@ -1,0 +1,74 @@
+"""From answers to figures, on invented trainings."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.calibration.made_up import answer, judged, plan
+from vitnas.calibration.agreement import Tau
+from vitnas.engine.batch.request import Answer, Request
+from vitnas.errors import RunError
+from vitnas.records import Outcome
+
+LOST = Answer(outcome=Outcome.DIVERGED, error="Diverged: loss in epoch 1 is nan", seconds=1.0)
+
+
+def test_everything_is_judged_and_sorted_by_cost() -> None:
+    found = judged()
+    names = {one.name: one.kind for one in found.proxies}
+    assert names == {
+        "FLOPs": "size",
+        "parameters": "size",
+        "naswot": "score",
+        "loss of epoch 1": "first epoch",
+        "long, cut at 1": "cut",
+        "long, cut at 3": "cut",
+        "proxy": "training",
+        "1 epoch": "training",
+        "half of the images": "training",
+        "images of 4 px": "training",
+    }
+    costs = [one.cost for one in found.proxies]
+    assert costs == sorted(costs)
+    assert found.figures("long, cut at 3").cost == pytest.approx(3 / 9)
+    assert found.figures("proxy").cost == pytest.approx((3 * 0.3 + 0.1) / (9 * 0.3 + 0.1))
+    assert (len(found.networks), found.bins, found.lost) == (16, 4, 0)
+    assert found.ceiling_within.value > 0.8
+    assert found.ceiling_within.value > found.figures("1 epoch").within.value
+
+
+def test_a_cut_training_is_compared_to_the_other_seeds_alone() -> None:
+    """Else it would share its noise with what it is to foretell."""
+
+    def noise(request: Request) -> Answer:
+        """Long trainings agree with nothing but their own first epoch."""
+        top1 = 50 + request.seed % 1000 / 50
+        return answer(request).model_copy(update={"curve": (top1,) * request.proxy.epochs})
+
+    found = judged(40, get=noise)
+    assert found.figures("long, cut at 1").overall.value == found.ceiling_overall.value
+    assert abs(found.ceiling_overall.value) < 0.4
+
+
+def test_a_diverged_proxy_ranks_last_and_a_lost_long_training_drops_the_network() -> None:
+    asked = plan()
+    proxy = asked.fidelities[0].request(asked.networks[3].config).key
+    found = judged(get=lambda request: LOST if request.key == proxy else answer(request))
+    assert found.figures("proxy").missing == 1
+    assert len(found.networks) == 16
+    long = asked.long_request(asked.networks[3], 1).key
+    found = judged(get=lambda request: LOST if request.key == long else answer(request))
+    assert (len(found.networks), found.lost) == (15, 1)
+    flops = [network.flops for network in asked.networks]
+    assert [member.flops for member in found.networks] == flops[:3] + flops[4:]
+
+
+def test_too_few_long_trainings_are_an_error_with_the_first_reason() -> None:
+    with pytest.raises(RunError, match=r"0 of 16 networks were trained long .*loss in epoch 1"):
+        judged(get=lambda request: LOST)
+
+
+def test_members_have_a_top1_of_each_seed() -> None:
+    found = judged(seeds=3)
+    assert all(len(member.top1) == 3 for member in found.networks)
+    assert isinstance(found.ceiling_overall, Tau)
