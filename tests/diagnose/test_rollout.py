@@ -58,7 +58,7 @@ def test_the_class_tokens_row_is_read_where_the_head_reads_it() -> None:
     assert by_class.finding().numbers["read_from"] == "class token"
 
 
-def test_at_a_border_rows_are_meaned_and_keep_their_sum() -> None:
+def test_at_a_border_rows_are_averaged_and_keep_their_sum() -> None:
     rows = torch.eye(4 * 6)
     merged = merge_rows(rows, (4, 6), (2, 3))
     assert merged.shape == (6, 24)

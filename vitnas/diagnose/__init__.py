@@ -1,8 +1,8 @@
-"""What looks inside a network: its attention maps, its features and its residual coefficients.
+"""Diagnostics of a network: its attention maps, its features and its residual coefficients.
 
-Everything is read by forward hooks from the network that runs anyway; there is no second copy of
-any attention. `vitnas.diagnose.run.diagnose` does it all, and each diagnostic is a file of its own
-with its definition, its running sums and its figure. `import vitnas.diagnose` loads no torch.
+Forward hooks read everything from the running network; no attention is implemented a second time.
+`vitnas.diagnose.run.diagnose` runs all diagnostics. Each is one file with its definition, its
+running sums and its figure. `import vitnas.diagnose` loads no torch.
 """
 
 from vitnas.diagnose.names import NAMES, choose

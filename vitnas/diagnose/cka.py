@@ -22,7 +22,7 @@ FEWEST = 8
 def linear_gram(features: Tensor) -> Tensor:
     """K = X X^T of n images with p features each, `(n, p)` -> `(n, n)` float64.
 
-    X is centred first, which changes none of the centred forms and keeps the digits.
+    X is centred first: the centred forms stay the same, and fewer digits are lost.
     """
     centred = features - features.mean(dim=0, keepdim=True)
     return (centred @ centred.T).double()
@@ -72,14 +72,14 @@ def linear_cka(x: Tensor, y: Tensor) -> float:
 class LayerCka(Observer):
     """CKA between all layers; a layer's features are all its tokens and channels, flattened.
 
-    Source: BViT, Eq. 9 (Kornblith et al., 2019). Where the features of all images do not fit, they
-    are dealt into groups, HSIC_1 is meaned over the groups and then normalised (Nguyen et al.,
-    2021), which does not depend on the groups' size as the biased form would.
+    Source: BViT, Eq. 9 (Kornblith et al., 2019). If the features of all images do not fit into
+    memory, the images are split into groups. HSIC_1 is averaged over the groups and then normalised
+    (Nguyen et al., 2021). Unlike the biased form, it does not depend on the size of the groups.
 
     Args:
         layers: all layers; layers of any two stages can be compared.
-        images: how many will be seen.
-        most_bytes: of features that may be held.
+        images: number of images that will be shown.
+        most_bytes: memory that features may take.
     """
 
     def __init__(self, layers: Sequence[Layer], images: int, most_bytes: int = MOST_BYTES) -> None:
@@ -116,7 +116,7 @@ class LayerCka(Observer):
     def matrix(self) -> Tensor:
         """`(L, L)`; NaN where a layer's features are the same for all images."""
         left = sum(map(len, self._held[self.layers[0].index]))
-        if left > 3 or (left and not self._estimates):  # HSIC_1 takes four
+        if left > 3 or (left and not self._estimates):  # HSIC_1 needs four
             self._estimate(left)
         return normalised(self._hsic / max(1, self._estimates))
 

@@ -1,4 +1,4 @@
-"""How the learnable residual coefficients moved in training (SReT, Fig. 6 and 16)."""
+"""How the learnable residual coefficients changed in training (SReT, Fig. 6 and 16)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME = re.compile(
 
 
 class Coefficient(NamedTuple):
-    """One learnable scalar: block (`1.2` = stage 1, block 2), where in it, and on what."""
+    """One learnable scalar: its block (`1.2` = stage 1, block 2), its place, what it multiplies."""
 
     block: str
     site: str
@@ -49,7 +49,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     """The lines of a training's log, JSON objects with `epoch`.
 
     Raises:
-        DataError: unreadable, or a line that is none; with its number.
+        DataError: it cannot be read, or a line is no such object; with the line's number.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -73,10 +73,10 @@ def evolution_finding(network: nn.Module, log: Path | None) -> Finding:
     """The coefficients over the epochs of a training's log, drawn.
 
     Source: SReT, Fig. 6 (2) and 16. The paper's Eq. 9 and 10 put alpha, gamma and zeta on the
-    branches, its Section 5.8 on the identities; here they are named by what they multiply.
+    branches, its Section 5.8 on the identities. Here each is named by what it multiplies.
 
     Args:
-        network: says whether there are coefficients at all.
+        network: tells whether there are coefficients.
         log: a `log.jsonl`, or None.
 
     Raises:
@@ -162,7 +162,7 @@ def _figure(epochs: list[int], curves: Mapping[Coefficient, list[float | None]])
 
 
 def _drawn_sites(curves: Mapping[Coefficient, list[float | None]]) -> list[str]:
-    """All but the middle ones of many non-linear layers."""
+    """The coefficients to draw: of many non-linear layers, the first ones and the last."""
     sites = list(dict.fromkeys(found.site for found in curves))
     layers = [site for site in sites if site.startswith("nll")]
     dropped = layers[_MOST_LAYERS - 1 : -1] if len(layers) > _MOST_LAYERS else []

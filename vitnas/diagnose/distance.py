@@ -29,17 +29,17 @@ def token_distances(grid: Grid, step: tuple[float, float] = (1.0, 1.0)) -> Tenso
 
 
 def patch_weights(attention: Tensor, prefix: int) -> Tensor:
-    """`(B, h, N, N)` -> `(B, h, P, P)`: among patch tokens alone, every row of sum one.
+    """`(B, h, N, N)` -> `(B, h, P, P)`: patch tokens only, every row with sum one.
 
-    Prefix tokens have no place, so that they neither look nor are looked at. A re-attention map
-    can be negative: its sizes count, |A|.
+    Prefix tokens have no position and are left out. A re-attention map can be negative: absolute
+    values |A| count.
     """
     patches = attention[..., prefix:, prefix:].abs()
     return patches / patches.sum(-1, keepdim=True).clamp_min(torch.finfo(patches.dtype).tiny)
 
 
 class AttentionDistance(Observer):
-    """sum_m A[n, m] |place(n) - place(m)|, meaned over patch tokens n and images, for every head.
+    """sum_m A[n, m] |place(n) - place(m)| of every head, averaged over patch tokens n and images.
 
     Source: BViT, Fig. 6; Dosovitskiy et al., Fig. 7.
 
@@ -64,7 +64,7 @@ class AttentionDistance(Observer):
         self.images += len(attention) if layer is self.layers[-1] else 0
 
     def _distance(self, grid: Grid, device: torch.device) -> tuple[Tensor, Tensor]:
-        """In tokens and in pixels."""
+        """The distance in tokens and in pixels."""
         if grid not in self._distances:
             step = (self.image_hw[0] / grid[0], self.image_hw[1] / grid[1])
             tokens, pixels = token_distances(grid), token_distances(grid, step)
@@ -77,7 +77,7 @@ class AttentionDistance(Observer):
         means = {layer.index: self._sums[layer.index] / self.images for layer in self.layers}
         numbers: dict[str, Any] = {
             "meaning": "mean distance from a patch token to those it looks at, weighted by "
-            "attention and meaned over patch tokens and images, of each head (BViT, Fig. 6); "
+            "attention and averaged over patch tokens and images, of each head (BViT, Fig. 6); "
             "class tokens are left out and weights made to sum to one; of re-attention maps, which "
             "can be negative, the sizes are the weights; uniform: of attention to all alike",
             "images": self.images,

@@ -1,4 +1,4 @@
-"""The hand that all figures share: matplotlib without pyplot or a display, the report's colours."""
+"""What all figures share: matplotlib without pyplot or a display, the report's colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_TICKS = 16
 
 
 def new_figure(title: str, note: str, width: float, height: float) -> Any:
-    """A figure in inches with its title, and below it what the numbers are."""
+    """A figure, sized in inches, with a title and a line that explains the numbers."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -39,7 +39,7 @@ def png(figure: Any) -> bytes:
 
 
 def dress(axes: Any, x: str, y: str, title: str = "") -> None:
-    """Names with units, light grid, no box."""
+    """Label axes with units; light grid, no box."""
     axes.set_xlabel(x, color=INK, fontsize=9)
     axes.set_ylabel(y, color=INK, fontsize=9)
     axes.set_title(title, loc="left", fontsize=10, color=INK)
@@ -84,14 +84,14 @@ def name_layers(axes: Any, layers: Sequence[Layer], axis: str) -> None:
 
 
 def block_axis(layers: Sequence[Layer]) -> str:
-    """What stands on an axis of layers."""
+    """The label of an axis of layers."""
     staged = any("." in layer.label for layer in layers)
     passes = any("p" in layer.label for layer in layers)
     return f"{'stage.block' if staged else 'block'}{', p = pass' if passes else ''}"
 
 
 def some_ticks(number: int, most: int = _MOST_TICKS) -> list[int]:
-    """At most `most` of the positions 0 .. number - 1, evenly, the first and maybe the last."""
+    """At most `most` of the positions 0 .. number - 1, evenly spaced from the first."""
     step = -(-number // most)
     return list(range(0, number, max(1, step)))
 

@@ -30,10 +30,10 @@ def over_pairs(matrix: Tensor) -> Tensor:
 class HeadSimilarity(Observer):
     """Share of similar vectors (Eq. 7) between every two heads of a block; 1 - it is diversity.
 
-    Source: DeepViT, Fig. 3c: low in each block, which is what re-attention lives on.
+    Source: DeepViT, Fig. 3c. It is low in each block, which re-attention makes use of.
 
     Args:
-        layers: those with a map; blocks with one head have no pair and get no value.
+        layers: those with a map; blocks with one head get no value.
         tau: threshold of similar vectors.
     """
 

@@ -1,4 +1,4 @@
-"""Seeing maps and features while a network runs: forward hooks, and nothing left behind."""
+"""Reading maps and features of a running network by forward hooks, which are removed again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Seen = Callable[[int, Tensor], None]
 
 @contextmanager
 def unfused(network: nn.Module) -> Iterator[None]:
-    """Inside, attentions build their map (`fused_attn`, ours and timm's); after, as before."""
+    """Inside, attention builds its map (`fused_attn` is off, ours and timm's); then as before."""
     switches = [m for m in network.modules() if isinstance(getattr(m, "fused_attn", None), bool)]
     before = [module.fused_attn for module in switches]
     try:
@@ -39,7 +39,7 @@ def watching(
     see_map: Seen | None = None,
     see_features: Seen | None = None,
 ) -> Iterator[None]:
-    """Inside, whatever runs through `network` is shown to the two functions; eval mode.
+    """Inside, the two functions see what runs through `network`, in eval mode.
 
     Maps come as `(B, h, N, N)` with tokens in their true order and zeros where group or window
     attention does not look; features as `(B, N, C)`.
@@ -74,16 +74,16 @@ def as_tokens(output: Any, fmt: str = "NCHW") -> Tensor:
 
 
 def token_order(place: LayerPlace, inside: int) -> Tensor | None:
-    """Which tokens are in which group, `(g, n)` positions; None where all see all.
+    """Positions of the tokens of each group, `(g, n)`; None if every token sees all others.
 
-    Of grouped `mhsa` in this pass, and of blocks with shifted windows (Swin's, in timm's words).
+    For grouped `mhsa` in this pass, and for blocks with shifted windows (timm's Swin).
 
     Args:
         place: where the map is from.
-        inside: tokens n that a map as it comes is over.
+        inside: number n of tokens in a map as the hook gets it.
 
     Raises:
-        VitnasError: windows that reach over the picture's edge.
+        VitnasError: a window reaches beyond the edge of the picture.
     """
     mixer = place.attention
     if isinstance(mixer, MultiHeadSelfAttention):
@@ -104,7 +104,7 @@ def to_true_order(attention: Tensor, order: Tensor) -> Tensor:
 
 
 def _taps(places: Sequence[LayerPlace]) -> list[tuple[nn.Module, list[int]]]:
-    """Every module to tap with the places that it is seen at, in the order of its passes."""
+    """Every module to hook, with its places in the order of its passes."""
     found: dict[int, tuple[nn.Module, list[int]]] = {}
     for index, place in enumerate(places):
         if place.tap is not None and not place.absent:

@@ -1,4 +1,4 @@
-"""A few images of a data set as a network takes them; never of its test split."""
+"""A few images of a data set as a network takes them; never from its test split."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Shown:
     """Images that were drawn.
 
     Attributes:
-        images: them, with the mean and deviation that they are normalised by.
-        facts: where they are from and how many, for JSON.
+        images: the images, with the mean and deviation that normalise them.
+        facts: their source and their number, for JSON.
     """
 
     images: Split
@@ -65,9 +65,9 @@ def data_named(text: str) -> DataConfig | Path:
 def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) -> Shown:
     """Draw `number` images, resized to what `subject` takes.
 
-    Of a named data set and of a space: of the images that score candidates, which no training
-    sees. Of a folder: of `train/<class>/`, of the share that is held out, or of all images below it
-    where there is no `train/`.
+    From a named data set or a space, they are images that score candidates: no training sees them.
+    From a folder, they are images of the share of `train/` that is held out, or of all images below
+    the folder where there is no `train/`.
 
     Raises:
         ConfigError: the network takes images with other channels.
@@ -118,7 +118,7 @@ def _from_files(
     seed: int,
     part: str,
 ) -> Shown:
-    """Only the images that are drawn are read; normalised as the network says, or by themselves."""
+    """Reads the drawn images only; normalised as the network says, else by their own statistics."""
     drawn = [files[index] for index in _draw(len(files), number, seed).tolist()]
     x, y = read_files(drawn, subject.image_hw)
     if subject.mean is not None and subject.std is not None:

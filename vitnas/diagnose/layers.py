@@ -22,13 +22,13 @@ class LayerPlace:
     """One pass through one block, and the modules whose outputs are to be seen.
 
     Attributes:
-        stage, block: counted from 1; blocks anew in every stage. Broad attention has block 0.
+        stage, block: counted from 1, blocks in each stage anew. Broad attention has block 0.
         passed: which pass, counted from 1; 0 in a block with a single one.
         mixer: what mixes its tokens, as a model file calls it, or a class of timm's.
-        output: its output are the features.
+        output: the module whose output is the features.
         owner: the block itself.
         attention: what has the map, or None.
-        tap: its output is the map: `attn_drop`, or `reattention` after it.
+        tap: the module whose output is the map: `attn_drop`, or `reattention` after it.
         absent: why there is no map; empty where there is one.
     """
 
@@ -53,11 +53,11 @@ class Layer:
         stage, mixer: as in `LayerPlace`.
         tokens: N, prefix tokens included.
         dim: channels C.
-        prefix: class tokens and the like, which come first.
+        prefix: number of class tokens and the like, which come first.
         grid: (H, W) of the other tokens; None where they are no grid.
         heads: heads of the map; 0 without one.
         absent: why there is no map; empty where there is one.
-        last: whether it is a block of the network, and none follows in its stage.
+        last: whether it is the last block of its stage.
     """
 
     index: int
@@ -106,7 +106,7 @@ def find_places(network: nn.Module) -> list[LayerPlace]:
 
 
 def name_of(place: LayerPlace, *, stages: int) -> tuple[str, str]:
-    """Name and axis label; a network of one stage is not reminded of it."""
+    """Name and axis label; without the stage in a network of one stage."""
     if not place.block:
         return "broad attention", "broad"
     name = f"block {place.block}" if stages == 1 else f"stage {place.stage}, block {place.block}"
@@ -127,7 +127,7 @@ def grid_of(tokens: int, image_hw: Grid) -> Grid | None:
 
 
 def lists_of_blocks(network: nn.Module) -> Iterator[Iterable[nn.Module]]:
-    """Every list named `blocks` that holds no other one."""
+    """Every list named `blocks` without another one inside."""
     for name, module in network.named_modules():
         if name.rpartition(".")[2] == "blocks" and isinstance(
             module, (nn.ModuleList, nn.Sequential)

@@ -19,7 +19,7 @@ OF_MAPS = ("similarity", "heads", "distance", "rollout")
 
 
 def choose(only: str | None) -> tuple[str, ...]:
-    """`"cka,heads"` -> the diagnostics meant, in our order; None = all.
+    """`"cka,heads"` -> these diagnostics, in our order; None = all.
 
     Raises:
         ConfigError: an unknown name, with the nearest one.

@@ -1,4 +1,4 @@
-"""What every diagnostic is: something that is shown maps and features, keeps sums, and tells."""
+"""The base of diagnostics: an observer sees maps and features, keeps sums, and reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Finding:
 
 
 class Observer(ABC):
-    """Shown one batch after the other; holds sums and at most what one batch needs."""
+    """Sees one batch after the other; holds sums and what one batch needs."""
 
     def see_map(self, layer: Layer, attention: Tensor) -> None:  # noqa: B027
         """A layer's map `(B, h, N, N)`, tokens in their true order; rows are output tokens."""
@@ -42,7 +42,7 @@ class Observer(ABC):
 
     @abstractmethod
     def finding(self) -> Finding:
-        """What the sums say, drawn."""
+        """The result, with its figure."""
 
 
 def plain(values: Tensor, digits: int = 6) -> Any:

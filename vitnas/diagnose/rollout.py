@@ -1,4 +1,4 @@
-"""What an image's tokens give to the output through all blocks (BViT, Fig. 7)."""
+"""How much each token of an image contributes to the output (BViT, Fig. 7)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RESIDUAL = 0.5
 def mixing(attention: Tensor, residual: float = RESIDUAL) -> Tensor:
     """What a block does to tokens: `(h, N, N)` -> `(N, N)` with rows of sum one.
 
-    residual * I + (1 - residual) * mean of the heads. A re-attention map can be negative: its
-    sizes count, |A|.
+    residual * I + (1 - residual) * mean of the heads. A re-attention map can be negative:
+    absolute values |A| count.
     """
     mean = attention.abs().mean(0)
     mean = mean / mean.sum(-1, keepdim=True).clamp_min(torch.finfo(mean.dtype).tiny)
@@ -57,9 +57,10 @@ class Rollout(Observer):
     of the patches' rows does.
 
     Hierarchies: R begins with the first block that has a map, on that stage's grid. At a stage's
-    border the rows of the tokens that become one are meaned, which keeps their sum one; that the
-    downsampling's kernels overlap is left out. Blocks without a map count as the identity: right
-    for `identity`, near it for convolution and pooling, which move little, and not for `mlp`.
+    border the rows of the tokens that become one are averaged, which keeps their sum one. The
+    overlap of downsampling kernels is ignored. Blocks without a map count as the identity. That is
+    right for `identity`, nearly right for convolution and pooling, which mix near tokens only, and
+    wrong for `mlp`.
     Broad attention is left out.
 
     Args:
@@ -106,7 +107,7 @@ class Rollout(Observer):
             "meaning": "what each token of the grid gives to the output through all blocks: row of "
             "the class token, or mean of all rows, of the product of 0.5 I + 0.5 (mean of heads) "
             "(attention rollout; BViT, Fig. 7). At a stage's border the rows of tokens that "
-            "become one are meaned; blocks without a map count as the identity",
+            "become one are averaged; blocks without a map count as the identity",
             "grid": list(weights.shape),
             "starts_at": self.start.name,
             "read_from": "class token" if self.reads_class and self.start.prefix else "all tokens",

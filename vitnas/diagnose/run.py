@@ -37,8 +37,8 @@ class Diagnosis:
 
     Attributes:
         found: the network's layers.
-        findings: of each diagnostic that could be done.
-        absent: why another one could not.
+        findings: of each diagnostic that was possible.
+        absent: why the others were not.
         facts: network, weights, data; for JSON.
     """
 
@@ -79,7 +79,8 @@ class Diagnosis:
         return "\n".join(lines)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write the numbers and a PNG for each figure; figures of an earlier diagnosis go.
+        """Write the numbers and a PNG for each figure; figures of an earlier diagnosis are
+        deleted.
 
         Raises:
             RunError: the folder cannot be written, or holds files of these names that are not ours.
@@ -125,11 +126,11 @@ def diagnose(
     log: Path | None = None,
     facts: dict[str, Any] | None = None,
 ) -> Diagnosis:
-    """Look into a network; it is left as it was, in mode, weights and `fused_attn`.
+    """Run diagnostics on a network. Its mode, weights and `fused_attn` are left as they were.
 
     Args:
         network: ours, or a transformer of timm with a list `blocks`; on its device.
-        images: what it is shown, of its own size; see `vitnas.diagnose.images.show`.
+        images: what it sees, of its own size; see `vitnas.diagnose.images.show`.
         only: names of diagnostics, of `NAMES`.
         tau: threshold of similar vectors (DeepViT, Eq. 7).
         image: which of the images rollout is for.
@@ -167,7 +168,7 @@ def diagnose(
 
 
 def why_no_maps(found: Survey) -> str:
-    """In words."""
+    """The reason in words."""
     mixers = ", ".join(sorted({layer.mixer for layer in found.layers}))
     return f"no block of this network has an attention map ({mixers})"
 

@@ -20,8 +20,8 @@ SIMILAR_BLOCK = 0.8
 
 
 def unit_columns(attention: Tensor, columns: Tensor | None = None) -> Tensor:
-    """`(B, h, N, N)` -> `(B, h, T, N)`: what chosen input tokens give to all N output tokens, as
-    vectors of length one. A token that nobody looks at stays zero.
+    """`(B, h, N, N)` -> `(B, h, T, N)`: the weights of chosen input tokens for all N output
+    tokens, as vectors of length one. A token without any weight stays zero.
 
     Args:
         attention: the map; row n are the weights of output token n.
@@ -34,7 +34,7 @@ def unit_columns(attention: Tensor, columns: Tensor | None = None) -> Tensor:
 def cross_layer(units: Sequence[Tensor]) -> Tensor:
     """M of DeepViT's Eq. 2: L tensors `(B, h, T, N)` of `unit_columns` -> `(B, h, T, L, L)`.
 
-    M[p, q] is the cosine between what token t of head h gives in layers p and q.
+    M[p, q] is the cosine between the weights of token t of head h in layers p and q.
     """
     by_token = torch.stack(list(units), dim=-2)  # (B, h, T, L, N)
     return by_token @ by_token.transpose(-2, -1)
@@ -65,7 +65,7 @@ class CrossLayerSimilarity(Observer):
     """S(p, q) = share of (head, token) pairs with M > tau, and the mean of M, over all images.
 
     Source: DeepViT, Eq. 2 (columns of the map, the same head in both layers) and Eq. 7. Maps of
-    stages have different sizes and are compared within their stage alone.
+    different stages differ in size, so maps are compared within their stage only.
 
     Args:
         layers: those with a map.

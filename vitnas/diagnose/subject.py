@@ -1,4 +1,4 @@
-"""The network that is looked into: by a name of the zoo or timm, a model file, or a folder."""
+"""The network to diagnose: by a name of the zoo or timm, a model file, or a folder."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ class Subject:
     Attributes:
         network: on the CPU.
         name: for titles and folders.
-        weights: where its weights are from, in words.
+        weights: the source of its weights, in words.
         image_hw: (H, W) in pixels.
         in_chans: channels of an image.
-        mean, std: what its images are normalised by, pixels from 0 to 1; None where only the data
-            can tell.
+        mean, std: what normalises its images, for pixels from 0 to 1; None = those of the data.
         log: the log of its training, or None.
     """
 
@@ -76,7 +75,7 @@ def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subje
 
 
 def subject_of(network: nn.Module, name: str, weights: str, log: Path | None = None) -> Subject:
-    """What `network` says of itself."""
+    """A subject from what `network` itself tells."""
     cfg: Any = getattr(network, "pretrained_cfg", None) or {}
     config: Any = getattr(network, "config", None)
     image_hw = getattr(config, "image_hw", None) or _image_hw(network, cfg)

@@ -1,4 +1,4 @@
-"""One image through a network to see what there is to see, and how much of it fits in memory."""
+"""One image through a network: which layers can be observed, and what fits into memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MOST_IMAGES = 32
 
 @dataclass(frozen=True)
 class Survey:
-    """What a network has to show.
+    """The layers of a network that can be observed.
 
     Attributes:
         network: the network.
-        places, layers: one of each per pass of every block, in order; broad attention last.
+        places, layers: one for each pass of every block, in order; broad attention last.
     """
 
     network: nn.Module
@@ -66,7 +66,7 @@ def map_size(layer: Layer) -> int:
 
 
 def comparable(layers: Sequence[Layer]) -> list[list[Layer]]:
-    """Layers in groups whose maps can be compared entry by entry: stage, N and heads alike."""
+    """Groups of layers whose maps can be compared entry by entry: same stage, N and heads."""
     groups: dict[tuple[int, int, int], list[Layer]] = {}
     for layer in layers:
         groups.setdefault((layer.stage, layer.tokens, layer.heads), []).append(layer)
@@ -79,10 +79,10 @@ def survey(network: nn.Module, image: Tensor, *, maps: bool = True) -> Survey:
     Args:
         network: ours or timm's; left as it was.
         image: `(1, C, H, W)`, normalised, where the network is.
-        maps: whether maps will be looked at; without, none is built.
+        maps: whether maps will be observed; else none is built.
 
     Raises:
-        VitnasError: its blocks are not known, or a map is too large to be held.
+        VitnasError: its blocks are not known, or a map does not fit into memory.
     """
     places = find_places(network)
     features: dict[int, Tensor] = {}
@@ -156,7 +156,7 @@ def _prefix_tokens(network: nn.Module) -> int:
 
 @contextmanager
 def _limited(places: Sequence[LayerPlace]) -> Iterator[None]:
-    """Inside, an attention that is about to build too large a map of one image is stopped."""
+    """Inside, an attention is stopped before it builds too large a map of one image."""
     with ExitStack() as stack:
         for place in places:
             if place.attention is not None:

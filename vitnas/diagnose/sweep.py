@@ -1,4 +1,4 @@
-"""Images through a network, a batch at a time, in front of any number of observers."""
+"""Runs images through a network in batches and shows them to any number of observers."""
 
 from __future__ import annotations
 
