@@ -1,7 +1,7 @@
 """Changing a batch of images at random, on their device and without a loop over images.
 
-Every function takes bytes and gives bytes, and draws from the generator that it is given and
-from nothing else.
+Every function takes and returns bytes. Its only source of randomness is the generator that it is
+given.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def random_shift(x: Tensor, generator: Generator, share: float = SHIFT) -> Tenso
     """Move each image by whole pixels and fill with zeros; (B, C, H, W) of any type.
 
     Args:
-        share: farthest shift as a share of the side, rounded down but at least one pixel; all
-            shifts up to it are equally likely, down and across drawn apart.
+        share: largest shift as a share of the side, rounded down but at least one pixel. All
+            shifts up to it are equally likely; both axes are drawn independently.
     """
     batch, _, height, width = x.shape
     reach_y, reach_x = max(1, int(height * share)), max(1, int(width * share))
@@ -66,8 +66,8 @@ def random_shift(x: Tensor, generator: Generator, share: float = SHIFT) -> Tenso
 def random_crop(x: Tensor, generator: Generator) -> Tensor:
     """A random part of each image, scaled back to full size; (B, C, H, W) uint8.
 
-    Area and aspect are drawn from `CROP_AREA` and up to `CROP_ASPECT` (log-uniform), the place so
-    that the crop lies inside the image. Bilinear.
+    The area is drawn from `CROP_AREA`, the aspect up to `CROP_ASPECT` (log-uniform), the place so
+    that the crop is inside the image. Bilinear.
     """
     draws = torch.rand(len(x), 4, generator=generator, device=x.device)
     area = CROP_AREA[0] + (CROP_AREA[1] - CROP_AREA[0]) * draws[:, 0]

@@ -1,4 +1,4 @@
-"""A training half done, as one file: tensors and a little JSON, no code."""
+"""An unfinished training as one file: tensors and some JSON, no code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILE_NAME = "checkpoint.safetensors"
 
 
 class _Facts(Frozen):
-    """What stands beside the tensors, each as JSON; `sha256` is of all the rest and the tensors."""
+    """What is stored beside the tensors, as JSON; `sha256` is of tensors and other facts."""
 
     identity: dict[str, Any]
     log: Annotated[list[dict[str, Any]], Field(max_length=1_000_000)]
@@ -36,10 +36,10 @@ class _Facts(Frozen):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What is needed to go on after an epoch.
+    """What a training needs to resume after an epoch.
 
     Attributes:
-        identity: what the training is of; another one must not go on with it.
+        identity: what the training depends on; only the same one may resume.
         log: one entry for every epoch that has ended.
         tensors: `model/NAME`, `ema/NAME` and `optimizer/NUMBER/NAME`.
         groups: the optimizer's settings for each group of parameters.
@@ -51,7 +51,7 @@ class Checkpoint:
     groups: list[dict[str, Any]]
 
     def save(self, folder: Path) -> None:
-        """Write it beside and rename: a kill leaves the old one or the new one.
+        """Write it to a second file and rename: a kill leaves the old one or the new one.
 
         Raises:
             RunError: the folder cannot be written to.
@@ -120,7 +120,7 @@ def read(folder: Path, wanted: Mapping[str, Any]) -> Checkpoint | None:
         wanted: the identity of the training that resumes.
 
     Raises:
-        RunError: it is another training's, or it is not what was written: says what differs.
+        RunError: it is another training's, or was changed after it was written; says what differs.
     """
     path = folder / FILE_NAME
     if not os.path.lexists(path):
@@ -147,7 +147,7 @@ def _damaged(folder: Path, problem: str) -> RunError:
 
 
 def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of the facts but `sha256` itself, and of every tensor's name, type, shape, bytes."""
+    """SHA-256 of all facts except `sha256`, and of every tensor's name, type, shape and bytes."""
     facts = {name: text for name, text in metadata.items() if name != "sha256"}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
@@ -157,7 +157,7 @@ def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 
 
 def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
-    """Refuse to go on with the checkpoint of another training.
+    """Refuse to resume from the checkpoint of another training.
 
     Raises:
         RunError: names the first thing that differs.
@@ -183,7 +183,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _write_group(group: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON can say of an optimizer's settings; a step count may be a tensor (LAMB's is)."""
+    """An optimizer's settings as JSON; a step count may be a tensor (LAMB's is)."""
     plain = {k: v.item() if isinstance(v, Tensor) else v for k, v in group.items() if k != "params"}
     tensors = [name for name, value in group.items() if isinstance(value, Tensor)]
     return {**plain, "tensors": tensors}

@@ -1,7 +1,7 @@
-"""The images of a search in memory: what trains, what scores, and what stays locked away.
+"""The images of a search in memory: those that train, those that score, and the test images.
 
-Images are kept as bytes and become normalised floats a batch at a time, so a worker holds a
-quarter of the memory and whatever augments them moves bytes.
+Images are kept as bytes and are normalised to floats batch by batch. So a worker needs a quarter of
+the memory, and augmentation moves bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Split:
         return x.float().sub_(self.mean).div_(self.std)
 
     def subset(self, fraction: float, seed: int) -> Split:
-        """The same share of each class, 0 < `fraction` <= 1, drawn with `seed`; itself for 1."""
+        """The same share of each class, 0 < `fraction` <= 1, drawn with `seed`; all of it for 1."""
         if fraction >= 1:
             return self
         _, kept = split_by_class(self.y.cpu(), fraction, seed)
@@ -51,7 +51,7 @@ class Split:
         return replace(self, x=self.x[kept], y=self.y[kept])
 
     def to(self, device: str | torch.device) -> Split:
-        """The same images on `device`; shares memory where they are there already."""
+        """The same images on `device`; no copy if they are there already."""
         return Split(*(part.to(device) for part in (self.x, self.y, self.mean, self.std)))
 
 
@@ -93,7 +93,7 @@ class Images:
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """Of each channel over the training images, for pixels from 0 to 1."""
+        """Mean of each channel over the training images, for pixels from 0 to 1."""
         return tuple((self.train.mean.flatten() / 255).tolist())
 
     @property
@@ -103,7 +103,7 @@ class Images:
 
     @property
     def notices(self) -> list[str]:
-        """Lines for whoever watches: the files that are skipped."""
+        """Lines for the user: the files that are skipped."""
         if not self.skipped:
             return []
         return [f"{len(self.skipped)} images are skipped: {'; '.join(self.skipped[:3])}"]
@@ -113,7 +113,7 @@ class Images:
         return self._test is not None
 
     def test(self) -> Split:
-        """The test images. Only for networks that have been chosen already.
+        """The test images, for networks that are already chosen.
 
         Raises:
             DataError: the data set has no test images.
@@ -123,7 +123,7 @@ class Images:
         return self._test
 
     def check_fits(self, model_config: ModelConfig) -> None:
-        """Refuse a network for other images than these.
+        """Refuse a network that is made for other images.
 
         Raises:
             ConfigError: `num_classes`, `in_chans` or `img_size` differ.
@@ -144,7 +144,7 @@ class Images:
 
 
 def check_enough(left: int, of: int, fraction: float, address: str) -> None:
-    """Refuse to train on less than two images.
+    """Refuse to train on fewer than two images.
 
     Raises:
         ConfigError: `fraction` leaves `left` of the training images, and that is too few.

@@ -1,4 +1,4 @@
-"""Where a network is trained, and randomness that belongs to one training alone."""
+"""The device of a training, its threads and its own randomness."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def resolve_device(name: str | torch.device = "auto") -> torch.device:
 
 @contextmanager
 def own_threads(device: torch.device) -> Iterator[None]:
-    """Inside, torch has as many CPU threads as a training of a search on `device`."""
+    """Inside, torch has as many CPU threads as one training of a search on `device`."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads_beside(device.type == "cuda"))
     try:
@@ -50,7 +50,7 @@ def own_threads(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """Inside, torch's global generators start from `seed`; outside, nothing has happened to them.
+    """Inside, torch's global generators start from `seed`; afterwards they are as before.
 
     Covers the CPU's generator and that of `device`; other CUDA devices are left alone.
     """

@@ -1,4 +1,4 @@
-"""Learning from a teacher's probabilities instead of the labels."""
+"""Distillation: a network learns from a teacher's probabilities instead of the labels."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from vitnas.training.proxy import autocast
 def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
     """-mean over images of the sum over classes of P_teacher log P_student.
 
-    Source: SReT, Eq. 17; labels have no part in it. Its least value is the mean entropy of the
-    teacher's probabilities, where the student's are the same. The difference from that is the
-    Kullback-Leibler divergence, so its gradient is that of DeiT's soft distillation but for a
-    factor: DeiT divides by images *and classes*. That factor, a thousand for ImageNet, is what
-    makes DeiT's value "extremely small"; the logarithm of the teacher's probabilities, which SReT's
-    footnote 7 blames, is undone inside `kl_div(log_target=True)`.
+    Source: SReT, Eq. 17; labels are not used. Its minimum is the mean entropy of the teacher's
+    probabilities, reached where the student's are equal. The difference from it is the
+    Kullback-Leibler divergence, so its gradient is that of DeiT's soft distillation times a
+    constant: DeiT divides by images *and classes*. This factor, a thousand for ImageNet, makes
+    DeiT's value "extremely small". SReT's footnote 7 blames the logarithm of the teacher's
+    probabilities, but `kl_div(log_target=True)` undoes it.
 
     Args:
         student, teacher: logits `(B, classes)`; no gradient flows to the teacher's.
@@ -37,12 +37,12 @@ def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.
 
 
 class Teacher:
-    """A trained network that is only asked: in eval mode, without gradients.
+    """A trained network that is only evaluated: in eval mode, without gradients.
 
     Args:
         model: images `(B, C, H, W)` -> logits; moved to `device`.
-        device: where it answers.
-        scale, shift: `(C, 1, 1)`, what brings the student's normalised pixels to the teacher's.
+        device: where it is evaluated.
+        scale, shift: `(C, 1, 1)`, from the student's normalised pixels to the teacher's.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Teacher:
 
 
 def load_teacher(config: DistillConfig, images: Images, device: torch.device) -> Teacher:
-    """The teacher that a recipe names, made sure to fit the images.
+    """The teacher that a recipe names, checked against the images.
 
     An exported folder sees the student's pixels as they are, since it was trained on the same data;
     a timm model sees them with the mean and deviation that it was trained with.
@@ -111,7 +111,7 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
         options = {"checkpoint_path": config.weights, **fresh}
     try:
         model: nn.Module = timm.create_model(name, **options)
-    except Exception as error:  # the hub's, pickle's, safetensors' and timm's own, by the dozen
+    except Exception as error:  # the hub, pickle, safetensors and timm each raise their own errors
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         where = config.weights or "its weights"
         hint = "" if config.weights else "; name a file with them in distill.weights"
@@ -143,7 +143,7 @@ def _check_fits(model: nn.Module, name: str, images: Images) -> None:
     try:
         with torch.no_grad():
             given = tuple(model(torch.zeros(size, device=device)).shape)
-    except Exception as error:  # whatever a foreign network says to images that it cannot take
+    except Exception as error:  # any error of a foreign network with images that it cannot take
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         rule = f"cannot take these images of {images.in_chans} x {size[2]} x {size[3]}: {problem}"
         raise ConfigError(rule[:300], address="distill.teacher", value=name) from None

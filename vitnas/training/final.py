@@ -1,4 +1,4 @@
-"""The long training: everything that a recipe can say, on top of the loop of the short one."""
+"""The long training: all fields of a recipe, on top of the loop of the short training."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Entry = dict[str, Any]
 
 
 class FinalTraining(Training):
-    """Train a network by a recipe; iterate over it to get an `EpochResult` an epoch.
+    """Train a network by a recipe; iterating over it gives an `EpochResult` for each epoch.
 
-    As `Training` in everything that is not a field of `Recipe`. Python's and NumPy's global random
-    state are left alone as well as torch's.
+    What is not a field of `Recipe` is as in `Training`. The global random states of Python, NumPy
+    and torch are left as they were.
 
     Args:
         model, recipe, images, seed, device: as for `Training`.
         files: the training images where they stay on disk; None = those of `images`.
-        teacher: what is learned from instead of the labels, or None.
+        teacher: what replaces the labels, or None.
         workers: processes that read `files`; 0 = this one.
 
     Attributes:
@@ -86,11 +86,11 @@ class FinalTraining(Training):
         return {"model": self.model, **average}
 
     def take(self, identity: dict[str, Any], log: list[Entry]) -> checkpoint.Checkpoint:
-        """The training as it is now."""
+        """The checkpoint of the training as it is now."""
         return checkpoint.take(identity, log, self.modules(), self._optimizer)
 
     def restore(self, saved: checkpoint.Checkpoint) -> None:
-        """Become the training that `saved` was taken from."""
+        """Continue as the training that `saved` was taken from."""
         for prefix, module in self.modules().items():
             saved.restore(prefix, module)
         saved.restore_optimizer(self._optimizer)
@@ -117,7 +117,7 @@ class FinalTraining(Training):
         return own_all_randomness(seed, self.device)
 
     def scored(self) -> nn.Module:
-        """The network, or its moving average: what is scored and exported."""
+        """What is scored and exported: the network, or its moving average."""
         return self.model if self.ema is None else self.ema.module
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -66,7 +66,7 @@ class Files:
 
 
 def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> tuple[Images, Files]:
-    """What scores the network in memory, what trains it as paths.
+    """The scoring images in memory, and the training images as paths.
 
     The split is that of `load_data`. Mean and deviation are those of at most 2,048 training
     images, which `Images.train` holds and nothing else uses.
