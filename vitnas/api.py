@@ -186,7 +186,7 @@ def export(
         trial: a trial's number; or
         under: the most accurate network of the front with at most these FLOPs, e.g. `"2M"`; or
         knee: the knee of the front.
-        epochs: train again for so many; None = the proxy's weights, which are trained again with
+        epochs: train again for this many; None = the proxy's weights, which are trained again with
             the trial's own seed when the run did not keep them (it keeps the front's).
         notice: called with a line before a training, which says how long it takes, and with one
             after each epoch.

@@ -21,7 +21,8 @@ def export_command(
     ] = None,
     knee: Annotated[bool, typer.Option("--knee", help="The knee of the front.")] = False,
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=MOST["epochs"], help="Train again for so many epochs.")
+        int | None,
+        typer.Option(min=1, max=MOST["epochs"], help="Train again for this many epochs."),
     ] = None,
 ) -> None:
     """Write a network of RUN as config.yaml, model.safetensors and README.md."""
@@ -43,14 +44,14 @@ def train(
     ] = "digits",
     recipe: Annotated[str, typer.Option(help="A recipe's name or file.")] = "small",
     epochs: Annotated[
-        int | None, typer.Option(min=1, max=MOST["epochs"], help="Instead of the recipe's.")
+        int | None, typer.Option(min=1, max=MOST["epochs"], help="Epochs, instead of the recipe's.")
     ] = None,
     img_size: Annotated[
         int | None,
         typer.Option(min=1, max=MOST["img_size"], help="Pixels a side; default the model's."),
     ] = None,
     init_from: Annotated[
-        Path | None, typer.Option(help="A folder whose weights come first; resized if need be.")
+        Path | None, typer.Option(help="A folder with the first weights; resized if needed.")
     ] = None,
     teacher: Annotated[
         str | None, typer.Option(help="A folder or a timm model to learn from; no labels.")
@@ -94,7 +95,7 @@ def convert(
     img_size: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST["img_size"], help="Pixels a side, where the weights do not say it."
+            min=1, max=MOST["img_size"], help="Pixels a side, if the weights do not tell."
         ),
     ] = None,
 ) -> None:
@@ -118,7 +119,7 @@ def graft_command(
     reattention: Annotated[
         int,
         typer.Option(
-            min=0, max=MOST["reattention"], help="The last so many attentions mix their maps."
+            min=0, max=MOST["reattention"], help="How many of the last attentions mix their maps."
         ),
     ] = 0,
     gamma: Annotated[float, typer.Option(min=0.0, help="Weight of broad attention.")] = 0.0,
@@ -174,7 +175,7 @@ def diagnose(
         str | None, typer.Option(help="A data set's name, a folder of images or a space file.")
     ] = None,
     images: Annotated[
-        int, typer.Option(min=4, max=MOST["images"], help="Images to show it.")
+        int, typer.Option(min=4, max=MOST["images"], help="How many images it sees.")
     ] = 256,
     out: Annotated[
         Path | None, typer.Option(help="Folder; default results/diagnose/<name>.")

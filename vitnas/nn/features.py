@@ -1,4 +1,4 @@
-"""timm's features: what the levels of a network are, and how their tokens are handed out."""
+"""timm's features: the levels of a network, and the form of their tokens."""
 
 from __future__ import annotations
 

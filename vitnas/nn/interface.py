@@ -75,19 +75,19 @@ class TimmInterface(nn.Module):
         return {"stem": r"^stem|class_token|pos_embed", "blocks": blocks}
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Whether each pass through a block keeps its input alone, and is run again in backward."""
+        """Whether each pass keeps only its input and is computed again in the backward pass."""
         for stage in self.stages:
             stage.set_grad_checkpointing(enable)
 
     def get_classifier(self) -> nn.Module:
-        """What comes after pooling, norm and dropout; the identity once it is taken off."""
+        """What comes after pooling, norm and dropout; the identity once it is removed."""
         return self.head.classifier
 
     def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
         """A new classifier with fresh weights, on the device and of the type of the others.
 
         Args:
-            num_classes: scores to give; 0 takes the classifier off.
+            num_classes: scores to give; 0 removes the classifier.
             global_pool: `avg`, `token`, `""` for no pooling, None for no change. As a model file
                 says it, the last norm stands before `token` and after `avg`; it moves there, with
                 its weights.
@@ -113,7 +113,7 @@ class TimmInterface(nn.Module):
         prune_norm: bool = False,
         prune_head: bool = True,
     ) -> list[int]:
-        """Take off what the features at `indices` do not need; broad attention is the last layer's.
+        """Remove what the features at `indices` do not need; broad attention is the last layer's.
 
         Args:
             indices: levels as for `forward_intermediates`.
@@ -143,7 +143,7 @@ class TimmInterface(nn.Module):
         return indices_taken
 
     def resize(self, img_size: int | tuple[int, int]) -> None:
-        """Make this network, in place, one for images of another size.
+        """Change this network, in place, to one for images of another size.
 
         Position table, static keys and token MLPs are interpolated, with what class tokens have in
         them kept; permutations are those of the new number of tokens; re-attention is rescaled

@@ -33,9 +33,9 @@ torch.fx.wrap("check_images")  # sizes cannot be compared while torch.fx traces:
 class HybridTransformer(TimmInterface):
     """Images `(B, in_chans, H, W)` -> class scores `(B, num_classes)`.
 
-    Everything between stem and head works on tokens `(B, N, C)`. Bound to one image size: position
-    table, static keys and token MLPs belong to positions, and group numbers to a number of tokens.
-    `resize` brings a network to another one.
+    Everything between stem and head works on tokens `(B, N, C)`. A network is for one image size:
+    position table, static keys and token MLPs belong to positions, and group numbers to a number of
+    tokens. `resize` changes the size.
 
     The methods are those of timm's models, and mean the same; docs/timm.md has examples.
 
@@ -43,10 +43,10 @@ class HybridTransformer(TimmInterface):
         config: the network; already checked, so nothing is checked here.
 
     Attributes:
-        config: as given, with what `resize` and `reset_classifier` have changed; what no model
-            file can say (no classifier, pruned layers) is not in it.
-        num_classes: 0 once the classifier is taken off.
-        global_pool: `avg`, `token`, or `""` once pooling is taken off.
+        config: as given, with the changes of `resize` and `reset_classifier`. It does not have
+            what no model file can say (no classifier, pruned layers).
+        num_classes: 0 once the classifier is removed.
+        global_pool: `avg`, `token`, or `""` once pooling is removed.
         num_features, head_hidden_size: channels of the features, and before the classifier.
         feature_info: timm's description of the levels that `forward_intermediates` gives.
         output_fmt: of `forward_features`: `NLC`, or `NHWC` in a network of several stages.

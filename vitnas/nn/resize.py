@@ -1,6 +1,6 @@
-"""A trained network for images of another size: everything bound to positions is interpolated.
+"""A trained network for another image size: all weights that belong to positions are interpolated.
 
-Each part says how it is resized. Everything is computed before anything is replaced.
+Each part knows how it is resized. All new values are computed before any is replaced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def plan_resize(stages: Iterable[Stage], old: ModelConfig, new: ModelConfig) -> 
     """What has to change in `stages` for images of `new`'s size.
 
     Raises:
-        VitnasError: a mixer that nobody has said how to resize.
+        VitnasError: a mixer does not say how it is resized.
     """
     changes: list[Change] = []
     for index, stage in enumerate(stages):

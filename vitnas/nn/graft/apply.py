@@ -100,7 +100,7 @@ def _to_mix(
     """The last k attentions that are left and whose maps are not mixed yet.
 
     Raises:
-        ConfigError: there are not so many.
+        ConfigError: there are fewer.
     """
     wanted = config.reattention_blocks
     able = [site for site in sites if site not in replaced and checks.can_mix(site, family)]

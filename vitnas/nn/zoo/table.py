@@ -1,4 +1,4 @@
-"""What the papers print beside what the networks have: `vitnas zoo` and docs/published.md."""
+"""Printed sizes beside those of the built networks: `vitnas zoo` and docs/published.md."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def published_page() -> str:
 
 
 def zoo_list() -> str:
-    """One line a model: name, parameters, FLOPs, source."""
+    """One line for each model: name, parameters, FLOPs, source."""
     rows = [("name", "params", "FLOPs", "source")]
     for name, entry in printed().items():
         cost = closed_form(zoo_config(name))

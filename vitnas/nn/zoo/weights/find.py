@@ -1,4 +1,4 @@
-"""Which network a state dict is of."""
+"""Finding the network that a state dict belongs to."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def sized(config: ModelConfig, sides: tuple[int, int], img_size: int | None) -> 
 
 
 def square(tokens: int, config: ModelConfig) -> tuple[int, int]:
-    """Sides in pixels of square images that have so many patches; else those of `config`."""
+    """Sides in pixels of square images with this number of patches; else those of `config`."""
     side = math.isqrt(max(tokens, 0))
     if math.prod(config.grids[0]) == tokens or side * side != tokens:
         return config.image_hw
