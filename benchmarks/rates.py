@@ -46,6 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--root", help="folder of the images, where it is not the usual one")
     parser.add_argument("--networks", type=int, default=12)
     parser.add_argument("--take", type=int, nargs="*", help="only these of them, from 0")
+    parser.add_argument("--rates", type=float, nargs="*", default=RATES)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--into", type=Path, default=ROOT / "results" / "rates")
@@ -74,14 +75,19 @@ def mixers(config: ModelConfig) -> list[tuple[int, str]]:
 
 
 def measure(
-    space: SearchSpace, configs: Sequence[ModelConfig], way: str, seeds: int, book: Book
+    space: SearchSpace,
+    configs: Sequence[ModelConfig],
+    way: str,
+    rates: Sequence[float],
+    seeds: int,
+    book: Book,
 ) -> Table:
     """The trainings of a way that are not in the book yet, and what all of them gave."""
     proxies = [
         type(space.config.proxy).model_validate(
             {**space.config.proxy.model_dump(), **WAYS[way], "lr": rate}
         )
-        for rate in RATES
+        for rate in rates
     ]
     requests = {
         (seed, index, rate): Request(config, proxy, derive_seed(seed, config.key))
@@ -96,7 +102,7 @@ def measure(
         for number, (request, answer) in enumerate(backend.answers(missing), start=1):
             book.put(request, answer)
             print(f"{way} {number}/{len(missing)}: {answer.top1} in {answer.seconds:.1f} s")
-    table = np.full((seeds, len(configs), len(RATES)), math.nan)
+    table = np.full((seeds, len(configs), len(rates)), math.nan)
     for place, request in requests.items():
         known = book.get(request)
         if known is not None and known.top1 is not None:
@@ -118,7 +124,9 @@ def own_best(table: Table) -> tuple[Table, Table]:
     return chosen.mean(axis=0), together
 
 
-def judge(way: str, table: Table, flops: Sequence[float]) -> dict[str, float]:
+def judge(
+    way: str, table: Table, rates: Sequence[float], flops: Sequence[float]
+) -> dict[str, float]:
     """What one rate for all costs."""
     best, _ = own_best(table)
     mean = np.nan_to_num(table, nan=0.0).mean(axis=0)
@@ -126,7 +134,7 @@ def judge(way: str, table: Table, flops: Sequence[float]) -> dict[str, float]:
     losses = best - mean[:, rate]
     taus = Networks(flops).judge([(mean[:, rate], best)])
     return {
-        f"{way}: rate": RATES[rate],
+        f"{way}: rate": rates[rate],
         f"{way}: top-1 there": rounded(float(mean[:, rate].mean()), 4),
         f"{way}: top-1 at own best": rounded(float(best.mean()), 4),
         f"{way}: mean loss": rounded(float(losses.mean())),
@@ -136,22 +144,24 @@ def judge(way: str, table: Table, flops: Sequence[float]) -> dict[str, float]:
     }
 
 
-def print_table(way: str, table: Table, configs: Sequence[ModelConfig]) -> None:
+def print_table(
+    way: str, table: Table, rates: Sequence[float], configs: Sequence[ModelConfig]
+) -> None:
     """Top-1 by network and rate."""
-    mean, (best, rates) = table.mean(axis=0), own_best(table)
+    mean, (best, chosen) = table.mean(axis=0), own_best(table)
     rows = [
         (
             " ".join(
                 [f"{closed_form(config).flops / 1e3:,.0f} k", *(it for _, it in mixers(config))]
             ),
             *(f"{value:.2f}" for value in mean[index]),
-            f"{best[index]:.2f} at {RATES[rates[index]]:g}",
+            f"{best[index]:.2f} at {rates[chosen[index]]:g}",
         )
         for index, config in enumerate(configs)
     ]
     rows.append(("mean", *(f"{value:.2f}" for value in mean.mean(axis=0)), f"{best.mean():.2f}"))
     print()
-    show((way, *(f"{rate:g}" for rate in RATES), "own best"), rows)
+    show((way, *(f"{rate:g}" for rate in rates), "own best"), rows)
 
 
 def the_space(given: argparse.Namespace) -> SearchSpace:
@@ -173,9 +183,9 @@ def main() -> None:
         folder = Path(scratch) if given.quick else given.into
         for way in given.ways:
             book = Book(folder / f"{space.name}.jsonl", space.config.data.name)
-            table = measure(space, configs, way, given.seeds, book)
-            print_table(way, table, configs)
-            figures |= judge(way, table, flops)
+            table = measure(space, configs, way, given.rates, given.seeds, book)
+            print_table(way, table, given.rates, configs)
+            figures |= judge(way, table, given.rates, flops)
     print()
     show(("", ""), [(name, f"{value}") for name, value in figures.items()])
     last = given.ways[-1]
