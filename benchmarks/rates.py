@@ -50,7 +50,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--into", type=Path, default=ROOT / "results" / "rates")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if len(given.take or range(given.networks)) < 2:
+        parser.error("two networks at least are compared")
+    return given
 
 
 def spread(space: SearchSpace, number: int) -> list[ModelConfig]:
