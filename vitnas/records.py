@@ -142,6 +142,38 @@ class TrialRecord:
         return (-(self.top1 or 0.0), *self.minimized(costs))
 
 
+@dataclass(frozen=True)
+class BaselineRecord:
+    """A reference network that was trained like a candidate; it is no trial.
+
+    Attributes:
+        family, width: what it is (see `vitnas.baselines.baseline.Baseline`).
+        outcome: how its training ended.
+        flops, num_params: as of a trial; 0 where they are not known.
+        curve: top-1 in percent on the scoring split after each epoch.
+        test_top1: top-1 in percent on the test split, scored once after the last epoch.
+        seconds: wall time of the training.
+        seed: what the training was seeded with.
+        error: one line; None for a complete one.
+    """
+
+    family: str
+    width: int
+    outcome: Outcome
+    flops: int = 0
+    num_params: int = 0
+    curve: tuple[float, ...] = ()
+    test_top1: float | None = None
+    seconds: float | None = None
+    seed: int = 0
+    error: str | None = None
+
+    @property
+    def top1(self) -> float | None:
+        """Top-1 in percent after the last epoch; None unless it was reached."""
+        return self.curve[-1] if self.curve and self.outcome is Outcome.COMPLETE else None
+
+
 def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
     """The candidates among `trials`; each complete one has the top-1 of its replicates."""
     replicates: dict[int, list[float]] = {}
@@ -187,6 +219,7 @@ class Run:
         environment: what the run tells of its sessions, its data and its proxy training.
         num_trials: how many trials the run was asked for.
         replicates: trainings of candidates with other seeds, by number; their trials know of them.
+        baselines: reference networks that were trained for comparison, by family and FLOPs.
     """
 
     path: Path
@@ -196,6 +229,7 @@ class Run:
     environment: Environment
     num_trials: int
     replicates: tuple[TrialRecord, ...] = ()
+    baselines: tuple[BaselineRecord, ...] = ()
 
     def __repr__(self) -> str:
         trials = sum(trial.outcome.is_trial for trial in self.trials)

@@ -12,9 +12,10 @@ import pytest
 from tests.engine.conftest import make_space
 from vitnas.baselines.sizes import line_up
 from vitnas.engine.backends.serial import SerialBackend
-from vitnas.engine.baselines import FILE_NAME, shared_cache, train_baselines
+from vitnas.engine.baselines import shared_cache, train_baselines
 from vitnas.engine.batch.book import read_entries
 from vitnas.engine.batch.cache import Cache
+from vitnas.engine.batch.references import FILE_NAME
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search

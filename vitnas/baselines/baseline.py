@@ -24,7 +24,7 @@ class Baseline(Frozen):
         num_classes: classes.
     """
 
-    family: Annotated[str, Field(min_length=1, max_length=100)]
+    family: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
     width: Positive
     image_hw: Annotated[tuple[Positive, Positive], BeforeValidator(as_tuple)]
     in_chans: Positive

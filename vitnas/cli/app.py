@@ -121,7 +121,7 @@ def print_folder(folder: Path) -> None:
 
 def print_front(run: Run) -> None:
     """Print the front of a run as a table, and where its report is."""
-    from vitnas.report import front_text
+    from vitnas.report import summary_text
 
-    say(front_text(run))
+    say(summary_text(run))
     say(f"report: {run.path / 'report.html'}")

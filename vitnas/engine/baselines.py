@@ -11,12 +11,12 @@ from vitnas.config.notation import human
 from vitnas.config.training import DataConfig, ProxyConfig
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.cache import Cache
+from vitnas.engine.batch.references import FILE_NAME
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.seeds import derive_seed
 from vitnas.sessions import Data
 
-FILE_NAME = "baselines.jsonl"
 _Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
 
 

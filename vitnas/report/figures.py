@@ -12,12 +12,21 @@ from math import isfinite, log10
 from typing import Any, TypeVar
 
 from vitnas.config.costs import COSTS, MEASURED, cost_of
-from vitnas.records import Outcome, Run, TrialRecord
-from vitnas.report.marks import KNEE_COLOUR, colour, cost_range, cost_ticks, shape
+from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
+from vitnas.report.marks import (
+    BASELINE_COLOUR,
+    KNEE_COLOUR,
+    baseline_shape,
+    colour,
+    cost_range,
+    cost_ticks,
+    shape,
+)
 from vitnas.report.networks import dominant_mixer, network_line
 from vitnas.report.plots import (
     barred,
     drawable,
+    drawn_baselines,
     drawn_front,
     drawn_open,
     shown_top1,
@@ -57,10 +66,11 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     shown = thin([t for t in complete if t.number not in members], MOST_POINTS)
     hollow = thin(stopped, MOST_POINTS)
     left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
-    low, high = cost_range(*_ends(cost, complete + stopped))
+    low, high = cost_range(*_ends(run, cost, complete + stopped))
     front = [t for t in complete if t.number in members and t not in possible]
     data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
     data += _front_line(run, cost, high if COSTS[cost].sign > 0 else low)
+    data += _baselines(run, cost)
     data += _bars(run, cost)
     groups = dict(_by_mixer(shown + front))
     for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
@@ -88,8 +98,9 @@ def _below(number: int) -> str:
     return f"{plural(number, 'trial')} {lie} below the axis."
 
 
-def _ends(cost: str, trials: list[TrialRecord]) -> tuple[float, float]:
+def _ends(run: Run, cost: str, trials: list[TrialRecord]) -> tuple[float, float]:
     values = [value for trial in trials for value in trial.costs([cost])]
+    values += [getattr(one, cost) for _, family in drawn_baselines(run, cost) for one in family]
     return min(values), max(values)
 
 
@@ -120,6 +131,32 @@ def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) ->
         "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
     }
     return _scatter(cost, trials, name, {**looks, **marker})
+
+
+def _baselines(run: Run, cost: str) -> list[Tree]:
+    """A trace for each family of baselines, in one colour."""
+    return [
+        {
+            "type": "scatter", "mode": "markers", "name": f"baseline: {family}",
+            "x": [getattr(one, cost) for one in members],
+            "y": [_short(one.top1) for one in members],
+            "text": [_baseline_hover(one) for one in members],
+            "hovertemplate": "%{text}<extra></extra>",
+            "marker": {
+                "color": BASELINE_COLOUR, "symbol": baseline_shape(place)[1], "size": 9,
+                "line": {"width": 1.6, "color": BASELINE_COLOUR},
+            },
+        }
+        for place, (family, members) in enumerate(drawn_baselines(run, cost))
+    ]  # fmt: skip
+
+
+def _baseline_hover(one: BaselineRecord) -> str:
+    test = "" if one.test_top1 is None else f" (test {percent_text(one.test_top1)} %)"
+    return (
+        f"<b>baseline {one.family}</b>, width {one.width}<br>top-1 {percent_text(one.top1)} %{test}"
+        f"<br>{count_text(one.flops)} FLOPs, {count_text(one.num_params)} parameters"
+    )
 
 
 def _bars(run: Run, cost: str) -> list[Tree]:

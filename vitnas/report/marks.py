@@ -21,6 +21,23 @@ def shape(mixer: str) -> tuple[str, str]:
     return MIXERS.get(mixer, _OTHER).mark[1:]
 
 
+BASELINE_COLOUR = "#7a8290"
+_BASELINES = (
+    ("x", "x-thin-open"),
+    ("+", "cross-thin-open"),
+    ("1", "y-down-open"),
+    ("2", "y-up-open"),
+    ("3", "y-left-open"),
+    ("4", "y-right-open"),
+    ((8, 2, 0), "asterisk-open"),
+)
+
+
+def baseline_shape(place: int) -> tuple[str | tuple[int, int, int], str]:
+    """Matplotlib's marker and plotly's symbol of a run's family of baselines, by its place."""
+    return _BASELINES[place % len(_BASELINES)]
+
+
 def and_text(costs: Sequence[str]) -> str:
     """`FLOPs`, `FLOPs and latency`, `FLOPs, parameters and latency`."""
     *first, last = (COSTS[cost].noun for cost in costs)

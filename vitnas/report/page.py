@@ -109,6 +109,9 @@ def _files(run: Run) -> list[tuple[str, str]]:
         ("front.png", "the plot, for a paper or a slide"),
         ("report.md", "this report as text"),
     ]
+    if run.baselines:
+        files.append(("baselines.csv", "the baselines, one row each"))
+        files.append(("comparison.json", "the front against the baselines, as numbers"))
     if run.count(Outcome.COMPLETE):
         files.append(("configs/", "a model file for each complete trial"))
     return files

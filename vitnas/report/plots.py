@@ -7,12 +7,14 @@ import io
 from math import isfinite
 from typing import Any
 
-from vitnas.config.costs import COSTS, cost_of
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.config.costs import COSTS, EXACT, cost_of
+from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.marks import (
+    BASELINE_COLOUR,
     KNEE_COLOUR,
     and_text,
+    baseline_shape,
     colour,
     cost_range,
     cost_ticks,
@@ -73,6 +75,17 @@ def barred(run: Run) -> list[tuple[TrialRecord, float]]:
     return [(trial, error_of(run, trial) or 0.0) for trial in shown.values()]
 
 
+def drawn_baselines(run: Run, cost: str) -> list[tuple[str, list[BaselineRecord]]]:
+    """Families of baselines, each with those that have a place in the plane of this cost."""
+    if cost not in EXACT:
+        return []
+    families: dict[str, list[BaselineRecord]] = {}
+    for one in run.baselines:
+        if one.top1 is not None and getattr(one, cost) > 0:
+            families.setdefault(one.family, []).append(one)
+    return list(families.items())
+
+
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
     """The range of the top-1 axis, None for all, and how many trials lie below it."""
     trials = drawable(run, Outcome.COMPLETE)
@@ -80,6 +93,8 @@ def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
     limits = top1_range([trial.top1 or 0.0 for trial in trials], front)
     if limits is None:
         return None, 0
+    best = max((one.top1 or 0.0 for one in run.baselines), default=0.0)
+    limits = limits[0], max(limits[1], best + (limits[1] - max(front)))
     trials += drawable(run, Outcome.STOPPED)
     return limits, sum((trial.top1 or 0.0) < limits[0] for trial in trials)
 
@@ -112,6 +127,7 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
     _scatter(axes, cost, drawable(run, Outcome.STOPPED), numbers, hollow=True)
     if members:
         _front_line(axes, run, cost)
+    _baselines(axes, run, cost)
     known = [trial for trial in drawable(run, Outcome.COMPLETE) if trial not in possible]
     _scatter(axes, cost, known, numbers, hollow=False)
     _scatter_open(axes, cost, possible)
@@ -141,6 +157,7 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     if not drawn:
         axes.text(0.5, 0.5, "no trained networks yet", transform=axes.transAxes, ha="center")
     values = [value for trial in drawn for value in trial.costs([cost])] or [1_000_000.0]
+    values += [getattr(one, cost) for _, family in drawn_baselines(run, cost) for one in family]
     low, high = cost_range(min(values), max(values))
     axes.set_xlim(low, high)
     positions, labels = cost_ticks(cost, low, high)
@@ -173,6 +190,20 @@ def _scatter(
             alpha=0.45 if hollow else [1 if t.number in members else 0.6 for t in group],
             label=label,
             zorder=2 if hollow else 4,
+        )
+
+
+def _baselines(axes: Any, run: Run, cost: str) -> None:
+    for place, (family, members) in enumerate(drawn_baselines(run, cost)):
+        axes.scatter(
+            [getattr(one, cost) for one in members],
+            [one.top1 for one in members],
+            s=44,
+            marker=baseline_shape(place)[0],
+            color=BASELINE_COLOUR,
+            linewidths=1.3,
+            label=f"baseline: {family}",
+            zorder=2.5,
         )
 
 

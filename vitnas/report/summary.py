@@ -38,6 +38,7 @@ from vitnas.report.text import (
     signed_text,
 )
 from vitnas.report.trust import assess
+from vitnas.report.verdict import baseline_rows, verdict
 
 MOST_ERRORS = 8
 View = dict[str, Any]
@@ -48,6 +49,8 @@ def summary_view(run: Run) -> View:
     rows = front_rows(run)
     return {
         "title": title(run),
+        "verdict": verdict(run),
+        "baselines": baseline_rows(run),
         "summary": lead(run),
         "keys": key_numbers(run),
         "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],

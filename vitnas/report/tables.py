@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitnas.config.costs import MEASURED
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
 from vitnas.report.networks import network_line
 from vitnas.report.standing import error_of
 
@@ -215,6 +215,34 @@ def _front_columns(row: FrontRow, ratio: str) -> dict[str, Any]:
         "gain_points": _rounded(row.gain),
         ratio: _rounded(row.cost),
         "knee": int(row.is_knee),
+    }
+
+
+BASELINE_COLUMNS = (
+    "family", "width", "outcome", "top1_percent", "test_top1_percent", "flops", "num_params",
+    "epochs", "seconds", "seed", "curve_top1_percent", "error",
+)  # fmt: skip
+
+
+def baselines_csv(run: Run) -> str:
+    """The baselines, one row each."""
+    return _csv_text(BASELINE_COLUMNS, map(_baseline_row, run.baselines))
+
+
+def _baseline_row(one: BaselineRecord) -> dict[str, Any]:
+    return {
+        "family": one.family,
+        "width": one.width,
+        "outcome": one.outcome.value,
+        "top1_percent": _rounded(one.top1),
+        "test_top1_percent": _rounded(one.test_top1),
+        "flops": one.flops or None,
+        "num_params": one.num_params or None,
+        "epochs": len(one.curve),
+        "seconds": _rounded(one.seconds),
+        "seed": one.seed,
+        "curve_top1_percent": ";".join(str(_rounded(value)) for value in one.curve),
+        "error": one.error,
     }
 
 

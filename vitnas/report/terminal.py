@@ -11,6 +11,7 @@ from vitnas.report.networks import network_line
 from vitnas.report.standing import is_repeated, mean_text, off_front, standing_text
 from vitnas.report.tables import front_rows, measured_columns
 from vitnas.report.text import cost_text, percent_text, plural
+from vitnas.report.verdict import verdict
 
 _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 
@@ -26,6 +27,11 @@ def front_text(run: Run) -> str:
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)
     return "\n".join(columns([heads, *cells], left=[-1])) + _failures(run)
+
+
+def summary_text(run: Run) -> str:
+    """The front and, where there are baselines, what it is worth beside them."""
+    return "\n".join([front_text(run), *([verdict(run)] if run.baselines else [])])
 
 
 def ended_text(run: Run) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 from vitnas.config.costs import COSTS, MEASURED
@@ -14,8 +16,9 @@ from vitnas.report.facts import space_name
 from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
-from vitnas.report.tables import front_csv, trials_csv
+from vitnas.report.tables import baselines_csv, front_csv, trials_csv
 from vitnas.report.text import cost_text, count_text, percent_text, plural
+from vitnas.report.versus import versus
 
 
 @closed()
@@ -35,6 +38,11 @@ def write_report(run: Run) -> None:
         "report.md": pages.markdown,
         "report.html": pages.html,
     }
+    if run.baselines:
+        found = versus(run)
+        comparison = None if found is None else asdict(found)
+        texts["baselines.csv"] = baselines_csv(run)
+        texts["comparison.json"] = json.dumps(comparison, indent=2) + "\n"
     try:
         write_bytes(run.path / "front.png", picture)
         for name, text in texts.items():

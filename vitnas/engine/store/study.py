@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import costs_of, directions_of
 from vitnas.config.differences import differences, with_defaults
+from vitnas.engine.batch.references import read_baselines
 from vitnas.engine.store.database import (
     FILE_NAME,
     ForeignStudy,
@@ -223,6 +224,7 @@ def read_run(path: str | Path) -> Run:
         space=attrs.get("space", {}),
         environment=facts.environment,
         num_trials=facts.num_trials,
+        baselines=read_baselines(path),
     )
 
 

@@ -1,0 +1,39 @@
+"""The baselines that a folder tells of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.baselines.test_baseline import DIGITS
+from vitnas.config.training import ProxyConfig
+from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.references import FILE_NAME, read_baselines
+from vitnas.engine.batch.request import Answer, Request
+from vitnas.errors import RunError
+from vitnas.records import Outcome
+
+ANSWER = Answer(outcome=Outcome.COMPLETE, curve=(40.0, 50.0), test_top1=48.0, num_params=7)
+
+
+def test_they_come_by_family_and_flops_with_all_that_is_known(tmp_path: Path) -> None:
+    assert read_baselines(tmp_path) == ()
+    book = Book(tmp_path / FILE_NAME)
+    for width, family, flops in ((9, "b", 90), (4, "a", 40), (5, "b", 50)):
+        subject = DIGITS.model_copy(update={"width": width, "family": family})
+        request = Request(subject, ProxyConfig(), 3)
+        book.put(request, ANSWER.model_copy(update={"flops": flops}))
+    found = read_baselines(tmp_path)
+    assert [(one.family, one.width) for one in found] == [("b", 5), ("b", 9), ("a", 4)]
+    assert (found[0].top1, found[0].test_top1, found[0].num_params, found[0].seed) == (50, 48, 7, 3)
+
+
+@pytest.mark.parametrize(
+    "request_text", ["{}", '{"baseline": 3}', '{"baseline": {"family": "<b>", "width": 1}}']
+)
+def test_what_is_no_baseline_is_one_line(tmp_path: Path, request_text: str) -> None:
+    line = f'{{"key": "x", "answer": {{"outcome": "failed"}}, "request": {request_text}}}\n'
+    (tmp_path / FILE_NAME).write_text(line)
+    with pytest.raises(RunError, match=r"baselines.jsonl: the training x is not a baseline's"):
+        read_baselines(tmp_path)

@@ -1,0 +1,49 @@
+"""The baselines that a run's folder tells of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from vitnas.baselines.baseline import Baseline
+from vitnas.engine.batch.book import Entry, read_entries
+from vitnas.errors import RunError
+from vitnas.records import BaselineRecord
+
+FILE_NAME = "baselines.jsonl"
+
+
+def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
+    """Every baseline of the run, by family in the order of training and by FLOPs.
+
+    Raises:
+        RunError: the file is damaged.
+    """
+    found = {entry.key: _record(folder, entry) for entry in read_entries(folder / FILE_NAME)}
+    families = list(dict.fromkeys(record.family for record in found.values()))
+    order = {family: place for place, family in enumerate(families)}
+    return tuple(sorted(found.values(), key=lambda one: (order[one.family], one.flops)))
+
+
+def _record(folder: Path, entry: Entry) -> BaselineRecord:
+    try:
+        baseline = Baseline.model_validate(entry.request.get("baseline"))
+    except ValidationError:
+        rule = f"{folder / FILE_NAME}: the training {entry.key} is not a baseline's"
+        raise RunError(f"{rule}; remove its line, and it is done again") from None
+    seed: Any = entry.request.get("seed")
+    answer = entry.answer
+    return BaselineRecord(
+        family=baseline.family,
+        width=baseline.width,
+        outcome=answer.outcome,
+        flops=answer.flops or 0,
+        num_params=answer.num_params or 0,
+        curve=answer.curve,
+        test_top1=answer.test_top1,
+        seconds=answer.seconds,
+        seed=seed if isinstance(seed, int) else 0,
+        error=answer.error,
+    )
