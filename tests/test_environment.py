@@ -25,6 +25,8 @@ def test_the_facts_of_a_session_are_plain_and_a_session_reads_them() -> None:
 def test_the_command_can_be_pasted_into_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/vitnas", "search", "a b", "$HOME"])
     assert shlex.split(command_line()) == ["vitnas", "search", "a b", "$HOME"]
+    monkeypatch.setattr("sys.argv", ["vitnas", "search", "a\udcff"])
+    assert command_line() == "vitnas search 'a\\udcff'", "JSON in UTF-8 can hold it"
 
 
 def test_hardware_is_told() -> None:

@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from vitnas.errors import spelled_out
+
 _PACKAGES = ("vitnas", "torch", "timm", "fvcore", "optuna", "ray", "numpy")
 
 
@@ -29,8 +31,11 @@ def session_facts(**more: Any) -> dict[str, Any]:
 
 
 def command_line() -> str:
-    """The command as a user would type it in a shell, without the folder of the program."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """The command as a user would type it in a shell, without the folder of the program.
+
+    Bytes that are no UTF-8, and what else cannot be printed, are spelled out.
+    """
+    return spelled_out(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
 
 
 def hardware() -> Mapping[str, Any]:

@@ -115,6 +115,11 @@ def test_numbers_that_the_network_cannot_have_are_refused(
     assert torch.equal(network.bias, before)
 
 
+def test_a_file_without_weights_says_so(tiny_config: ModelConfig) -> None:
+    with pytest.raises(ConfigError, match="another network: they have no numbers for "):
+        network_with(tiny_config, save({}))
+
+
 def test_floats_come_in_any_precision() -> None:
     network = nn.Linear(3, 2)
     load_weights(network, weights_of(network, bias=torch.tensor([0.5, 2.0], dtype=torch.bfloat16)))
@@ -149,5 +154,5 @@ def test_too_few_numbers_are_refused_before_a_huge_network_is_built(
     stages = [stage.model_dump() for stage in tiny_config.stages]
     stages[1] |= {"depth": 1_000_000, "embed_dim": 1_000_000, "groups": (1,)}
     huge = ModelConfig.model_validate({**tiny_config.model_dump(), "stages": stages})
-    with pytest.raises(ConfigError, match="weights of another network: 8 numbers for 8,000,"):
+    with pytest.raises(ConfigError, match="another network: they have 8 numbers for 8,000,"):
         network_with(huge, weights_of(nn.Linear(3, 2)))

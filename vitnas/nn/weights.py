@@ -68,7 +68,8 @@ def network_with(
     stored, wanted = _read(weights, file), closed_form(config).num_params
     found = sum(tensor.numel() for tensor in stored.values())
     if found < wanted:
-        rule = f"weights of another network: {found:,} numbers for {wanted:,} parameters"
+        numbers = f"{found:,} numbers" if found else "no numbers"
+        rule = f"weights of another network: they have {numbers} for {wanted:,} parameters"
         raise ConfigError(rule, file=file)
     model = build_model(config)
     _fill(model, stored, file)

@@ -11,6 +11,7 @@ from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.decide.locate import Candidate, locate, locate_by
 from vitnas.errors import ConfigError, RunError, nearest_name
+from vitnas.files import exists
 from vitnas.records import Outcome, Run, TrialRecord
 
 
@@ -115,10 +116,10 @@ def _named(name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
         return [(model, zoo_config(model), True) for model in zoo_names()]
     if name in zoo_names():
         return [(name, zoo_config(name), False)]
-    if (Path(name) / FILE_NAME).is_file():
+    if exists(Path(name) / FILE_NAME):
         run = read_run(name)
         return [(f"{name}, trial {t.number}", t.network, True) for t in run.front]
-    if not Path(name).suffix and not Path(name).exists():
+    if not Path(name).suffix and not exists(name):
         rule = "no such file, run or model of the zoo"
         nearest = nearest_name(name, ["zoo", *zoo_names()])
         raise ConfigError(rule, address="--seed-configs", value=name, nearest=nearest)
