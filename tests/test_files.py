@@ -41,6 +41,11 @@ def test_a_failed_write_leaves_the_old_file(
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_a_name_that_is_no_utf_8_can_be_written_of(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "it lies in a\udcffb")
+    assert (tmp_path / "a.txt").read_text() == "it lies in a\\udcffb"
+
+
 def test_a_planted_temporary_name_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +182,7 @@ def test_a_pipe_is_not_waited_for_without_end(
 def test_a_name_that_no_system_takes_does_not_exist() -> None:
     assert not exists("a\0b")
     assert not exists("x" * 5000)
+    assert not exists("")
 
 
 def test_a_stranger_s_file_is_not_replaced(tmp_path: Path) -> None:

@@ -24,8 +24,11 @@ _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
-    write_bytes(path, text.encode("utf-8"))
+    """Write beside, then rename: a reader sees the old file or the new one, never half of one.
+
+    Bytes of a file's name that are no UTF-8 are spelled out.
+    """
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -186,8 +189,11 @@ def _pieces(path: str | Path, most: int) -> Iterator[bytes]:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is a file or folder; no, where the system cannot even look (too long, NUL)."""
+    """Whether there is a file or folder; no, where the system cannot even look (too long, NUL).
+
+    An empty text names nothing, also not the current folder.
+    """
     try:
-        return Path(path).exists()
+        return path != "" and Path(path).exists()
     except (OSError, ValueError):
         return False

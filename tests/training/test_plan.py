@@ -78,6 +78,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"model": "gone.yaml"}, "gone.yaml: no such file"),
     ({"model": "some/folder"}, "some/folder: no such file"),
     ({"data": "digit"}, r"data = 'digit': is neither a folder.*\(nearest: digits\)"),
+    ({"data": ""}, "data = '': is neither a folder"),
     ({"data": "digits:/x"}, r"root = '/x': digits come with scikit-learn"),
     ({"data": "\0"}, r"data = .*is neither a folder"),
     ({"recipe": "smal"}, r"recipe = 'smal': no such recipe.*\(nearest: small\)"),

@@ -116,7 +116,7 @@ def read_data(text: str) -> DataConfig:
     if name in names:
         return validate(DataConfig, {"name": name, "root": root or None})
     if exists(text) and Path(text).is_dir():
-        return DataConfig(name="imagefolder", root=text)
+        return validate(DataConfig, {"name": "imagefolder", "root": text})
     if is_path(text):
         return DataConfig(name=text)
     rule = f"is neither a folder with train/<class>/<image> nor one of {', '.join(names)}"
