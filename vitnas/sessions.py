@@ -118,12 +118,14 @@ class Environment(Facts):
         seed: of the run.
         data: what was trained and scored on.
         proxy: how.
+        tuned: what was found by tuning it before the first trial; None where it was not tuned.
     """
 
     sessions: list[Session] = []
     seed: int | None = None
     data: Data = Data()
     proxy: Proxy = Proxy()
+    tuned: Text | None = None
 
     @property
     def last(self) -> Session:

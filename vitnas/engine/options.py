@@ -63,6 +63,13 @@ class SearchOptions(Options):
         float | None,
         Option("End a training that takes longer; its outcome is `timeout`.", 0, 1e6),
     ] = None
+    tune: Annotated[
+        bool,
+        Option(
+            "On images that no recipe is known for (imagefolder, data sets of other packages), "
+            "find the recipe of the short training first, in up to a quarter as many trainings."
+        ),
+    ] = True
     start_from: Annotated[
         Sequence[str | Path],
         Option("Take over the results of this run, which has the same data and proxy; repeatable."),

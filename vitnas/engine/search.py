@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.backend import Backend, open_backend, opening
@@ -23,6 +24,7 @@ from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
+from vitnas.engine.recipe import known_recipe, tuned_recipe
 from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
@@ -78,12 +80,15 @@ def run_search(
     """
     path = Path(out)
     check_folder(path)
-    fixed = {"space": space.to_tree(), "seed": options.seed}
+    space, tuned = known_recipe(space, path, options)
     if (path / study.FILE_NAME).exists():
-        study.refuse_other(path, study.read_study(path)[0], fixed)  # before reading any image
+        attrs = study.read_study(path)[0]
+        study.refuse_other(path, attrs, _fixed(space, options))  # before reading any image
     if is_locked(path):
         raise in_use(path)
     start = _start(space, options, notice)
+    if tuned is None:
+        space, tuned = tuned_recipe(space, path, options, notice, doing)
     doing(opening(options))
     backend = open_backend(options)
     try:
@@ -92,7 +97,7 @@ def run_search(
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         with locked(path), study.writable(path):
-            store = study.RunStore(path, fixed)
+            store = study.RunStore(path, _fixed(space, options) | (tuned or {}))
             try:
                 _refuse_other_images(store, found.data)
                 for line in found.notices:
@@ -121,6 +126,11 @@ def run_search(
     finally:
         backend.close()
     return study.read_run(path)
+
+
+def _fixed(space: SearchSpace, options: SearchOptions) -> dict[str, Any]:
+    """What does not change between the sessions of a run."""
+    return {"space": space.to_tree(), "seed": options.seed}
 
 
 def _starting(
@@ -302,6 +312,8 @@ def _describe(
         "data": found.data.told(),
         "proxy": space.config.proxy.model_dump(mode="json"),
     }
+    if "tuned" in store.attrs:
+        environment["tuned"] = store.attrs["tuned"]["line"]
     store.set("environment", environment)
     store.set("num_trials", options.num_trials or 0)
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")

@@ -24,6 +24,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Trials asked for", str(run.num_trials or "")),
         ("Data", _mapping(run.environment.data.told())),
         ("Proxy training", _mapping(run.environment.proxy.told())),
+        ("Recipe tuned first", run.environment.tuned or ""),
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
         ("Limits", _mapping(_inner(run.space, "limits"))),
         ("Proposed by", _distinct(_value(one.sampler) for one in sessions)),

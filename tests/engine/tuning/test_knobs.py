@@ -19,7 +19,7 @@ def test_it_begins_with_the_own_recipe_and_a_ladder_of_rates() -> None:
     }  # fmt: skip
     assert three == own | {"lr": pytest.approx(0.018)}
     assert third == own | {"lr": pytest.approx(0.002)}
-    assert muon == own | {"optimizer": "muon", "lr": 0.03}
+    assert muon == own | {"optimizer": "muon", "lr": 0.016}
 
 
 def test_mirrored_digits_are_not_tried() -> None:

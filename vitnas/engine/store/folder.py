@@ -11,7 +11,9 @@ from vitnas.errors import RunError, reason_of
 from vitnas.files import check_own, check_writable
 
 _LOCK = ".lock"
-_INSIDE = ("configs", "weights", "tensorboard", ".tune")
+TUNE_FOLDER = "tune"
+"""Of a run: what was tuned before its first trial."""
+_INSIDE = ("configs", "weights", "tensorboard", ".tune", TUNE_FOLDER)
 _A_GLANCE_S = 1.0  # whoever only looks at the lock has let go of it by then
 
 
@@ -36,7 +38,8 @@ def check_folder(path: Path, own: str = FILE_NAME) -> None:
         check_own(path / name)
     if not path.is_dir() or (path / own).exists():
         return
-    strange = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
+    names = {item.name for item in path.iterdir()} - {TUNE_FOLDER}
+    strange = sorted(name for name in names if not name.startswith("."))
     if strange:
         raise RunError(
             f"{path}: holds '{strange[0]}' and no {own}, so it is not a run; give a new or "

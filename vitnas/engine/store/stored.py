@@ -42,6 +42,20 @@ class StoredSpace(Facts):
     limits: dict[str, Any] | None = None
 
 
+class StoredRecipe(_Stored):
+    """What was tuned before the first trial.
+
+    Attributes:
+        own: the recipe of the space's file.
+        proxy: the one that the run uses.
+        line: what was found, for readers.
+    """
+
+    own: dict[str, Any]
+    proxy: dict[str, Any]
+    line: Text = ""
+
+
 class StoredRun(_Stored):
     """What is stored of a run as a whole."""
 
@@ -50,6 +64,7 @@ class StoredRun(_Stored):
     num_trials: Count = 0
     num_sessions: Count = 0
     test_top1: dict[str, Percent] = {}
+    tuned: StoredRecipe | None = None
 
 
 class StoredNetwork(_Stored):

@@ -18,7 +18,7 @@ OPTIMIZERS = ("adamw", "muon")
 KNOBS = ("optimizer", "lr", "weight_decay", "batch_size", "augment")
 _STEPS = 8
 _LADDER = 3.0
-_MUON = {"optimizer": "muon", "lr": 0.03}
+_MUON = {"optimizer": "muon", "lr": 0.016}
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,14 @@ class Tuned:
             lines.append(f"{one.gain:+6.1f} {gains}  {_told(one.proxy, self._varied)}{own}")
         return "\n".join(lines)
 
+    def stored(self) -> dict[str, Any]:
+        """What a run that uses it keeps of it, as plain values."""
+        return {
+            "own": self.own.model_dump(mode="json"),
+            "proxy": self.proxy.model_dump(mode="json"),
+            "line": self.line,
+        }
+
     def tree(self) -> dict[str, Any]:
         """As JSON."""
         gain = self.gain and {"points": self.gain.points, "error": self.gain.error}

@@ -27,6 +27,10 @@ from vitnas.errors import RunError
 Notice = Callable[[str], None]
 
 
+class NothingTunedError(RunError):
+    """No training ended well, or there was no time for any."""
+
+
 def run_tune(
     space: SearchSpace,
     out: str | Path,
@@ -129,16 +133,16 @@ class Tuning:
     def _refuse_nothing(self, tuner: Tuner) -> None:
         """
         Raises:
-            RunError: no training ended well, or there was no time for any.
+            NothingTunedError: no training ended well, or there was no time for any.
         """
         if not tuner.tried:
-            raise RunError(
+            raise NothingTunedError(
                 f"--minutes {self._options.minutes:g}: over before the first recipes had been "
                 "tried; the same command with more goes on from there"
             )
         answers = [answer for one in tuner.tried for answer in one.answers.values()]
         if all(answer.top1 is None for answer in answers):
-            raise RunError(
+            raise NothingTunedError(
                 f"none of {len(answers)} trainings ended well, with {len(tuner.tried)} recipes; "
                 f"the first: {answers[0].error}"
             )

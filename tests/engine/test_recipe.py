@@ -1,0 +1,120 @@
+"""A search tunes the recipe first where none is known, once, and a resume uses what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.test_search import SERIAL, folder_space
+from tests.training.conftest import fill_folder
+from vitnas.config.space import SearchSpace
+from vitnas.engine.batch.book import read_entries
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.recipe import tune_options
+from vitnas.engine.search import run_search
+from vitnas.engine.store.study import read_study
+from vitnas.errors import RunError
+from vitnas.records import Run
+from vitnas.report.facts import facts
+
+
+@pytest.mark.parametrize(
+    ("given", "trials", "networks", "minutes"),
+    [
+        ({}, 4, 2, None),  # 24 trials: 12 trainings
+        ({"trials": 60}, 5, 2, None),  # 15
+        ({"trials": 120}, 8, 3, None),  # 30
+        ({"trials": 10_000}, 18, 3, None),  # 60
+        ({"hours": 2.0}, 18, 3, 30.0),
+        ({"hours": 2.0, "gpu_hours": 1.0, "trials": 24}, 4, 2, 15.0),
+    ],
+)
+def test_its_share_of_the_search(
+    given: dict[str, Any], trials: int, networks: int, minutes: float | None
+) -> None:
+    found = tune_options(SearchOptions(**given))
+    assert found is not None
+    assert (found.trials, found.networks, found.minutes) == (trials, networks, minutes)
+
+
+def test_a_short_search_does_not_tune() -> None:
+    assert tune_options(SearchOptions(trials=11)) is None
+
+
+def search(space: SearchSpace, out: Path, said: list[str], **options: Any) -> Run:
+    return run_search(space, out, SearchOptions(**SERIAL, **options), notice=said.append)
+
+
+def test_few_trials_say_that_the_space_s_own_is_used(tmp_path: Path) -> None:
+    fill_folder(tmp_path / "data")
+    space, said = folder_space(tmp_path / "data"), list[str]()
+    run = search(space, tmp_path / "run", said, trials=1)
+    assert [line for line in said if line.startswith("--trials 1: too few to tune")]
+    assert run.environment.tuned is None
+    quiet: list[str] = []
+    search(space, tmp_path / "other", quiet, trials=1, tune=False)
+    assert not [line for line in quiet if "tune" in line]
+
+
+def test_a_search_tunes_first_and_a_resume_does_not(tmp_path: Path) -> None:
+    fill_folder(tmp_path / "data")
+    space, out, said = folder_space(tmp_path / "data"), tmp_path / "run", list[str]()
+    run = search(space, out, said, trials=12)
+    assert len([line for line in said if line.startswith("recipe ")]) == 4
+    stored = read_study(out)[0]["tuned"]
+    assert stored["own"] == space.config.proxy.model_dump(mode="json")
+    assert run.space["proxy"] == stored["proxy"] == run.environment.proxy.told()
+    assert run.environment.tuned == stored["line"]
+    assert stored["line"] in said
+    assert ("Recipe tuned first", stored["line"]) in facts(run)
+    book = read_entries(out / "tune" / "tune.jsonl")
+    again: list[str] = []
+    longer = search(space, out, again, trials=13)
+    assert not [line for line in again if "recipe" in line]
+    assert read_entries(out / "tune" / "tune.jsonl") == book
+    assert longer.space == run.space
+    assert longer.environment.tuned == run.environment.tuned
+
+
+def test_a_changed_recipe_is_another_run(tmp_path: Path) -> None:
+    """What was tuned stands for the recipe that it was tuned from, and for no other."""
+    fill_folder(tmp_path / "data")
+    space, out = folder_space(tmp_path / "data"), tmp_path / "run"
+    store_tuned(space, out)
+    assert search(space, out, [], trials=1).space["proxy"]["lr"] == 0.01
+    proxy = {"epochs": 1, "batch_size": 8, "lr": 0.5}
+    other = SearchSpace(
+        space.config.model_copy(update={"proxy": space.config.proxy.model_copy(update=proxy)})
+    )
+    with pytest.raises(RunError, match=r"is a run of another space: proxy.lr: 0.01 -> 0.5"):
+        search(other, out, [], trials=1)
+
+
+def test_who_starts_from_a_tuned_run_uses_its_recipe(tmp_path: Path) -> None:
+    fill_folder(tmp_path / "data")
+    space, first = folder_space(tmp_path / "data"), tmp_path / "first"
+    store_tuned(space, first)
+    search(space, first, [], trials=1)
+    said: list[str] = []
+    run = search(space, tmp_path / "second", said, trials=12, start_from=[first])
+    assert run.space["proxy"]["lr"] == 0.01
+    assert "--start-from: 1 results taken over" in said
+    assert not [line for line in said if "tuning" in line]
+
+
+def store_tuned(space: SearchSpace, out: Path) -> None:
+    """A run without trials whose recipe has been tuned."""
+    from vitnas.engine.store.study import RunStore
+
+    own = space.config.proxy
+    proxy = own.model_copy(update={"lr": 0.01})
+    tuned = {
+        "own": own.model_dump(mode="json"),
+        "proxy": proxy.model_dump(mode="json"),
+        "line": "better",
+    }
+    tree = {**space.to_tree(), "proxy": proxy.model_dump(mode="json")}
+    out.mkdir()
+    RunStore(out, {"space": tree, "seed": 0, "tuned": tuned}).close()

@@ -1,0 +1,106 @@
+"""The recipe that a search judges networks by: the space's own, or one tuned for the images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from vitnas.config.files import validate
+from vitnas.config.space import SearchSpace, SpaceConfig
+from vitnas.config.training import ProxyConfig
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.store import study
+from vitnas.engine.store.folder import TUNE_FOLDER
+from vitnas.engine.store.stored import stored_run
+from vitnas.engine.tuning.options import TuneOptions
+from vitnas.engine.tuning.run import NothingTunedError, run_tune
+
+SHARE = 0.25
+"""Trainings of tuning for each trial of the search; minutes of tuning for each minute."""
+_LEAST = 12
+_MOST = 60
+_COMPARISON = 2  # the best recipe and the space's own, again
+
+Notice = Callable[[str], None]
+Found = tuple[SearchSpace, dict[str, Any] | None]
+"""The space with the recipe to use, and what the run stores of it: `{"tuned": ...}`, or None."""
+
+
+def known_recipe(space: SearchSpace, path: Path, options: SearchOptions) -> Found:
+    """The recipe that this run, or one that it starts from, has tuned for the same space.
+
+    Raises:
+        RunError: such a run cannot be read.
+    """
+    for folder in (path, *map(Path, options.start_from)):
+        if not (folder / study.FILE_NAME).is_file():
+            continue
+        tuned = stored_run(folder, study.read_study(folder)[0]).tuned
+        if tuned is not None and validate(ProxyConfig, tuned.own) == space.config.proxy:
+            proxy = validate(ProxyConfig, tuned.proxy, file=folder)
+            return _with_proxy(space, proxy), {"tuned": tuned.model_dump(mode="json")}
+    return space, None
+
+
+def tuned_recipe(
+    space: SearchSpace, path: Path, options: SearchOptions, notice: Notice, doing: Notice
+) -> Found:
+    """Tune the recipe of a new run on images that none is known for; elsewhere the space's own.
+
+    Args:
+        space: what will be searched.
+        path: the run's folder; what is tried goes to a folder in it, so that it resumes.
+        options: of the search.
+        notice: called with lines for whoever watches.
+        doing: called with what is done, when it begins.
+    """
+    is_known = space.config.data.is_ours and space.config.data.name != "imagefolder"
+    is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
+    if is_known or is_begun or not options.tune:
+        return space, None
+    how = tune_options(options)
+    if how is None:
+        notice(
+            f"--trials {options.num_trials}: too few to tune the recipe first (from {_LEAST} on); "
+            "`vitnas tune` finds one for these images"
+        )
+        return space, None
+    notice("no recipe is known for these images: tuning it first (--no-tune: the space's own)")
+    try:
+        found = run_tune(space, path / TUNE_FOLDER, how, notice, doing)
+    except NothingTunedError as error:
+        notice(f"the space's own recipe is used: {error}")
+        return space, None
+    notice(found.line)
+    return _with_proxy(space, found.proxy), {"tuned": found.stored()}
+
+
+def tune_options(options: SearchOptions) -> TuneOptions | None:
+    """How a search tunes: by trainings or, without a number of trials, by time; None = not at all.
+
+    A search of n trials tunes in n / 4 trainings at most, but in 12 at least.
+    """
+    trials = options.num_trials
+    if trials is not None and trials < _LEAST:
+        return None
+    trainings = min(_MOST, max(_LEAST, round(SHARE * trials))) if trials else _MOST
+    networks = 2 if trainings < 2 * _LEAST else 3
+    hours = [time for time in (options.hours, options.gpu_hours) if time is not None]
+    return TuneOptions(
+        trials=trainings // networks - _COMPARISON,
+        networks=networks,
+        minutes=60 * SHARE * min(hours) if hours else None,
+        seed=options.seed,
+        workers=options.workers,
+        gpus_per_trial=options.gpus_per_trial,
+        backend=options.backend,
+        ray_address=options.ray_address,
+    )
+
+
+def _with_proxy(space: SearchSpace, proxy: ProxyConfig) -> SearchSpace:
+    """The same space with this recipe; it is no longer what its file says."""
+    if proxy == space.config.proxy:
+        return space
+    return SearchSpace(validate(SpaceConfig, {**space.to_tree(), "proxy": proxy.model_dump()}))
