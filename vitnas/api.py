@@ -81,7 +81,8 @@ def search(
                 listener(event, trial)
 
         try:
-            run = run_search(found, folder, chosen, listen, notice or display.note, display.say)
+            tellers = {"doing": display.say, "ended": display.note}
+            run = run_search(found, folder, chosen, listen, notice or display.note, **tellers)
         except KeyboardInterrupt:
             if (folder / FILE_NAME).is_file():
                 write_report(load_run(folder))

@@ -12,7 +12,7 @@ import pytest
 from tests.engine.conftest import make_space
 from vitnas.baselines.sizes import line_up
 from vitnas.engine.backends.serial import SerialBackend
-from vitnas.engine.baselines import shared_cache, train_baselines
+from vitnas.engine.baselines import requests_for, shared_cache, train_baselines
 from vitnas.engine.batch.book import read_entries
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.references import FILE_NAME
@@ -26,6 +26,7 @@ from vitnas.sessions import Data
 SPACE = make_space()
 PROXY = SPACE.config.proxy
 MEMBERS = line_up(SPACE, 4).members
+REQUESTS = requests_for(MEMBERS, PROXY, 0)
 OPTIONS = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial")
 DONE = Answer(outcome=Outcome.COMPLETE, curve=(50.0,), losses=(1.0,), test_top1=40.0)
 
@@ -36,20 +37,18 @@ def instantly(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
 
 
 def never(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
-    for request in requests:
-        raise AssertionError(f"{request} was trained again")
-    return iter(())
+    raise AssertionError(f"{list(requests)} are trained again")
 
 
 def train(path: Path, cache: Cache, answers=instantly) -> list[str]:  # type: ignore[no-untyped-def]
     told: list[str] = []
-    train_baselines(path, MEMBERS, PROXY, 0, answers, cache, told.append)
+    train_baselines(path, REQUESTS, answers, cache, notice=told.append, ended=told.append)
     return told
 
 
 def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> None:
     told: list[str] = []
-    run = run_search(SPACE, tmp_path / "run", OPTIONS, notice=told.append)
+    run = run_search(SPACE, tmp_path / "run", OPTIONS, ended=told.append)
     entries = read_entries(tmp_path / "run" / FILE_NAME)
     assert len(run.trials) == 1
     assert [entry.answer.flops for entry in entries] == [member.flops for member in MEMBERS]
@@ -78,6 +77,7 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
     assert len(read_entries(tmp_path / FILE_NAME)) == 2
     told = train(tmp_path, Cache(None))
     assert [line[:14] for line in told] == ["[baseline 3/4]", "[baseline 4/4]"]
+    assert len({entry.key for entry in read_entries(tmp_path / FILE_NAME)}) == 4
     assert train(tmp_path, Cache(None), never) == []
 
 
@@ -103,7 +103,10 @@ def test_a_rate_that_diverges_is_an_outcome(tmp_path: Path) -> None:
     hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0, "epochs": 1})
     backend = SerialBackend(0.0)
     backend.prepare(SPACE)
-    train_baselines(tmp_path, MEMBERS, hot, 0, backend.answers, Cache(None), lambda line: None)
+    told: list[str] = []
+    requests = requests_for(MEMBERS, hot, 0)
+    tellers = {"notice": told.append, "ended": told.append}
+    train_baselines(tmp_path, requests, backend.answers, Cache(None), **tellers)
     outcomes = {entry.answer.outcome for entry in read_entries(tmp_path / FILE_NAME)}
     assert outcomes <= {Outcome.COMPLETE, Outcome.DIVERGED}
 

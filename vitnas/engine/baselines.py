@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,61 +24,74 @@ _Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
 
 def train_baselines(
     path: Path,
-    members: Sequence[PricedBaseline],
-    proxy: ProxyConfig,
-    seed: int,
+    requests: Mapping[Request, PricedBaseline],
     answers: _Answers,
     cache: Cache,
+    *,
     notice: Callable[[str], None],
+    ended: Callable[[str], None],
 ) -> None:
     """Train what the run does not have yet; each result is in its file before the next is told.
 
     Args:
         path: the run's folder.
-        members: the networks.
-        proxy: how.
-        seed: of the run.
-        answers: of the back end.
+        requests: see `requests_for`.
+        answers: of the back end; not called where nothing is left to train.
         cache: what other runs found.
-        notice: told of each result.
+        notice: told what happens on Ctrl-C.
+        ended: told of each result.
 
     Raises:
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
         RunError: the run's file is damaged.
     """
     book = Book(path / FILE_NAME)
-    priced = {request.key: member for request, member in _requests(members, proxy, seed)}
-    wanted = book.missing(request for request, _ in _requests(members, proxy, seed))
-    told = _Told(len(members), len(members) - len(wanted), notice)
+    told = _Told(len(requests), len(requests) - len(book.missing(requests)), ended)
 
     def keep(request: Request, answer: Answer) -> None:
-        member = priced[request.key]
+        member = requests[request]
         costs = {"flops": member.flops, "num_params": member.num_params}
         answer = answer.model_copy(update=costs)
         book.put(request, answer)
         told(member, answer)
 
-    for request in wanted:
+    for request in book.missing(requests):
         if (known := cache.get(request)) is not None:
             keep(request, known)
+    if not (missing := book.missing(requests)):
+        return
+    with _until_interrupted(missing, notice) as asked:
+        for request, answer in answers(asked):
+            keep(request, answer)
+            cache.put(request, answer)
+    if book.missing(requests):
+        raise KeyboardInterrupt
+
+
+def requests_for(
+    members: Sequence[PricedBaseline], proxy: ProxyConfig, seed: int
+) -> dict[Request, PricedBaseline]:
+    """The training of each baseline of a run with this seed, scored on the test images, too."""
+    own = [derive_seed(seed, member.baseline.key) for member in members]
+    return {
+        Request(member.baseline, proxy, number, test=True): member
+        for member, number in zip(members, own, strict=True)
+    }
+
+
+@contextmanager
+def _until_interrupted(
+    requests: Iterable[Request], notice: Callable[[str], None]
+) -> Iterator[Iterator[Request]]:
+    """The requests, no more of them after the first Ctrl-C."""
     stopped: list[bool] = []
 
     def wind_down() -> None:
         stopped.append(True)
         notice("finishing the baselines that are running; Ctrl-C again stops now")
 
-    def asked() -> Iterator[Request]:
-        for request in book.missing(wanted):
-            if stopped:
-                return
-            yield request
-
     with two_step_interrupt(wind_down):
-        for request, answer in answers(asked()):
-            keep(request, answer)
-            cache.put(request, answer)
-    if book.missing(wanted):
-        raise KeyboardInterrupt
+        yield takewhile(lambda request: not stopped, requests)
 
 
 def shared_cache(data: DataConfig, found: Data, device: str, session: Mapping[str, Any]) -> Cache:
@@ -101,14 +116,6 @@ def shared_cache(data: DataConfig, found: Data, device: str, session: Mapping[st
         "revision": revision,
     }
     return Cache(facts)
-
-
-def _requests(
-    members: Sequence[PricedBaseline], proxy: ProxyConfig, seed: int
-) -> Iterator[tuple[Request, PricedBaseline]]:
-    for member in members:
-        own = derive_seed(seed, member.baseline.key)
-        yield Request(member.baseline, proxy, own, test=True), member
 
 
 class _Told:

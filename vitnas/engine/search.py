@@ -15,7 +15,7 @@ from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
-from vitnas.engine.baselines import shared_cache, train_baselines
+from vitnas.engine.baselines import requests_for, shared_cache, train_baselines
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -56,6 +56,7 @@ def run_search(
     listener: Listener | None = None,
     notice: Notice = lambda line: None,
     doing: Notice = lambda line: None,
+    ended: Notice = lambda line: None,
 ) -> Run:
     """Search `space` until `options.trials` trainings have ended; resumes a run that was stopped.
 
@@ -65,6 +66,7 @@ def run_search(
         options: how.
         listener: called with `start`, `epoch` or `end` and the trial; for displays.
         notice: called with lines for whoever watches.
+        ended: called with a line for each baseline that has ended.
         doing: called with what is done before and after the trainings, when it begins.
 
     Returns:
@@ -119,7 +121,9 @@ def run_search(
                 if found.data.num_test_images:
                     doing("scoring the front on the test images")
                     _score_front(store, backend, path)
-                _train_baselines(store, space, options, backend, found, notice, doing)
+                if found.baselines:
+                    doing(f"training {len(found.baselines)} baselines")
+                    _train_baselines(store, space, backend, found, notice=notice, ended=ended)
             finally:
                 store.close()
         doing("ending the workers")
@@ -270,22 +274,16 @@ def _resumed(options: SearchOptions, store: study.RunStore) -> SearchOptions:
 def _train_baselines(
     store: study.RunStore,
     space: SearchSpace,
-    options: SearchOptions,
     backend: Backend,
     found: Findings,
-    notice: Notice,
-    doing: Notice,
+    **tellers: Notice,
 ) -> None:
     """Train what the front is compared with, or take it from the user's cache."""
-    if not found.baselines:
-        return
-    doing(f"training {len(found.baselines)} baselines")
-    session, config = store.attrs["environment"]["sessions"][-1], space.config
-    cache = shared_cache(config.data, found.data, found.device, session)
+    environment, config = store.attrs["environment"], space.config
+    requests = requests_for(found.baselines, config.proxy, environment["seed"])
+    cache = shared_cache(config.data, found.data, found.device, environment["sessions"][-1])
     try:
-        train_baselines(
-            store.path, found.baselines, config.proxy, options.seed, backend.answers, cache, notice
-        )
+        train_baselines(store.path, requests, backend.answers, cache, **tellers)
     except KeyboardInterrupt:
         _note(store, ended_by="interrupted")
         raise

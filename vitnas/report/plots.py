@@ -136,7 +136,10 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
         _mark_knee(axes, cost, run.knee)
     if axes.get_legend_handles_labels()[0]:
         looks = {"fontsize": 8, "frameon": True, "framealpha": 0.85, "edgecolor": "none"}
-        legend = axes.legend(loc="lower right", title="mixer that runs most, or first", **looks)
+        where: dict[str, Any] = {"loc": "lower right"}
+        if drawn_baselines(run, cost):  # too many entries for a place among the marks
+            where = {"loc": "upper left", "bbox_to_anchor": (0, -0.12), "ncols": 5}
+        legend = axes.legend(title="mixer that runs most, or first", **where, **looks)
         legend.get_title().set_fontsize(8)
 
 
