@@ -1,10 +1,12 @@
-"""Judging proxies: time of a calibration's taus, and taus of other people's trainings.
+"""Judging proxies: time of a calibration's taus, taus of recorded and of other people's trainings.
 
-The time is that of 20 scores of 40 networks, resamples included. The trainings are Accel-NASBench's
-ablation of proxies on ImageNet: 3 short and 3 long seeds (`shared/tables/accel_seeds/*.csv` beside
-the checkout; left out where they are not there). The files number their networks in column 2, but
-several networks have the same number: the 90 numbers stand for 117 networks, which their axes tell
-apart. Both ways of matching are printed.
+The time is that of 20 scores of 40 networks, resamples included. Of the tables that come with
+vitnas, sizes and earlier epochs are judged by the last epoch, of one seed: an earlier epoch shares
+its noise with the last one, so its tau is too high. The other people's trainings are
+Accel-NASBench's ablation of proxies on ImageNet: 3 short and 3 long seeds
+(`shared/tables/accel_seeds/*.csv` beside the checkout; left out where they are not there). The
+files number their networks in column 2, but several networks have the same number: the 90 numbers
+stand for 117 networks, which their axes tell apart. Both ways of matching are printed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from pathlib import Path
 import numpy as np
 from common import ROOT, conclude, is_quick, median_seconds, show
 
-from vitnas.calibration.agreement import Networks
+from vitnas.calibration.agreement import Array, Judged, Networks
+from vitnas.cost.closed_form import closed_form
+from vitnas.replay.tables import find_table
 
 FILES = [(kind, seed) for kind in ("short", "long") for seed in (1, 2, 3)]
 MATCHES = {"index": slice(2, 3), "axes": slice(9, None)}
@@ -66,12 +70,30 @@ def published(folder: Path, match: str) -> dict[str, float]:
         "flops": networks.judge([(flops, truth)]),
         "params": networks.judge([(params, truth)]),
     }
-    print(f"\n{len(flops)} networks, matched by {match}: tau (95 % interval)")
-    rows_shown = [
+    return figures_of(f"{len(flops)} networks, matched by {match}", judged)
+
+
+def recorded(name: str) -> dict[str, float]:
+    """Taus of sizes and earlier epochs to the last epoch of a table that comes with vitnas."""
+    table = find_table(name)
+    flops = np.array([network.proposal.flops for network in table.complete])
+    params = np.array([closed_form(network.config).num_params for network in table.complete])
+    curves = np.array([network.curve for network in table.complete])
+    scores: dict[str, Array] = {f"{name}_flops": flops, f"{name}_params": params}
+    scores |= {f"{name}_epoch_{epoch}": curves[:, epoch - 1] for epoch in (1, 2, 5)}
+    networks = Networks(flops)
+    judged = {key: networks.judge([(score, curves[:, -1])]) for key, score in scores.items()}
+    return figures_of(f"{len(flops)} recorded networks of {name}", judged)
+
+
+def figures_of(title: str, judged: dict[str, Judged]) -> dict[str, float]:
+    """Print taus, and name them."""
+    print(f"\n{title}: tau (95 % interval)")
+    rows = [
         (name, *(f"{t.value:.3f} ({t.low:.2f} to {t.high:.2f})" for t in (one.overall, one.within)))
         for name, one in judged.items()
     ]
-    show(("", "overall", "within quartiles of multiply-adds"), rows_shown)
+    show(("", "overall", "within quartiles of multiply-adds"), rows)
     return {
         f"{name}_{part}": round(getattr(one, part).value, 3)
         for name, one in judged.items()
@@ -84,6 +106,8 @@ def main() -> None:
     seconds = judge_seconds(1 if quick else 5)
     print(f"20 scores of 40 networks judged in {seconds:.2f} s")
     figures, targets = {"judge_s": round(seconds, 3)}, {"judge_s": {"max": 5.0}}
+    for name in ("digits",) if quick else ("digits", "fashion_32"):
+        figures |= recorded(name)
     places = [root / "shared" / "tables" / "accel_seeds" for root in ROOT.parents]
     folder = next(filter(Path.is_dir, places), None)
     if folder is None:
