@@ -96,6 +96,8 @@ def _hierarchy(rng: random.Random) -> dict[str, Any]:
 
 def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
     width, passes = rng.choice(WIDTHS), rng.choice([1, 1, 2, 3])
+    if MIXERS[mixer].facts.whole:
+        passes = 1
     groups = [1] * passes
     if MIXERS[mixer].facts.groups != "refused":
         groups = [rng.choice(rules.divisors(tokens)) for _ in range(passes)]

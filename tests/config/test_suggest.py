@@ -73,6 +73,14 @@ def test_a_narrowed_choice_is_a_parameter_of_its_own() -> None:
     assert names == {"groups", "groups@0,1"}
 
 
+def test_a_whole_block_is_offered_one_pass() -> None:
+    groups = {"choice": ["[1,1]", "[1]", "[4,1]"]}
+    trial = Recorder(0)
+    space = space_of({"stages": [stage(token_mixer="mbconv")], "groups": groups})
+    assert space.suggest(trial).stages[0].groups == (1,)
+    assert not any(name.startswith("groups") for name in trial.asked)
+
+
 def test_optuna_can_draw_from_it_and_never_sees_changing_categories() -> None:
     space = load_space("digits")
     study = optuna.create_study(

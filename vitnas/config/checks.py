@@ -51,7 +51,9 @@ def _raise_groups(config: Network, index: int, problem: str) -> None:
     height, width = config.grids[index]
     tokens = config.num_tokens(index)
     nearest = None
-    if stage.facts.groups == "refused":
+    if stage.facts.whole:
+        nearest = [1]
+    elif stage.facts.groups == "refused":
         nearest = [1] * stage.passes
     else:
         problem += f" ({height}x{width} grid at img_size {config.img_size})"

@@ -120,7 +120,7 @@ def _has_norms(network: Network) -> bool:
 
 
 def _has_blocks(network: Network) -> bool:
-    """Whether blocks are made of norm, mixer and MLP, or are followed by an NLL, somewhere."""
+    """Whether blocks of a stage are made of norm, mixer and MLP."""
     return any_stage(network, lambda stage: stage.has_norm)
 
 
@@ -165,7 +165,7 @@ def _linear_or_none(network: Network, kind: str, _: Network) -> str:
 
 
 _WHOLE = _listed(names_with("whole"))
-_IN_BLOCKS = f"a stage has another mixer than {_WHOLE}, or an NLL"
+_IN_BLOCKS = f"a stage has another mixer than {_WHOLE}"
 
 NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "name": FieldRule("never", lambda network: False),
@@ -188,8 +188,8 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         lambda network: any_stage(network, lambda stage: stage.residual is None),
     ),
     "norm": FieldRule(
-        f"a stage with norms has no `norm` of its own (a stage of {_WHOLE} has none without an "
-        "NLL), or `stem.kind` or `downsample` is `metaformer`",
+        f"a stage of another mixer than {_WHOLE} has no `norm` of its own, or `stem.kind` or "
+        "`downsample` is `metaformer`",
         lambda network: (
             network.has_norm_between
             or any_stage(network, lambda stage: stage.norm is None and stage.has_norm)
@@ -263,7 +263,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         own=("plain", "lrc", "scale"),
     ),
     "norm": FieldRule(
-        f"`token_mixer` is not {_WHOLE}, or there is an NLL",
+        f"`token_mixer` is not {_WHOLE}",
         lambda stage: stage.has_norm,
         lambda stage, norm, network: norm or network.norm,
         own=("layernorm", "layernorm_nobias", "batchnorm"),

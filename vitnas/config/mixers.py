@@ -46,8 +46,8 @@ class MixerFacts:
         reattention: whether its maps can be mixed across heads.
         shares_maps: whether a block may use an earlier block's maps (`reattention.source: shared`).
         grid: whether it reads tokens as a picture, in which a class token has no place.
-        whole: whether it is a whole block with norms of its own: none stands before it, and no MLP
-            after it.
+        whole: whether it is a whole block with batch norms of its own: no norm stands before it, no
+            MLP after it, and it is passed once.
         kernel_size, expansion: the defaults, of a mixer with them.
         options: fields of its own, which stand under `mixer_options`; None = there are none.
         cost: its closed form; None = it is built and counted, which is slower.

@@ -254,8 +254,8 @@ class StageConfig(Frozen):
 
     @property
     def has_norm(self) -> bool:
-        """Whether the stage has a norm of the kind that `norm` names."""
-        return not self.facts.whole or self.has_nll
+        """Whether the stage's blocks have norms of the kind that `norm` names."""
+        return not self.facts.whole
 
     @property
     def hidden_channels(self) -> int:

@@ -50,6 +50,8 @@ def nearest_divisor(number: int, wanted: int) -> int:
 
 def groups_fit(token_mixer: str, num_tokens: int, groups: Sequence[int]) -> str | None:
     """Why the passes' `groups` are impossible for this mixer on `num_tokens`, or None."""
+    if len(groups) > 1 and mixer_named(token_mixer).facts.whole:
+        return f"{token_mixer} is passed once: its batch norms keep the statistics of one pass"
     for passed, number in enumerate(groups):
         if number == 1:
             continue

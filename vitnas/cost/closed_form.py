@@ -195,18 +195,21 @@ def _conditional_position(config: ModelConfig, index: int) -> Row:
 
 def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
     dim, depth, tokens = stage.embed_dim, stage.depth, config.num_tokens(index)
-    passes, branches = len(stage.groups), 1
+    passes, branches, is_whole = len(stage.groups), 1, stage.facts.whole
     formula = FORMULAS.get(stage.token_mixer) or other_formula(stage.token_mixer)
     params, of_passes = formula(config, index, tokens)
     every, first = sum(of_passes), of_passes[0]
     rows = [_shared(index, stage.token_mixer, passes, depth, every, first, params)]
     if config.map_source is not None and config.reattention_plan[index]:
         rows[0] = _without_own_maps(config, stage, rows[0], tokens)
-    if stage.has_mlp:
+    if stage.mlp_ratio and not is_whole:
         branches = 2
         flops, params = _mlp(config, dim, stage.mlp_ratio, tokens)
         rows.append(_shared(index, "mlp", passes, depth, passes * flops, flops, params))
-    flops, params = _block_norms(config, stage, tokens, branches)
+    norm_flops, norm_params = _norm(stage.norm or config.norm, dim, tokens)
+    flops, params = branches * norm_flops, branches * norm_params
+    if is_whole:
+        flops, params = _inner_norms(stage, tokens)
     if params:
         rows.append(_shared(index, "norm", passes, depth, passes * flops, flops, params))
     residual = stage.residual or config.residual
@@ -219,8 +222,7 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
         count = depth * passes
         flops, params = _mlp(config, dim, stage.nll_ratio, tokens)
         rows.append(Row(index, "nll", count * flops, count * params, passes))
-        flops, params = _norm(config.norm_of(stage), dim, tokens)
-        rows.append(Row(index, "norm", count * flops, count * params, passes))
+        rows.append(Row(index, "norm", count * norm_flops, count * norm_params, passes))
         if per_residual:
             rows.append(Row(index, "residual", 0, count * per_residual, passes))
     return rows
@@ -263,13 +265,8 @@ def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens:
     return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
 
 
-def _block_norms(
-    config: ModelConfig, stage: StageConfig, tokens: int, branches: int
-) -> tuple[int, int]:
-    """FLOPs and parameters of a block's norms: one a branch, or those inside its mixer."""
-    if not stage.facts.whole:
-        flops, params = _norm(config.norm_of(stage), stage.embed_dim, tokens)
-        return branches * flops, branches * params
+def _inner_norms(stage: StageConfig, tokens: int) -> tuple[int, int]:
+    """FLOPs and parameters of the batch norms inside a mixer that is a whole block."""
     inside = NORMED_CHANNELS.get(stage.token_mixer)
     return _norm("batchnorm", inside(stage), tokens) if inside else (0, 0)
 

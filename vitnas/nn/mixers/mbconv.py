@@ -39,7 +39,8 @@ class InvertedResidual(TokenMixer):
     """1x1 convolution C -> M, depthwise k x k, squeeze-excitation, 1x1 convolution M -> C.
 
     A whole block: the residual around it is the block's, no norm stands before it and no MLP after
-    it. No convolution has a bias. BatchNorm follows each, and can be folded into it; an activation
+    it, and it is passed once: two passes would share running statistics that are those of neither.
+    No convolution has a bias. BatchNorm follows each, and can be folded into it; an activation
     follows all but the last. M = C leaves out the first convolution, as in MobileNetV2's first
     block: e below is then 1, else 2. Without squeeze-excitation s is 0.
 
