@@ -44,10 +44,13 @@ class Muon(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """One step. The gradients of matrices are used up: they are None afterwards."""
+        with torch.enable_grad():
+            loss = None if closure is None else closure()
         for group in self.param_groups:
             if group.get("matrices"):
                 self._step_matrices(group)
-        return super().step(closure)
+        super().step()
+        return loss
 
     def _step_matrices(self, group: dict[str, Any]) -> None:
         by_shape: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
