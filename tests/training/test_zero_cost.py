@@ -64,6 +64,19 @@ def test_deeper_and_wider_networks_score_higher() -> None:
     assert many["az_expressivity"][0] > few["az_expressivity"][0]
 
 
+def test_blocks_are_found_with_and_without_a_schedule_of_passes() -> None:
+    tree = drawn(0).to_tree()
+    stage = tree["stages"][0] | {"token_mixer": "mhsa", "head_dim": 16}
+    plain = {key: value for key, value in tree.items() if key != "groups"} | {"stages": [stage]}
+    found = []
+    for config in (plain, plain | {"groups": "[1,1]"}):
+        model = fresh_model(ModelConfig.model_validate(config), 0, CPU)
+        scores = zero_cost_scores(model, *batch())
+        assert scores["az_expressivity"][0] > 0
+        found.append(scores["dss"][0])
+    assert found[0] != found[1]
+
+
 def test_scores_of_one_layer_by_hand() -> None:
     x, y = batch(3)
     layer = nn.Linear(64, 10)
@@ -94,6 +107,6 @@ def test_the_flow_passes_norms_as_if_they_were_not_there() -> None:
 def test_a_network_without_activations_has_no_naswot() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     found = zero_cost_scores(model, *batch())
-    assert "naswot" not in found
+    assert not {"naswot", "az_expressivity", "dss"} & set(found)
     assert {"snip", "synflow"} <= set(found)
     assert not any(isinstance(module, TokenMixer) for module in model.modules())

@@ -67,8 +67,8 @@ def _what(one: ProxyFigures) -> str:
 def _notes(found: Calibration) -> Iterator[str]:
     yield (
         f"tau: Kendall's tau-b to the mean of {found.seeds} long trainings of {found.long_epochs} "
-        f"epochs, over {len(found.networks)} networks; within FLOPs bins: the mean of {found.bins} "
-        "bins. In brackets: 95 % intervals of a bootstrap over networks."
+        f"epochs, over {len(found.networks)} networks; within FLOPs bins: {_bins(found.bins)}. In "
+        "brackets: 95 % intervals of a bootstrap over networks."
     )
     yield (
         "A part of a long training is compared to the other long trainings alone. Cost: in seconds "
@@ -76,6 +76,10 @@ def _notes(found: Calibration) -> Iterator[str]:
     )
     if found.lost:
         yield f"{found.lost} networks could not be trained long to the end and are left out."
+
+
+def _bins(number: int) -> str:
+    return "there is one bin, all of them" if number == 1 else f"the mean of {number} bins"
 
 
 def tau_text(tau: Tau) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from vitnas.nn.layers.activation import SquaredReLU, StarReLU
 from vitnas.nn.mixers.base import TokenMixer
-from vitnas.nn.recursion import RecursiveBlock
+from vitnas.nn.stage import Stage
 
 BATCH = 64
 """Images that a score looks at."""
@@ -59,7 +59,7 @@ def naswot(model: nn.Module, x: Tensor, y: Tensor) -> float:
         code = (inputs[0] > 0).reshape(len(x), -1).float()
         kernel.add_(code @ code.T + (1 - code) @ (1 - code).T)
 
-    with _hooked(model, _ACTIVATIONS, compare), torch.no_grad():
+    with _hooked(_of(model, *_ACTIVATIONS), compare), torch.no_grad():
         model(x)
     return float(torch.linalg.slogdet(kernel).logabsdet)
 
@@ -92,7 +92,8 @@ def dss(model: nn.Module, x: Tensor, y: Tensor) -> float:
     synaptic diversity of attention and synaptic saliency of MLPs. R and norms are as in `synflow`.
     """
     model = _flow(model, x)
-    mixing, all_in_blocks = _matrices(model, TokenMixer), _matrices(model, RecursiveBlock)
+    mixing = _matrices(_of(model, TokenMixer))
+    all_in_blocks = _matrices(_blocks(model))
     others = [all_in_blocks[place] for place in all_in_blocks.keys() - mixing.keys()]
     return _log(math.fsum([*map(_diversity, mixing.values()), *map(_saliency, others)]))
 
@@ -111,9 +112,9 @@ def expressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
         shares = spread / spread.sum()
         entropies.append(float(torch.special.entr(shares).sum()))
 
-    with _hooked(model, (RecursiveBlock,), look), torch.no_grad():
+    with _hooked(_blocks(model), look), torch.no_grad():
         model(x)
-    return math.fsum(entropies)
+    return math.fsum(entropies) if entropies else math.nan
 
 
 SCORES: dict[str, Score] = {
@@ -139,16 +140,14 @@ def _flow(model: nn.Module, x: Tensor) -> nn.Module:
     for parameter in model.parameters():
         parameter.data.abs_()
     ones = torch.ones_like(x[:1], dtype=torch.float64)
-    with _hooked(model, _NORMS, lambda module, inputs, output: inputs[0]):
+    with _hooked(_of(model, *_NORMS), lambda module, inputs, output: inputs[0]):
         model(ones).sum().backward()
     return model
 
 
 @contextmanager
-def _hooked(
-    model: nn.Module, kinds: tuple[type[nn.Module], ...], hook: Callable[..., object]
-) -> Iterator[None]:
-    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, kinds)]
+def _hooked(modules: Iterable[nn.Module], hook: Callable[..., object]) -> Iterator[None]:
+    handles = [module.register_forward_hook(hook) for module in modules]
     try:
         yield
     finally:
@@ -156,13 +155,20 @@ def _hooked(
             handle.remove()
 
 
-def _of(model: nn.Module, kind: type[nn.Module]) -> list[nn.Module]:
-    return [module for module in model.modules() if isinstance(module, kind)]
+def _of(model: nn.Module, *kinds: type[nn.Module]) -> list[nn.Module]:
+    return [module for module in model.modules() if isinstance(module, kinds)]
 
 
-def _matrices(model: nn.Module, inside: type[nn.Module]) -> dict[int, Tensor]:
-    """The weights of linear layers inside modules of a kind, each once."""
-    linear = [m for module in _of(model, inside) for m in module.modules()]
+def _blocks(model: nn.Module) -> list[nn.Module]:
+    """The blocks of all stages; one that is passed through several times is one block."""
+    return [
+        block for stage in model.modules() if isinstance(stage, Stage) for block in stage.blocks
+    ]
+
+
+def _matrices(inside: Iterable[nn.Module]) -> dict[int, Tensor]:
+    """The weights of linear layers inside these modules, each once."""
+    linear = [layer for module in inside for layer in module.modules()]
     return {id(m.weight): m.weight for m in linear if isinstance(m, nn.Linear)}
 
 
