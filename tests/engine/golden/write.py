@@ -31,6 +31,7 @@ FIELDS = (
     *("test_top1", "error", "duplicate_of", "replicate_of", "origin", "taken"),
 )
 _FOUR = "--sampler random --sampler ehvi --pruner none --pruner both"
+DIGITS = Path(__file__).parents[2] / "config" / "golden" / "spaces" / "digits.yaml"
 PAIRS = {
     "digits": f"{_FOUR} --trials 40".split(),
     "fashion_32": f"{_FOUR} --trials 25 --workers 3".split(),
@@ -38,10 +39,10 @@ PAIRS = {
 
 
 def small_space(file: Path) -> Path:
-    """The space `digits` with shorter trainings, as a file."""
+    """The space `digits` as it was, with shorter trainings, as a file."""
     from vitnas.config.files import dump_yaml
 
-    tree = dict(vitnas.load_space("digits").to_tree())
+    tree = dict(vitnas.load_space(DIGITS).to_tree())
     tree["proxy"] = {**tree["proxy"], "epochs": 4, "train_fraction": 0.2}
     file.write_text(dump_yaml(tree))
     return file
