@@ -42,7 +42,7 @@ def test_what_cannot_matter_is_not_asked(seed: int) -> None:
     config = load_space("digits").suggest(trial)
     for index, drawn in enumerate(config.stages):
         prefix = f"stages[{index}]."
-        searched = index == 1 and drawn.token_mixer != "dwconv"
+        searched = index == 1 and drawn.facts.heads
         assert (f"{prefix}head_dim" in trial.asked) == searched
         assert (f"{prefix}nll_ratio" in trial.asked) == (drawn.passes > 1)
     mixers = {drawn.token_mixer for drawn in config.stages}
