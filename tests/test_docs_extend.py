@@ -18,7 +18,6 @@ import yaml
 import vitnas
 from tests.diagnose.networks import MHSA, network
 from vitnas import plugins
-from vitnas.api import load_run
 from vitnas.config.files import validate
 from vitnas.config.mixers import _IMPORTED, mixer_named
 from vitnas.config.model import ModelConfig
@@ -34,8 +33,7 @@ from vitnas.engine.search import run_search
 from vitnas.errors import ConfigError
 from vitnas.report import write_report
 
-PAGE_FILE = Path(__file__).resolve().parents[1] / "docs" / "extend.md"
-PAGE = PAGE_FILE.read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extend.md").read_text()
 FILES = re.findall(r"```\w+\n# (\S+\.\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
@@ -167,25 +165,6 @@ def test_the_contract_of_the_page_holds(installed: Path) -> None:
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_workers_and_replays_find_a_package_of_pythonpath(installed: Path, tmp_path: Path) -> None:
-    """Also a path of PYTHONPATH that is relative to the working directory."""
-    site = next(folder for folder in sys.path if (Path(folder) / "vitnas_shapes").is_dir())
-    path = os.pathsep.join([os.path.relpath(site, tmp_path), str(PAGE_FILE.parents[1])])
-    run = str(tmp_path / "run")
-    for arguments in (
-        ["search", str(installed / "shift.yaml"), "--trials", "3", "--workers", "1", "--out", run],
-        ["replay", run, "--seeds", "2", "--pruner", "none"],
-    ):
-        command = [sys.executable, "-m", "vitnas", *arguments, "--sampler", "nsga3"]
-        done = subprocess.run(
-            command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
-            capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert len(load_run(run).complete) == 3
 
 
 def other_space(installed: Path, folder: Path, name: str, **model: int) -> Path:
