@@ -52,7 +52,7 @@ def test_every_file_of_a_report_has_it(tmp_path: Path) -> None:
     assert first == verdict(run)
     page = (tmp_path / "report.html").read_text()
     assert page.index("At like FLOPs the front is") < page.index("on the Pareto front of")
-    assert "baseline: plain" in page
+    assert "baseline plain" in page
     assert (tmp_path / "baselines.csv").read_text().count("\n") == 3
     assert '"points": 13.7' in (tmp_path / "comparison.json").read_text()
     assert summary_text(run).endswith(verdict(run))

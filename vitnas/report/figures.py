@@ -137,7 +137,7 @@ def _baselines(run: Run, cost: str) -> list[Tree]:
     """A trace for each family of baselines, in one colour."""
     return [
         {
-            "type": "scatter", "mode": "markers", "name": f"baseline: {family}",
+            "type": "scatter", "mode": "markers", "name": family,
             "x": [getattr(one, cost) for one in members],
             "y": [_short(one.top1) for one in members],
             "text": [_baseline_hover(one) for one in members],
