@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.engine.conftest import make_space
+from tests.engine.test_search import folder_space
 from vitnas.baselines.sizes import line_up
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.baselines import requests_for, shared_cache, train_baselines
@@ -57,6 +59,18 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
         assert entry.answer.test_top1 is not None
     assert max(entry.answer.curve[-1] for entry in entries) > 60  # chance is 10
     assert sum(line.startswith("[baseline ") for line in told) == 4
+
+
+def test_three_images_a_class_are_enough(tmp_path: Path) -> None:
+    """Two to train on and one to score with."""
+    for index in range(9):
+        folder = tmp_path / "data" / "train" / f"class{index % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (20 * index, 0, 0)).save(folder / f"{index}.png")
+    space = folder_space(tmp_path / "data")
+    found = run_search(space, tmp_path / "run", OPTIONS).baselines
+    assert {one.outcome for one in found} == {Outcome.COMPLETE}
+    assert [one.test_top1 for one in found] == [None] * 4
 
 
 def test_no_baselines_where_none_are_wanted(tmp_path: Path) -> None:

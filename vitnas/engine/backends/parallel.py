@@ -101,7 +101,7 @@ class RayBackend:
             while True:
                 while idle and (request := next(asked, None)) is not None:
                     desk = idle.pop()
-                    running[desk.answer.remote(request)] = desk, request
+                    running[desk.answer.remote(self._worker, request)] = desk, request
                 if not running:
                     return
                 (done,), _ = ray.wait(list(running), num_returns=1)
@@ -116,7 +116,7 @@ class RayBackend:
         """A worker in a process of its own, with an answer for each request."""
         options = {"num_cpus": self.resources.cpu_share, "num_gpus": self.resources.gpus}
         kind = ray.remote(max_restarts=-1, max_task_retries=1, **options)(_Desk)
-        return kind.remote([self._worker])
+        return kind.remote()
 
     def close(self) -> None:
         """End Ray if it was started here; leave a cluster as it is."""
@@ -127,14 +127,16 @@ class RayBackend:
 class _Desk:
     """What a process of Ray runs for a batch.
 
-    Args:
-        worker: Ray's reference to it, in a list: a plain one is no longer there for a restart.
+    It is made without its worker: Ray does not keep what a process was made with, and could not
+    start it again.
     """
 
-    def __init__(self, worker: list[Any]) -> None:
-        self._worker: Worker = ray.get(worker[0]).settle()
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, worker: Worker, request: Request) -> Answer:
+        """Do a training; `worker` is settled by the first one."""
+        self._worker = self._worker or worker.settle()
         return self._worker.answer(request)
 
 
