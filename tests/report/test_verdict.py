@@ -12,7 +12,7 @@ from vitnas.report.verdict import baseline_rows, verdict
 
 
 def test_a_front_that_is_above() -> None:
-    run = run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("plain", 1_000_000, 83.0, 81.0))
+    run = run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
     assert verdict(run) == (
         "At like FLOPs the front is 14.00 points above the best baseline (95 % interval +12.84 to "
         "+15.16). This is the mean over 10.0 k to 1.00 M FLOPs by log, on 10,000 test images, "

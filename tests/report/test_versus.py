@@ -11,7 +11,7 @@ import pytest
 from tests.report.runs import ENVIRONMENT, run_of, trial
 from vitnas.noise import binomial_error
 from vitnas.records import BaselineRecord, Outcome, Run
-from vitnas.report.versus import Scored, difference, stretches_of, versus
+from vitnas.report.versus import Scored, difference, places_of, versus
 
 PATH = Path("results/small")
 
@@ -33,7 +33,7 @@ def run_with(*baselines: BaselineRecord, **more: Any) -> Run:
 
 def test_the_mean_is_over_log_flops_and_each_side_offers_its_best_so_far() -> None:
     found = versus(
-        run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("plain", 1_000_000, 83.0, 81.0))
+        run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
     )
     assert found is not None
     assert (found.low, found.high) == (10_000, 1_000_000)
@@ -46,6 +46,14 @@ def test_the_mean_is_over_log_flops_and_each_side_offers_its_best_so_far() -> No
     assert found.error == pytest.approx(expected)
     assert found.on_test
     assert found.is_sure
+
+
+def test_a_family_could_be_had_at_any_width() -> None:
+    found = versus(
+        run_with(baseline("plain", 10_000, 50.0, 54.0), baseline("plain", 1_000_000, 90.0, 58.0))
+    )
+    assert found is not None
+    assert found.points == pytest.approx((58 + 78) / 2 - 56)
 
 
 def test_a_network_is_chosen_on_the_scoring_split_and_compared_on_test() -> None:
@@ -64,7 +72,9 @@ def test_a_family_that_is_ahead_is_named_with_its_range() -> None:
         )
     )
     assert found is not None
-    assert found.ahead == (("wide", 30_000, 100_000),)
+    ((name, *ends),) = found.ahead
+    assert name == "wide"
+    assert ends == pytest.approx([30_000, 100_000], rel=0.02)
     assert 0 < found.share < 1
 
 
@@ -112,7 +122,7 @@ def test_more_scatter_between_trainings_is_more_error() -> None:
 
 
 def test_one_number_of_flops_is_a_range_of_its_own() -> None:
-    (only,) = stretches_of([Scored(5, 60, 60)], [Scored(5, 50, 50, "plain")], 5, 5)
-    assert (only.ours.top1, only.theirs.top1) == (60, 50)
+    (only,) = places_of([Scored(5, 60, 60)], [Scored(5, 50, 50, "plain")], 5, 5)
+    assert only.gain == 10
     points, error = difference([only], lambda top1: 3.0)
     assert (points, error) == pytest.approx((10, sqrt(18)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from vitnas.noise import PRIOR_DEGREES, Noise
 from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
 
+_PLACES = 500
 _SURE = 1.96  # half of a 95 % interval in standard errors
 
 
@@ -30,13 +32,30 @@ class Scored(NamedTuple):
     name: str = ""
 
 
-class Stretch(NamedTuple):
-    """A range of FLOPs in which both sides have one best network."""
+class Pairing(NamedTuple):
+    """One number of FLOPs, and what each side has there.
 
-    low: float
-    high: float
+    Attributes:
+        flops: multiply-adds of one image.
+        ours: our network.
+        theirs: a family's next smaller and next larger member; the same one twice at its ends.
+        share: how far `flops` lies from the smaller to the larger one by log, 0 to 1.
+    """
+
+    flops: float
     ours: Scored
-    theirs: Scored
+    theirs: tuple[Scored, Scored]
+    share: float
+
+    @property
+    def gain(self) -> float:
+        """Ours minus theirs, in points of the top-1 that counts."""
+        return self.ours.top1 - self.rival(lambda one: one.top1)
+
+    def rival(self, value: Callable[[Scored], float]) -> float:
+        """A value of theirs, between the two members along a line over log FLOPs."""
+        smaller, larger = map(value, self.theirs)
+        return smaller + self.share * (larger - smaller)
 
 
 @dataclass(frozen=True)
@@ -77,8 +96,10 @@ class Versus:
 def versus(run: Run) -> Versus | None:
     """Compare a run's front with its baselines; None where one of them is missing.
 
-    Each side offers, for every number of FLOPs, its best network of at most so many, chosen on the
-    scoring split. What counts is its top-1 on the test images, which were used for nothing else:
+    At any number of FLOPs we have our best network of at most so many. A family has what lies on
+    the line over log FLOPs between its next smaller and next larger member, since it could be had
+    at any width, and beyond its largest that one; the best family there is theirs. Both are chosen
+    on the scoring split. What counts is top-1 on the test images, which were used for nothing else:
     a choice among many on the scoring split does not flatter it there. Where some network has no
     test score, the scoring split counts. A side reaches from its cheapest network to the costliest
     that was trained to the end.
@@ -95,62 +116,70 @@ def versus(run: Run) -> Versus | None:
         return None
     ours = [_scored(trial, on_test) for trial in members]
     rivals = [_scored(one, on_test, one.family) for one in theirs]
-    stretches = list(stretches_of(ours, rivals, low, high))
+    places = places_of(ours, rivals, low, high)
     scatter = 1.0 if run.noise is None else run.noise.dispersion
     noise = Noise(scatter, PRIOR_DEGREES, images)
-    points, error = difference(stretches, noise.error)
-    ahead = tuple(_ahead(stretches))
-    above = sum(_weight(s, low, high) for s in stretches if s.ours.top1 > s.theirs.top1)
+    points, error = difference(places, noise.error)
+    ahead = tuple(_ahead(places))
+    above = sum(place.gain > 0 for place in places) / len(places)
     return Versus(points, error, low, high, above, ahead, images, on_test)
 
 
-def stretches_of(
+def places_of(
     ours: Sequence[Scored], theirs: Sequence[Scored], low: float, high: float
-) -> Iterator[Stretch]:
-    """Where neither side's best network changes, from `low` to `high` FLOPs."""
-    inside = {one.flops for one in (*ours, *theirs) if low < one.flops < high}
-    edges = sorted({low, high, *inside})
-    for start, end in pairwise(edges) if low < high else [(low, high)]:
-        yield Stretch(start, end, _best(ours, start), _best(theirs, start))
+) -> list[Pairing]:
+    """Both sides at the middles of `_PLACES` equal parts of the log FLOPs from `low` to `high`."""
+    families: dict[str, list[Scored]] = {}
+    for one in sorted(theirs, key=lambda one: one.flops):
+        families.setdefault(one.name, []).append(one)
+    number = _PLACES if low < high else 1
+    at = [low * (high / low) ** ((index + 0.5) / number) for index in range(number)]
+    return [_place(flops, ours, families.values()) for flops in at]
+
+
+def _place(flops: float, ours: Iterable[Scored], families: Iterable[Sequence[Scored]]) -> Pairing:
+    best = max((one for one in ours if one.flops <= flops), key=lambda one: one.chosen_by)
+    there = [_between(family, flops) for family in families if family[0].flops <= flops]
+    places = [Pairing(flops, best, pair, share) for pair, share in there]
+    return max(places, key=lambda place: place.rival(lambda one: one.chosen_by))
+
+
+def _between(family: Sequence[Scored], flops: float) -> tuple[tuple[Scored, Scored], float]:
+    """The members next to `flops`, and how far it lies between them by log."""
+    for smaller, larger in pairwise(family):
+        if smaller.flops <= flops < larger.flops:
+            share = log(flops / smaller.flops) / log(larger.flops / smaller.flops)
+            return (smaller, larger), share
+    return (family[-1], family[-1]), 0.0
 
 
 def difference(
-    stretches: Sequence[Stretch], error_of: Callable[[float], float]
+    places: Sequence[Pairing], error_of: Callable[[float], float]
 ) -> tuple[float, float]:
     """Mean difference over log FLOPs in points, and its standard error.
 
     Args:
-        stretches: adjacent ones.
+        places: evenly over log FLOPs.
         error_of: standard error of a top-1 in percent; scores of different networks are taken as
             independent.
     """
-    low, high = stretches[0].low, stretches[-1].high
-    shares: dict[Scored, float] = {}
-    for stretch in stretches:
-        weight = _weight(stretch, low, high)
-        shares[stretch.ours] = shares.get(stretch.ours, 0.0) + weight
-        shares[stretch.theirs] = shares.get(stretch.theirs, 0.0) - weight
+    shares: dict[Scored, float] = defaultdict(float)
+    for place in places:
+        shares[place.ours] += 1 / len(places)
+        for one, share in zip(place.theirs, (1 - place.share, place.share), strict=True):
+            shares[one] -= share / len(places)
     points = sum(share * one.top1 for one, share in shares.items())
     return points, sqrt(sum((share * error_of(one.top1)) ** 2 for one, share in shares.items()))
 
 
-def _weight(stretch: Stretch, low: float, high: float) -> float:
-    return log(stretch.high / stretch.low) / log(high / low) if low < high else 1.0
+def _ahead(places: Sequence[Pairing]) -> Iterator[tuple[str, float, float]]:
+    def winner(place: Pairing) -> str:
+        return place.theirs[0].name if place.gain < 0 else ""
 
-
-def _best(networks: Iterable[Scored], flops: float) -> Scored:
-    affordable = (one for one in networks if one.flops <= flops)
-    return max(affordable, key=lambda one: (one.chosen_by, -one.flops))
-
-
-def _ahead(stretches: Iterable[Stretch]) -> Iterator[tuple[str, float, float]]:
-    def winner(stretch: Stretch) -> str:
-        return stretch.theirs.name if stretch.theirs.top1 > stretch.ours.top1 else ""
-
-    for name, group in groupby(stretches, key=winner):
+    for name, group in groupby(places, key=winner):
         if name:
             won = list(group)
-            yield name, won[0].low, won[-1].high
+            yield name, won[0].flops, won[-1].flops
 
 
 def _complete(baselines: Iterable[BaselineRecord]) -> list[BaselineRecord]:
