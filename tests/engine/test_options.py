@@ -58,3 +58,10 @@ def test_replicates_that_never_start() -> None:
         SearchOptions(hours=1, replicates=2)
     assert SearchOptions(hours=1).num_trials is None
     assert SearchOptions().num_trials == 24
+
+
+def test_a_short_search_trains_few_baselines() -> None:
+    assert SearchOptions().most_baselines == 8
+    assert SearchOptions(trials=1).most_baselines == 4
+    assert SearchOptions(baselines=False).most_baselines == 0
+    assert SearchOptions(hours=1).most_baselines > 100

@@ -158,10 +158,10 @@ class SearchOptions(Options):
 
     @property
     def most_baselines(self) -> int:
-        """How many reference networks are trained at most: half as many as trials, at least 4."""
+        """How many baselines are trained at most: a third as many as trials, at least 4."""
         if not self.baselines:
             return 0
-        return _MANY if self.num_trials is None else max(4, self.num_trials // 2)
+        return _MANY if self.num_trials is None else max(4, self.num_trials // 3)
 
     @property
     def kept_bytes(self) -> int:
