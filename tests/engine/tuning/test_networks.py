@@ -20,7 +20,7 @@ def test_they_are_spread_over_flops_and_mixers() -> None:
     assert flops[-1] > 4 * flops[0]
     assert all(after > 1.2 * before for before, after in pairwise(flops))
     mixers = {stage.token_mixer for config in found for stage in config.stages}
-    assert mixers == {"dwconv", "ska", "cska", "mhsa"}
+    assert mixers == {"mbconv", "dwconv", "ska", "cska", "mhsa"}
 
 
 def test_they_follow_from_the_seed() -> None:
