@@ -22,9 +22,15 @@ settings.load_profile("vitnas")
 
 
 @pytest.fixture(autouse=True)
-def no_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is taken from the user's cache or left there, by processes of a test neither."""
+def no_cache_of_the_user(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is taken from the user's cache or left there, by processes of a test neither.
+
+    matplotlib's list of fonts takes seconds to make, so that all tests of a process share one.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path_factory.getbasetemp() / "matplotlib"))
 
 
 @pytest.fixture(scope="session")

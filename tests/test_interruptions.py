@@ -165,14 +165,15 @@ def is_under_way(run: Path) -> bool:
 
 
 def test_ctrl_c_before_anything_is_written(command: list[str], tmp_path: Path) -> None:
-    for _ in range(2):  # Python loses an interrupt that arrives in a destructor
+    # Python loses an interrupt that arrives in a destructor, and torch's import aborts at one.
+    for wait in (1.0, 0.6, 1.4, 0.3, 0.1):  # somewhere in its imports
         process = start(command, 0)
-        time.sleep(1.0)  # somewhere in its imports
+        time.sleep(wait)
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=_PATIENCE_S)
-        if process.returncode:
+        if process.returncode in (130, -signal.SIGINT):
             break
-        shutil.rmtree(tmp_path / "run")
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
     assert process.returncode in (130, -signal.SIGINT)
     assert not (tmp_path / "run").exists()
     assert process.returncode != 130 or said.count("\n") == 1
