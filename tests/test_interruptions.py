@@ -39,6 +39,11 @@ def command(tmp_path: Path) -> list[str]:
     ]
 
 
+def _heed_interrupts() -> None:
+    """A shell lets what it starts in the background ignore Ctrl-C, and processes inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(command: list[str], ended: int) -> subprocess.Popen[str]:
     """The command as a process of its own group, when it has told of so many ended trials."""
     process = subprocess.Popen(
@@ -47,6 +52,7 @@ def start(command: list[str], ended: int) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_heed_interrupts,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert process.stdout is not None
