@@ -87,3 +87,23 @@ def deep(**fields: Any) -> ModelConfig:
     stage = {"token_mixer": "mhsa", "depth": 4, "embed_dim": 24, "num_heads": 3}
     tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
     return validate(ModelConfig, {**tree, "class_token": True, **fields})
+
+
+def timm_caformer() -> nn.Module:
+    """timm's network of the sizes of `caformer()`, with random weights."""
+    from timm.models.metaformer import (
+        Attention,
+        LayerNorm2dNoBias,
+        LayerNormNoBias,
+        MetaFormer,
+        SepConv,
+    )
+
+    model = MetaFormer(
+        num_classes=7,
+        depths=[1, 1, 1, 1],
+        dims=[32, 48, 64, 96],
+        token_mixers=[SepConv, SepConv, Attention, Attention],
+        norm_layers=[LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2,
+    )
+    return randomised(model)

@@ -12,7 +12,17 @@ from timm.models import FeatureInfo, FeatureListNet
 from torch import Tensor, nn
 
 import vitnas  # noqa: F401
-from tests.nn.networks import VARIED, caformer, deep, hierarchy, images_for, randomised, ready, vit
+from tests.nn.networks import (
+    VARIED,
+    caformer,
+    deep,
+    hierarchy,
+    images_for,
+    randomised,
+    ready,
+    timm_caformer,
+    vit,
+)
 from tests.strategies import random_config
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
@@ -82,22 +92,7 @@ def test_pruning_is_that_of_timms_vit(vits: Any, norm: bool) -> None:
 
 
 def test_intermediates_are_those_of_timms_metaformer() -> None:
-    from timm.models.metaformer import (
-        Attention,
-        LayerNorm2dNoBias,
-        LayerNormNoBias,
-        MetaFormer,
-        SepConv,
-    )
-
-    theirs = MetaFormer(
-        num_classes=7,
-        depths=[1, 1, 1, 1],
-        dims=[32, 48, 64, 96],
-        token_mixers=[SepConv, SepConv, Attention, Attention],
-        norm_layers=[LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2,
-    )
-    randomised(theirs)
+    theirs = timm_caformer()
     ours = ready(caformer())
     ours.load_state_dict(from_timm(theirs.state_dict(), ours))
     images = images_for(ours)

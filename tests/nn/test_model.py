@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from torch import nn
 
-from tests.nn.networks import built, caformer, images_for, randomised, ready, vit
+from tests.nn.networks import built, caformer, images_for, randomised, ready, timm_caformer, vit
 from tests.strategies import model_configs, random_config
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
@@ -110,22 +110,7 @@ def test_is_timms_vision_transformer() -> None:
 
 
 def test_is_timms_caformer() -> None:
-    from timm.models.metaformer import (
-        Attention,
-        LayerNorm2dNoBias,
-        LayerNormNoBias,
-        MetaFormer,
-        SepConv,
-    )
-
-    theirs = MetaFormer(
-        num_classes=7,
-        depths=[1, 1, 1, 1],
-        dims=[32, 48, 64, 96],
-        token_mixers=[SepConv, SepConv, Attention, Attention],
-        norm_layers=[LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2,
-    )
-    randomised(theirs)
+    theirs = timm_caformer()
     ours = ready(caformer())
     ours.load_state_dict(from_timm(theirs.state_dict(), ours))
     images = images_for(ours.config)

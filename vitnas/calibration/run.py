@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -17,7 +16,7 @@ from vitnas.calibration.write import write_calibration
 from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
-from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.book import Book, images_name
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.watch.text import clock, span
@@ -69,7 +68,7 @@ def run_calibration(
             write_text(path / PLAN_FILE, json.dumps({"space": space.to_tree()}, indent=2) + "\n")
             for line in (*found.notices, *plan.notices):
                 notice(line)
-            book = Book(path / BOOK_FILE, _name_of(found))
+            book = Book(path / BOOK_FILE, images_name(space.config.data, found.data))
             _train(plan, book, backend, found, notice)
             result = judge(plan, book.get, space.to_tree(), found.data)
             facts = session_facts(workers=backend.resources.workers, device=found.device)
@@ -134,14 +133,6 @@ def _reached(answer: Answer) -> str:
     if answer.error is not None:
         return answer.error
     return f"{answer.curve[-1]:.2f} %" if answer.curve else f"{len(answer.scores)} scores"
-
-
-def _name_of(found: Findings) -> str:
-    """Names the images: other ones have another name."""
-    facts = found.data.told()
-    parts = [facts.get("name"), facts.get("fingerprint"), facts.get("num_train_images")]
-    text = json.dumps(parts, sort_keys=True, default=str)
-    return f"{facts.get('name')}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _refuse_other(path: Path, space: SearchSpace) -> None:

@@ -219,6 +219,12 @@ class SearchSpace:
                 found.rule, address=found.address, value=found.value, nearest=found.nearest
             ) from None
 
+    def with_proxy(self, proxy: ProxyConfig) -> SearchSpace:
+        """The same space with another short training; it is no longer what its file says."""
+        if proxy == self.config.proxy:
+            return self
+        return SearchSpace(self.config.model_copy(update={"proxy": proxy}))
+
     def networks(self) -> Iterator[ModelConfig]:
         """Every network that can be suggested, in a fixed order; refused answers are skipped.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.config.files import validate
-from vitnas.config.space import SearchSpace, SpaceConfig
+from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
@@ -39,7 +39,7 @@ def known_recipe(space: SearchSpace, path: Path, options: SearchOptions) -> Foun
         tuned = stored_run(folder, study.read_study(folder)[0]).tuned
         if tuned is not None and validate(ProxyConfig, tuned.own) == space.config.proxy:
             proxy = validate(ProxyConfig, tuned.proxy, file=folder)
-            return _with_proxy(space, proxy), {"tuned": tuned.model_dump(mode="json")}
+            return space.with_proxy(proxy), {"tuned": tuned.model_dump(mode="json")}
     return space, None
 
 
@@ -73,7 +73,7 @@ def tuned_recipe(
         notice(f"the space's own recipe is used: {error}")
         return space, None
     notice(found.line)
-    return _with_proxy(space, found.proxy), {"tuned": found.stored()}
+    return space.with_proxy(found.proxy), {"tuned": found.stored()}
 
 
 def tune_options(options: SearchOptions) -> TuneOptions | None:
@@ -97,10 +97,3 @@ def tune_options(options: SearchOptions) -> TuneOptions | None:
         backend=options.backend,
         ray_address=options.ray_address,
     )
-
-
-def _with_proxy(space: SearchSpace, proxy: ProxyConfig) -> SearchSpace:
-    """The same space with this recipe; it is no longer what its file says."""
-    if proxy == space.config.proxy:
-        return space
-    return SearchSpace(validate(SpaceConfig, {**space.to_tree(), "proxy": proxy.model_dump()}))

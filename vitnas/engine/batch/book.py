@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from vitnas.config.training import DataConfig
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.errors import RunError
 from vitnas.files import exists, read_bytes, write_text
+from vitnas.sessions import Data
 
 _MOST_BYTES = 1 << 28
 
@@ -88,3 +92,15 @@ def _entry(path: Path, number: int, line: bytes) -> Entry:
 
 def _line(entry: Entry) -> str:
     return entry.model_dump_json(exclude_defaults=True) + "\n"
+
+
+def images_name(data: DataConfig, found: Data) -> str:
+    """Twelve hex digits of the images and of their split, wherever they lie.
+
+    Args:
+        data: which images, and which of them score.
+        found: what is known once they are read.
+    """
+    asked = data.model_dump(mode="json", exclude={"root"})
+    text = json.dumps([asked, found.told().get("fingerprint")], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

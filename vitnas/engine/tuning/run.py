@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
-from vitnas.config.training import ProxyConfig
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
-from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.book import Book, images_name
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.store.folder import check_folder, locked, make_folder
 from vitnas.engine.tuning.knobs import Recipes
@@ -58,7 +55,8 @@ def run_tune(
     path = Path(out)
     check_folder(path, BOOK_FILE)
     if options.epochs is not None:
-        space = with_proxy(space, space.config.proxy.model_copy(update={"epochs": options.epochs}))
+        proxy = space.config.proxy.model_copy(update={"epochs": options.epochs})
+        space = space.with_proxy(proxy)
     networks = spread_networks(space, options.networks, options.seed)
     doing(opening(options))
     backend = open_backend(options)
@@ -74,11 +72,6 @@ def run_tune(
             return Tuning(space, path, options, backend, found, notice).find(networks)
     finally:
         backend.close()
-
-
-def with_proxy(space: SearchSpace, proxy: ProxyConfig) -> SearchSpace:
-    """The same space with another recipe."""
-    return SearchSpace(space.config.model_copy(update={"proxy": proxy}), space.file)
 
 
 class Tuning:
@@ -104,7 +97,7 @@ class Tuning:
     ) -> None:
         self._space, self._path, self._options = space, path, options
         self._backend, self._data, self._notice = backend, found.data, notice
-        self._book = Book(path / BOOK_FILE, _images(space, found))
+        self._book = Book(path / BOOK_FILE, images_name(space.config.data, found.data))
         self._seconds, self._until = 0.0, float("inf")
 
     def find(self, networks: Sequence[ModelConfig]) -> Tuned:
@@ -173,10 +166,3 @@ def _starting(number: int, backend: Backend, found: Findings) -> str:
         return text
     seconds = number * found.training_seconds / min(number, backend.resources.workers)
     return f"{text}, about {span(seconds)} in all"
-
-
-def _images(space: SearchSpace, found: Findings) -> str:
-    """Twelve hex digits of the images and of their split, wherever they lie."""
-    data = space.config.data.model_dump(mode="json", exclude={"root"})
-    text = json.dumps([data, found.data.told().get("fingerprint")], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
