@@ -10,6 +10,7 @@ memory, for a disk takes a different time each time. With two workers only the t
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -61,6 +62,7 @@ PLANS: tuple[tuple[Backend, int, int], ...] = (
 def demo(folder: Path, trials: int, *more: str) -> dict[str, float]:
     """Run the demo in a new process; what it reached and how fast."""
     command = (str(ROOT / "search.py"), "digits", "--out", str(folder), "--trials", str(trials))
+    os.environ["XDG_CACHE_HOME"] = f"{folder}.cache"  # else baselines of an earlier run are taken
     seconds, _ = fresh_process(*command, *more)
     run = read_run(folder)
     members = run.front
