@@ -9,12 +9,12 @@ import pytest
 from tests.engine.conftest import make_space
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.tuning.networks import spread_networks
+from vitnas.engine.tuning.networks import varied_networks
 from vitnas.errors import ConfigError
 
 
 def test_they_are_spread_over_flops_and_mixers() -> None:
-    found = spread_networks(load_space("fashion_32"), 4, 0)
+    found = varied_networks(load_space("fashion_32"), 4, 0)
     flops = [closed_form(config).flops for config in found]
     assert flops == sorted(flops)
     assert flops[-1] > 4 * flops[0]
@@ -25,14 +25,14 @@ def test_they_are_spread_over_flops_and_mixers() -> None:
 
 def test_they_follow_from_the_seed() -> None:
     space = load_space("fashion_32")
-    assert spread_networks(space, 3, 1) == spread_networks(space, 3, 1)
-    assert spread_networks(space, 3, 1) != spread_networks(space, 3, 2)
+    assert varied_networks(space, 3, 1) == varied_networks(space, 3, 1)
+    assert varied_networks(space, 3, 1) != varied_networks(space, 3, 2)
 
 
 def test_a_small_space_gives_all_that_it_has() -> None:
-    assert len(spread_networks(load_space("ska_table5"), 100, 0)) == 7
+    assert len(varied_networks(load_space("ska_table5"), 100, 0)) == 7
 
 
 def test_limits_that_no_network_meets_are_one_line() -> None:
     with pytest.raises(ConfigError, match=r"limits.flops.max = 1.0: no network"):
-        spread_networks(make_space(limits={"flops": {"max": 1.0}}), 3, 0)
+        varied_networks(make_space(limits={"flops": {"max": 1.0}}), 3, 0)

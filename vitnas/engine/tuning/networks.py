@@ -16,7 +16,7 @@ _DRAWS = 200
 _TAILS = 0.05
 
 
-def spread_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelConfig, ...]:
+def varied_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelConfig, ...]:
     """Networks within the limits, evenly spread over log FLOPs, with as many mixers as possible.
 
     They follow from the space and the seed. The cheapest and the dearest 5 % of the draws are left

@@ -14,7 +14,7 @@ from vitnas.engine.batch.book import Book, images_name
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.store.folder import check_folder, locked, make_folder
 from vitnas.engine.tuning.knobs import Recipes
-from vitnas.engine.tuning.networks import spread_networks
+from vitnas.engine.tuning.networks import varied_networks
 from vitnas.engine.tuning.options import TuneOptions
 from vitnas.engine.tuning.result import BOOK_FILE, Tuned, ranked, told
 from vitnas.engine.tuning.tuner import Tuner
@@ -57,7 +57,7 @@ def run_tune(
     if options.epochs is not None:
         proxy = space.config.proxy.model_copy(update={"epochs": options.epochs})
         space = space.with_proxy(proxy)
-    networks = spread_networks(space, options.networks, options.seed)
+    networks = varied_networks(space, options.networks, options.seed)
     doing(opening(options))
     backend = open_backend(options)
     try:
