@@ -19,7 +19,7 @@ from vitnas.config.costs import (
     log_cost,
     measured_with,
 )
-from vitnas.config.space import Limits, Objectives
+from vitnas.config.objectives import Limits, Objectives
 from vitnas.records import Outcome, TrialRecord
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.runs import trial
-from vitnas.config.space import Limits
+from vitnas.config.objectives import Limits
 from vitnas.cost.limits import over_limits
 
 

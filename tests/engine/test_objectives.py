@@ -10,7 +10,8 @@ import optuna
 import pytest
 
 from tests.engine.conftest import SMALL, make_space, start, train
-from vitnas.config.space import Bounds, Limits, SearchSpace
+from vitnas.config.objectives import Bounds, Limits
+from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources

@@ -10,7 +10,8 @@ from math import log, prod
 from vitnas.baselines.baseline import Baseline, PricedBaseline
 from vitnas.baselines.families import FAMILIES, build_baseline
 from vitnas.config.notation import human
-from vitnas.config.space import Limits, SearchSpace
+from vitnas.config.objectives import Limits
+from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
 from vitnas.cost.operators import count_flops
 from vitnas.cost.survey import flops_range

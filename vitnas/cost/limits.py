@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vitnas.config.costs import COSTS, Priced, amount, cost_of
 
 if TYPE_CHECKING:
-    from vitnas.config.space import Limits
+    from vitnas.config.objectives import Limits
 
 
 def over_limits(network: Priced, limits: Limits) -> str | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from optuna.samplers import RandomSampler
 
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, EXACT, MEASURED, cost_of, log_cost
-from vitnas.config.space import Bounds, Limits
+from vitnas.config.objectives import Bounds, Limits
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.curves import CurveModel, logit, percent
 from vitnas.engine.samplers.features import Encoder, facts_of
