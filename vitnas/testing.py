@@ -17,7 +17,7 @@ from torch import Tensor
 from vitnas.config.files import validate
 from vitnas.config.mixers import mixer_named
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import StageConfig
+from vitnas.config.stage import StageConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.counter import measure_cost
 from vitnas.nn.mixers import Place, TokenMixer, build_mixer, mixer_class

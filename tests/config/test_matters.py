@@ -17,8 +17,8 @@ from tests.strategies import random_config
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
 from vitnas.config.model import ModelConfig
 from vitnas.config.network import Network
-from vitnas.config.parts import StageConfig
 from vitnas.config.space import SearchSpace
+from vitnas.config.stage import StageConfig
 from vitnas.config.trials import Refused
 from vitnas.errors import ConfigError
 

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
 from vitnas.config.network import Network
-from vitnas.config.parts import Frozen, StageConfig
+from vitnas.config.parts import Frozen
+from vitnas.config.stage import StageConfig
 
 _Network = TypeVar("_Network", bound=Network)
 

@@ -12,7 +12,8 @@ from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule, NotSett
 from vitnas.config.mixers import mixer_name
 from vitnas.config.network import Network
 from vitnas.config.notation import parse_schedule
-from vitnas.config.parts import Frozen, StageConfig
+from vitnas.config.parts import Frozen
+from vitnas.config.stage import StageConfig
 
 _Part = TypeVar("_Part", bound=Frozen)
 _TURN = attrgetter("turn")

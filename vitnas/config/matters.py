@@ -18,7 +18,8 @@ from typing import Any, Generic, TypeVar
 from vitnas.config import rules
 from vitnas.config.mixers import MIXERS, mixer_named, names_with
 from vitnas.config.network import Network
-from vitnas.config.parts import BroadConfig, ReattentionConfig, StageConfig
+from vitnas.config.parts import BroadConfig, ReattentionConfig
+from vitnas.config.stage import StageConfig
 
 Holder = TypeVar("Holder", Network, StageConfig)
 

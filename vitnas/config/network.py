@@ -22,11 +22,11 @@ from vitnas.config.parts import (
     Rate,
     ReattentionConfig,
     Residual,
-    StageConfig,
     StemConfig,
     TemperatureConfig,
     as_tuple,
 )
+from vitnas.config.stage import StageConfig
 
 
 @cache

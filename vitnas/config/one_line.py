@@ -5,7 +5,7 @@ from __future__ import annotations
 from vitnas.config.mixers import short_name
 from vitnas.config.network import Network
 from vitnas.config.notation import format_schedule
-from vitnas.config.parts import StageConfig
+from vitnas.config.stage import StageConfig
 
 
 def one_line(config: Network) -> str:

@@ -14,7 +14,7 @@ from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
 from vitnas.config.draft import Draft
 from vitnas.config.matters import NotSettled, reattention_limit
 from vitnas.config.notation import Schedule, parse_schedule
-from vitnas.config.parts import StageConfig
+from vitnas.config.stage import StageConfig
 from vitnas.config.trials import Refused, Trial
 
 _MUST_FIT = frozenset({"groups", "reattention_blocks", "num_heads", "head_dim"})

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import Norm, StageConfig
+from vitnas.config.parts import Norm
+from vitnas.config.stage import StageConfig
 from vitnas.cost.mixers import FORMULAS, NORMED_CHANNELS, other_formula
 
 LAYER_NORM, BATCH_NORM = 5, 2

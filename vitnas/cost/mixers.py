@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from vitnas.config.mixers import Formula, mixer_named
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import StageConfig
+from vitnas.config.stage import StageConfig
 from vitnas.plugins import load
 
 Cost = tuple[int, list[int]]

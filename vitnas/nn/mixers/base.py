@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vitnas.config.mixers import MixerFacts
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import StageConfig
+from vitnas.config.stage import StageConfig
 from vitnas.cost.operators import count_operators
 from vitnas.errors import VitnasError
 from vitnas.nn.layers.resizing import Change, TokenLayout

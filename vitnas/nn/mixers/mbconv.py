@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from vitnas.config.parts import StageConfig
+from vitnas.config.stage import StageConfig
 from vitnas.nn.layers.activation import CONV_ACTIVATIONS
 from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
