@@ -1,4 +1,4 @@
-"""What can be grafted onto an existing network, and what a graft's file says; no torch."""
+"""The fields of a graft and of its file. No torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LayerName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
 
 
 def _as_text(value: Any) -> Any:
-    """`6` and `[0, 2]`, as YAML reads them, are blocks, too."""
+    """YAML reads `6` as a number and `[0, 2]` as a list; both are accepted as blocks."""
     if isinstance(value, (list, tuple)) and value:
         return ",".join(map(str, value))
     return str(value) if type(value) is int else value
@@ -41,13 +41,14 @@ class GraftConfig(Frozen):
     """One graft onto an existing network; by default nothing is changed.
 
     Attributes:
-        mixer: what the attention of `blocks` is replaced by; None = nothing is replaced.
-        blocks: which blocks, counted through the network from 0: `all`, `last:4`, `stages:2,3`
-            (stages count from 0, too), `6-11`, or a list like `0,2,4-6`.
-        qk_scale, key_init: of the mixer, as in a model file.
-        reattention_blocks: the last k of the blocks that keep their attention mix their maps.
-        reattention: how; the network's own maps are mixed, `source: shared` is not possible.
-        broad: broad attention over what the network then is.
+        mixer: the mixer that replaces the attention of `blocks`; None = nothing is replaced.
+        blocks: which blocks; they are numbered through the network from 0: `all`, `last:4`,
+            `stages:2,3` (stages are numbered from 0, too), `6-11`, or a list like `0,2,4-6`.
+        qk_scale, key_init: options of the mixer, as in a model file.
+        reattention_blocks: number k; among the blocks that keep their attention, the last k mix
+            their maps.
+        reattention: how they mix. Each block mixes its own maps: `source: shared` is an error.
+        broad: broad attention over the network with these changes.
     """
 
     mixer: StaticKeyName | None = None
@@ -61,10 +62,10 @@ class GraftConfig(Frozen):
     @model_validator(mode="after")
     def _parts_fit(self) -> GraftConfig:
         if self.mixer is None and self.blocks != "all":
-            rule = f"says where a mixer goes, and no mixer is given ({_STATIC_KEYS})"
+            rule = f"is only for a mixer ({_STATIC_KEYS}), and no mixer is given"
             raise RuleError(rule, "blocks", self.blocks)
         if self.reattention.source == "shared":
-            rule = "a network that is there keeps its own maps; sharing them is for model files"
+            rule = "a graft mixes each block's own maps; only a model file can share maps"
             raise RuleError(rule, "reattention.source", "shared", "own")
         return self
 
@@ -74,20 +75,23 @@ class GraftConfig(Frozen):
         return bool(self.mixer or self.reattention_blocks or self.broad.gamma)
 
     def to_tree(self) -> dict[str, Any]:
-        """What differs from the defaults, as a plain tree."""
+        """The fields that differ from the defaults, as a plain tree."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class NetworkOptions(Frozen):
-    """What a network to graft on is built with: options of `timm.create_model`, and no others.
+    """Options of the network that is grafted: some of `timm.create_model`'s.
 
-    They say how a network is built and never where something is read from. What is left out is as
-    the network has it; what an option means is in timm. Not every network takes every option.
+    They say how a network is built; none names a file or a hub. An option that is not given has
+    the network's own default. timm documents what an option means. Not every network accepts
+    every option.
 
     Attributes:
-        img_size, patch_size, window_size: in pixels, the last in tokens; a number or (H, W).
+        img_size, patch_size: in pixels, one number or (H, W).
+        window_size: in tokens, one number or (H, W).
         in_chans, num_classes: channels of an image; classes, 0 = no classifier.
-        embed_dim, depth, depths, num_heads, head_dim: widths and depths; Swin's one a stage.
+        embed_dim, depth, depths, num_heads, head_dim: widths and depths; in Swin, `depths` and
+            `num_heads` have one number per stage.
         drop_rate, ..., drop_path_rate: 0 to below 1.
     """
 
@@ -136,17 +140,17 @@ class NetworkOptions(Frozen):
     act_layer: _LayerName | None = None
 
     def given(self) -> dict[str, Any]:
-        """Those that were given, as timm takes them."""
+        """The options that were given, for timm."""
         return self.model_dump(exclude_unset=True)
 
 
 class GraftFile(Frozen):
-    """graft.yaml: from which network, with which options, which grafts one after the other.
+    """graft.yaml: a network, its options, and its grafts.
 
     Attributes:
-        model: a name of timm's, or of a network of SKA's Table 1.
-        options: what it is built with beside its name, e.g. `{img_size: 32, num_classes: 10}`.
-        grafts: in the order in which they were made.
+        model: name of a timm model, or of a network of SKA's Table 1.
+        options: options of the network, e.g. `{img_size: 32, num_classes: 10}`.
+        grafts: the grafts, in the order in which they were made.
     """
 
     model: str
@@ -155,14 +159,14 @@ class GraftFile(Frozen):
 
 
 def chosen_blocks(blocks: str, stages: Sequence[int]) -> tuple[int, ...]:
-    """The indices that `blocks` means.
+    """The block indices that `blocks` describes.
 
     Args:
         blocks: as in `GraftConfig`.
         stages: for each block of the network, the index of its stage.
 
     Raises:
-        ConfigError: not one of the forms, or there is no such block or stage.
+        ConfigError: `blocks` has none of the forms, or the network has no such block or stage.
     """
     kind, colon, rest = blocks.replace(" ", "").partition(":")
     depth = len(stages)

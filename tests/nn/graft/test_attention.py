@@ -59,7 +59,7 @@ def test_another_size_is_refused_with_both_numbers() -> None:
     model = vit()
     graft(model, mixer="ska")
     model.set_input_size((24, 24))
-    with pytest.raises(ValueError, match=r"for 17 tokens \(4x4\) and it was given 37"):
+    with pytest.raises(ValueError, match=r"for 17 tokens \(4x4\), but its input has 37"):
         model(torch.zeros(1, 3, 24, 24))
 
 
@@ -68,7 +68,7 @@ def test_an_attention_mask_is_refused() -> None:
     graft(model, mixer="ska")
     attn, x = model.blocks[0].attn, torch.zeros(1, 17, 24)
     for given in ({"attn_mask": torch.zeros(17, 17)}, {"is_causal": True}):
-        with pytest.raises(VitnasError, match="takes no attention mask"):
+        with pytest.raises(VitnasError, match="accepts no attention mask"):
             attn(x, **given)
 
 

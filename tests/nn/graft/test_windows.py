@@ -117,7 +117,7 @@ def test_neighbours() -> None:
 def test_another_window_is_refused_in_forward() -> None:
     model = grafted("ska")
     model.set_input_size((24, 24))  # timm scales the windows with the picture: 6x6
-    with pytest.raises(ValueError, match=r"for 16 tokens \(4x4\) and it was given 36"):
+    with pytest.raises(ValueError, match=r"for 16 tokens \(4x4\), but its input has 36"):
         model(torch.zeros(1, 3, 24, 24))
 
 

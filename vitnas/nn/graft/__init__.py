@@ -1,4 +1,4 @@
-"""Grafts: other attention in existing networks of timm's. `graft` says what can be done."""
+"""Grafts: other attention in existing networks of timm. `graft` says what can be changed."""
 
 from vitnas.nn.graft.apply import Grafted, graft
 from vitnas.nn.graft.families import family_of

@@ -1,4 +1,4 @@
-"""A graft: planned, checked as a whole, then made."""
+"""A graft: it is planned, then checked as a whole, then made."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from vitnas.nn.graft.reattention import mix_maps
 
 @dataclass(frozen=True)
 class Grafted:
-    """What a graft did, by the names of attentions.
+    """What a graft changed. All fields but `was` hold names of attention modules.
 
     Attributes:
-        was: the class that every attention of a block had.
-        replaced: are static-key mixers now.
-        reattention: mix their maps now.
-        broad: are what broad attention collects from now.
-        left: are as they were.
+        was: the class that the attention of every block had before.
+        replaced: attentions that are static-key mixers now.
+        reattention: attentions that mix their maps now.
+        broad: attentions that broad attention collects from.
+        left: attentions that did not change.
     """
 
     was: str
@@ -35,23 +35,25 @@ class Grafted:
 
 
 def graft(model: Any, **fields: Any) -> Grafted:
-    """Change the attention of a built network of timm's; everything else stays, bit for bit.
+    """Change the attention of a built timm network, in place. Everything else stays, bit for bit.
 
-    All or nothing: where a part of it cannot be done, the network is not touched.
+    If one part of the graft is impossible, nothing is changed.
 
     Args:
-        model: of timm's class VisionTransformer (ViT, DeiT), VisionTransformerDistilled, Cait or
-            SwinTransformer, or a `CvT`; built for its images' size, its weights trained or not.
-        **fields: of `vitnas.config.graft.GraftConfig`, e.g. `mixer="cska", blocks="last:4",
-            reattention_blocks=4, broad={"gamma": 0.4}`. Without any, nothing is changed.
+        model: a network of timm's class VisionTransformer (ViT, DeiT), VisionTransformerDistilled,
+            Cait or SwinTransformer, or a `CvT`. It must be built for the size of its images. Its
+            weights may be trained or not.
+        **fields: fields of `vitnas.config.graft.GraftConfig`, e.g. `mixer="cska",
+            blocks="last:4", reattention_blocks=4, broad={"gamma": 0.4}`. Without a field, nothing
+            is changed.
 
     Returns:
-        What was changed. `model.grafts` is what all grafts on this network were.
+        What was changed. `model.grafts` lists the configurations of all grafts on this network.
 
     Raises:
         ConfigError: a field is wrong, or the network's class, size or options do not allow it.
 
-    Randomness: initial static keys, from torch's generator.
+    Randomness: the initial static keys, from torch's generator.
     """
     config = validate(GraftConfig, fields)
     family = family_of(model)
@@ -97,10 +99,10 @@ def _to_replace(sites: list[Site], family: Family, config: GraftConfig) -> list[
 def _to_mix(
     sites: list[Site], replaced: list[Site], family: Family, config: GraftConfig
 ) -> list[Site]:
-    """The last k attentions that are left and whose maps are not mixed yet.
+    """The last k attentions that are not replaced and do not mix their maps yet.
 
     Raises:
-        ConfigError: there are fewer.
+        ConfigError: there are fewer than k.
     """
     wanted = config.reattention_blocks
     able = [site for site in sites if site not in replaced and checks.can_mix(site, family)]
@@ -111,11 +113,13 @@ def _to_mix(
 def _to_collect(
     sites: list[Site], replaced: list[Site], family: Family, config: GraftConfig
 ) -> list[Site]:
-    """What broad attention collects from: all attentions with a key (BViT, Eq. 5), in a hierarchy
-    the last one of each stage.
+    """What broad attention collects from.
+
+    These are all attentions with a key (BViT, Eq. 5). In a network of several stages it is the
+    last one of each stage.
 
     Raises:
-        ConfigError: there is none, or their sizes do not go together.
+        ConfigError: there is none, or their sizes do not fit together.
     """
     if not config.broad.gamma:
         return []

@@ -1,4 +1,4 @@
-"""What stands where an attention stood: a static-key mixer."""
+"""The static-key mixer that replaces an attention."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Site(NamedTuple):
 
     Attributes:
         name: e.g. `blocks.3.attn`.
-        block: the module whose `attn` it is.
+        block: the block; its `attn` is the attention.
         stage: index of the block's stage.
-        grid: (H, W) of the tokens that see each other: the window's in Swin.
-        prefix: tokens before the grid's, e.g. a class token.
+        grid: (H, W) of the tokens that see each other; in Swin, those of one window.
+        prefix: number of tokens before the grid's tokens, e.g. 1 for a class token.
         stage_grid: (H, W) of all tokens of the stage.
     """
 
@@ -49,15 +49,16 @@ class Site(NamedTuple):
 
 
 class StaticKeyGraft(nn.Module):
-    """`ska` or `cska` in the place of an attention of timm's, called as timm calls that.
+    """`ska` or `cska` in the place of an attention of timm. It has the same call as the attention.
 
-    Kept of the attention, bit for bit: the projections to query and value (`mixer.qv` is the first
-    and the last third of `qkv`), the projection of the output, and both dropouts. Gone is what
-    makes keys, and what mixes dynamic maps (CaiT's talking heads). The static key starts anew.
+    It keeps these parts of the attention, bit for bit: the projections to query and value
+    (`mixer.qv` is the first and the last third of `qkv`), the output projection, and both
+    dropouts. It loses the projection to the key and what mixes dynamic maps (CaiT's talking
+    heads). The static key is new.
 
     Args:
-        site: the attention to replace; it is not changed.
-        config: which mixer, how scaled, how its key starts.
+        site: the attention to replace. It is not changed here.
+        config: the kind of mixer, its scale, and how its key is initialised.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
     Randomness: the key's initial values, from torch's generator; dropout, in training only.
@@ -89,7 +90,7 @@ class StaticKeyGraft(nn.Module):
         self.train(site.attention.training)
 
     def _keep(self, attention: Any) -> None:
-        """Take over what `attention` has and the mixer needs."""
+        """Take over those parts of `attention` that the mixer needs."""
         for name in ("proj", "proj_drop", "attn_drop"):
             setattr(self.mixer, name, getattr(attention, name))
         kept, old = dict(self.mixer.qv.named_parameters()), attention.qkv
@@ -102,22 +103,22 @@ class StaticKeyGraft(nn.Module):
         self, x: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False
     ) -> Tensor:
         if attn_mask is not None or is_causal:
-            raise VitnasError("a static key belongs to all tokens: a graft takes no attention mask")
+            raise VitnasError("a graft accepts no attention mask: its static key is for all tokens")
         self.check(x)
         out: Tensor = self.mixer(x, self.grid)
         return out
 
     def check(self, x: Tensor) -> None:
-        """Refuse another number of tokens than the static key is for, naming both.
+        """Check that the number of tokens is that of the static key.
 
         Raises:
-            InputSizeError: as said.
+            InputSizeError: it is another number; the message names both.
         """
         if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-            return  # sizes are tensors in a trace, and comparing them would warn
+            return  # in a trace sizes are tensors, and a comparison would cause a warning
         if x.shape[1] != self.num_tokens:
             height, width = self.grid
             raise InputSizeError(
-                f"this graft's static keys are for {self.num_tokens} tokens ({height}x{width}) and "
-                f"it was given {x.shape[1]}: build the network for the images' size, then graft"
+                f"this graft has static keys for {self.num_tokens} tokens ({height}x{width}), but "
+                f"its input has {x.shape[1]}: build the network for the images' size, then graft"
             )

@@ -1,4 +1,4 @@
-"""Broad attention on a network of timm's."""
+"""Broad attention on a network of timm."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from vitnas.nn.mixers import Tap
 
 
 def core(attention: Any) -> Any:
-    """The module with the heads and projections: a graft's mixer, or timm's attention itself."""
+    """The module that has the heads and projections: a graft's mixer, or timm's attention."""
     return attention.mixer if isinstance(attention, StaticKeyGraft) else attention
 
 
 def source_of(site: Site) -> LayerShape:
-    """Grid of the whole stage, heads and channels of an attention."""
+    """An attention's shape: the grid of its whole stage, its heads and its channels."""
     inner = core(site.attention)
     return LayerShape(site.stage_grid, inner.num_heads, inner.proj.in_features)
 
 
 class BroadGraft(nn.Module):
-    """Adds gamma times broad attention to what the last block gives, before the final norm.
+    """Adds gamma times broad attention to the output of the last block, before the final norm.
 
     Source: BViT, Eq. 5 to 8, as `vitnas.nn.broad.BroadAttention` computes them. Queries, keys and
-    values are the outputs of the attentions' own projections; of a `ska` graft the key is the
-    static one. Swin's are brought from their windows back to their places in the picture. Forward
-    hooks do it, so that no module of the network changes its name; a copy of the network has hooks
-    of its own.
+    values are the outputs of the attentions' own projections. The key of a `ska` graft is its
+    static key. In Swin, tokens return from their windows to their places in the picture.
+
+    Forward hooks collect and add, so no module of the network changes its name. A copy of the
+    network has its own hooks.
 
     Args:
-        sites: the attentions that are collected from.
-        last: the network's last attention; its block's output is added to.
-        config: gamma above 0 and the rest of a model file's `broad`.
+        sites: the attentions that broad attention collects from.
+        last: the network's last attention; the feature is added to its block's output.
+        config: `broad` as in a model file, with gamma above 0.
     """
 
     def __init__(self, sites: Sequence[Site], last: Site, config: BroadConfig) -> None:
@@ -65,20 +66,22 @@ class BroadGraft(nn.Module):
         last.block.register_forward_hook(self.finish)
 
     def collect(self, index: int, module: nn.Module, inputs: Any, projected: Tensor) -> None:
-        """Hook on a projection: keep query, key and value of the attention."""
+        """Hook on a projection: keep the attention's query, key and value."""
         self.taps[index] = tap(self.sites[index], projected)
 
     def finish(self, module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        """Hook on the last block: add the broad feature to its tokens, `(B, N, C)` or a picture.
+        """Hook on the last block: add the broad feature to its output.
+
+        `output` is tokens `(B, N, C)` or a picture `(B, H, W, C)`.
 
         Raises:
-            VitnasError: not all attentions came by, as when gradients are checkpointed.
+            VitnasError: an attention has not run in this pass, e.g. with gradient checkpointing.
         """
         taps, self.taps = self.taps, {}
         if len(taps) < len(self.sites):
             raise VitnasError(
                 f"broad attention needs all {len(self.sites)} attentions in one pass and saw "
-                f"{len(taps)}: it does not go together with gradient checkpointing"
+                f"{len(taps)}: turn gradient checkpointing off"
             )
         collected = [taps[index] for index in sorted(taps)]
         if output.ndim == 3:
@@ -91,7 +94,7 @@ class BroadGraft(nn.Module):
 
 
 def tap(site: Site, projected: Tensor) -> Tap:
-    """Query, key and value `(B, h, N, d)` from an attention's projection of its tokens."""
+    """Query, key and value `(B, h, N, d)` from the output of an attention's projection."""
     inner = core(site.attention)
     if isinstance(site.attention, StaticKeyGraft):
         query, value = projected.chunk(2, dim=-1)
@@ -105,7 +108,10 @@ def tap(site: Site, projected: Tensor) -> Tap:
 
 
 def from_windows(x: Tensor, block: SwinTransformerBlock) -> Tensor:
-    """`(B * w, N, C)` in the windows of `block` -> `(B, H * W, C)` in the picture's order."""
+    """Tokens from windows to the order of the picture.
+
+    `(B * w, N, C)` -> `(B, H * W, C)`, for w windows of N tokens in an image.
+    """
     (height, width), (window_h, window_w) = block.input_resolution, block.window_size
     padded = [height + -height % window_h, width + -width % window_w]
     picture = window_reverse(torch.unflatten(x, 1, block.window_size), block.window_size, *padded)

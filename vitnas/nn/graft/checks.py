@@ -1,4 +1,4 @@
-"""Why a graft cannot be made: each check raises one `ConfigError`, before anything is changed."""
+"""Checks of a graft. Each raises one `ConfigError` before anything is changed."""
 
 from __future__ import annotations
 
@@ -16,54 +16,58 @@ from vitnas.nn.graft.windows import WindowGraft
 
 
 def check_network(model: nn.Module, family: Family, config: GraftConfig) -> None:
-    """What the network as a whole allows."""
+    """The network as a whole allows this graft."""
     name, gamma = type(model).__name__, config.broad.gamma
     if config.changes and isinstance(getattr(model, "broad", None), BroadGraft):
-        rule = "the network has broad attention, which collects from what is there: graft it last"
+        rule = "has broad attention, and no graft can follow it: make broad attention the last one"
         raise ConfigError(rule, address="model", value=name)
     if config.reattention_blocks and not family.reattention:
         able = _classes("reattention")
-        rule = f"re-attention mixes the maps of {able}, and this is a {name}"
+        rule = f"re-attention needs a network of class {able}, and this is a {name}"
         raise ConfigError(
             rule, address="reattention_blocks", value=config.reattention_blocks, nearest=0
         )
     if gamma and not family.broad:
-        rule = f"broad attention is known for {_classes('broad')}, and this is a {name}"
+        rule = f"broad attention needs a network of class {_classes('broad')}; this is a {name}"
         raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
     _check_sizes(model, family, config)
 
 
 def _check_sizes(model: nn.Module, family: Family, config: GraftConfig) -> None:
-    """Static keys belong to all tokens of one size, or in Swin to a window, whatever the image."""
+    """The network has a fixed number of tokens where the graft needs one.
+
+    Static keys are for the tokens of one image size. In Swin they are for a window, whose size
+    does not depend on the image's; there only broad attention needs one image size.
+    """
     windows = issubclass(family.graft, WindowGraft)
     strict = getattr(getattr(model, "patch_embed", None), "strict_img_size", True)
     bound = bool(config.broad.gamma) if windows else config.mixer is not None
     if bound and not strict:
-        what = "broad attention joins grids" if windows else f"{config.mixer} has static keys"
-        rule = f"{what} of one image size, and this network takes any (dynamic_img_size)"
+        what = "broad attention" if windows else config.mixer
+        rule = f"{what} needs one image size; this network accepts any (dynamic_img_size)"
         raise ConfigError(rule, address="model", value=type(model).__name__)
     if config.mixer and isinstance(getattr(model, "patch_drop", None), PatchDropout):
-        rule = f"{config.mixer} has a static key for every token, and patch_drop leaves some out"
+        rule = f"{config.mixer} has a static key for each token, and patch_drop removes tokens"
         raise ConfigError(rule, address="model", value=type(model).__name__)
 
 
 def check_known(site: Site, family: Family) -> None:
-    """The attention is of the one class that is known."""
+    """The attention is of the one class that grafts know in this family."""
     attention = site.attention
     if isinstance(attention, StaticKeyGraft):
         raise ConfigError("is a graft already", address=site.name, value=attention.kind)
     if type(attention) is not family.attention:
         found = site.block if attention is None else attention
-        rule = f"is not known to grafts; here they know {family.attention.__name__}"
+        rule = f"cannot be grafted; the only class for this network is {family.attention.__name__}"
         raise ConfigError(rule, address=site.name, value=type(found).__name__)
 
 
 def check_replaceable(site: Site, family: Family) -> None:
-    """Nothing is in the attention that a static-key mixer has no place for."""
+    """The attention has no part that a static-key mixer would lose."""
     check_known(site, family)
     _check_without(site, "q_norm", "k_norm", "norm", "gate")
     if isinstance(site.attention.attn_drop, ReattentionDropout):
-        raise ConfigError("has re-attention, which the graft would take away", address=site.name)
+        raise ConfigError("has re-attention, which the graft would remove", address=site.name)
     _check_projections(site)
 
 
@@ -71,32 +75,30 @@ def _check_without(site: Site, *names: str) -> None:
     for name in names:
         part = getattr(site.attention, name, None)
         if not isinstance(part, (nn.Identity, type(None))):
-            rule = f"has a {type(part).__name__} ({name}) that a graft does not know"
+            rule = f"has a {type(part).__name__} ({name}), which the graft would lose"
             raise ConfigError(rule, address=site.name)
 
 
 def _check_projections(site: Site) -> None:
-    """Query, key and value from one linear layer, C channels each."""
+    """One linear layer gives query, key and value, with C channels each."""
     qkv, proj = site.attention.qkv, site.attention.proj
     if type(qkv) is not nn.Linear or type(proj) is not nn.Linear:
         rule = f"its projections are {type(qkv).__name__} and {type(proj).__name__}, not Linear"
         raise ConfigError(rule, address=site.name)
     if (qkv.out_features, proj.out_features) != (3 * qkv.in_features, qkv.in_features):
-        rule = (
-            f"its heads together have {proj.in_features} channels and the block {qkv.in_features}"
-        )
+        rule = f"its heads have {proj.in_features} channels in all, and the block {qkv.in_features}"
         raise ConfigError(rule, address=site.name)
 
 
 def check_prefix(site: Site, config: GraftConfig) -> None:
-    """cska knows a grid and one token before it."""
+    """`cska` accepts at most one token before the grid."""
     if config.mixer == "cska" and site.prefix > 1:
-        rule = f"cska takes a grid with one token before it, and here are {site.prefix}"
+        rule = f"cska accepts at most one token before the grid, and here are {site.prefix}"
         raise ConfigError(rule, address="mixer", value="cska", nearest="ska")
 
 
 def can_mix(site: Site, family: Family) -> bool:
-    """Whether re-attention can be put in."""
+    """Whether re-attention can be added to this attention."""
     attention = site.attention
     return type(attention) is family.attention and not isinstance(
         attention.attn_drop, ReattentionDropout
@@ -104,24 +106,24 @@ def can_mix(site: Site, family: Family) -> bool:
 
 
 def check_enough(wanted: int, found: int, family: Family) -> None:
-    """There are `wanted` attentions to mix the maps of."""
+    """At least `wanted` attentions can mix their maps."""
     if wanted > found:
         kind = family.attention.__name__
-        rule = f"only {found} blocks have an attention ({kind}) that stays and is not mixed yet"
+        rule = f"only {found} blocks keep their attention ({kind}) and do not mix its maps yet"
         raise ConfigError(rule, address="reattention_blocks", value=wanted, nearest=found)
 
 
 def has_key(site: Site) -> bool:
-    """Whether broad attention can collect from it, as it cannot from a map without a key."""
+    """Whether the attention has a key, which broad attention needs."""
     attention = site.attention
     return not isinstance(attention, StaticKeyGraft) or MIXERS[attention.kind].facts.taps
 
 
 def check_sources(sources: list[Site], last: Site, family: Family, config: GraftConfig) -> None:
-    """Broad attention has something to collect from, and it can be brought to the last grid."""
+    """Broad attention has sources, and their tokens can be pooled to the last grid."""
     gamma = config.broad.gamma
     if not sources:
-        rule = "broad attention collects queries, keys and values, and cska has no key"
+        rule = "broad attention needs an attention with a key, and cska has none"
         raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
     for site in sources:
         if not isinstance(site.attention, StaticKeyGraft):
@@ -130,7 +132,7 @@ def check_sources(sources: list[Site], last: Site, family: Family, config: Graft
             _check_projections(site)
         if any(a % b for a, b in zip(site.stage_grid, last.stage_grid, strict=True)):
             grids = " and ".join("{}x{}".format(*s.stage_grid) for s in (site, last))
-            rule = f"broad attention pools {grids} tokens to one grid, and they do not divide"
+            rule = f"pools {grids} tokens to one grid: the second must divide the first"
             raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
     heads, dim = source_of(sources[-1]).num_heads, source_of(last).dim
     if dim % heads:

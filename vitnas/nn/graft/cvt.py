@@ -1,4 +1,4 @@
-"""CvT, a baseline of SKA's Table 1 that timm does not have."""
+"""CvT: a baseline of SKA's Table 1; timm does not have it."""
 
 from __future__ import annotations
 
@@ -34,16 +34,18 @@ CVT_13 = (
 
 
 class ConvAttention(nn.Module):
-    """softmax(Q K^T / sqrt(C)) V; before each projection a depthwise 3x3 convolution and a norm.
+    """softmax(Q K^T / sqrt(C)) V, where convolutions come before the projections to Q, K and V.
 
-    Source: CvT (Wu et al. 2021), Section 3.2; as in its code the convolutions of key and value have
-    stride 2, the scale is that of all channels, and a class token goes round the convolutions.
+    Before each projection the patch tokens pass a depthwise 3x3 convolution and a norm.
+
+    Source: CvT (Wu et al. 2021), Section 3.2. As in its code, the convolutions of key and value
+    have stride 2, the scale uses all channels C, and a class token skips the convolutions.
 
     Args:
         dim: channels C.
         num_heads: heads h.
         grid: (H, W) of the patch tokens.
-        prefix: 1 with a class token, which comes first, else 0.
+        prefix: 1 with a class token, which is the first token, else 0.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
     """
@@ -84,7 +86,7 @@ class ConvAttention(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """x + attn(norm1(x)), then x + mlp(norm2(x)); four hidden channels per channel."""
+    """x + attn(norm1(x)), then x + mlp(norm2(x)). The MLP has 4 C hidden channels."""
 
     def __init__(self, dim: int, num_heads: int, grid: Grid, prefix: int) -> None:
         super().__init__()
@@ -99,7 +101,7 @@ class ConvBlock(nn.Module):
 
 
 class ConvStage(nn.Module):
-    """A convolution with a norm over channels, then blocks: picture -> tokens `(B, N, C)`."""
+    """A convolution, a norm over channels, then blocks: `(B, C', H', W')` -> `(B, N, C)`."""
 
     def __init__(self, in_chans: int, size: StageSize, before: Grid, class_token: bool) -> None:
         super().__init__()
@@ -126,14 +128,15 @@ class ConvStage(nn.Module):
 class CvT(nn.Module):
     """Convolutional vision transformer: images `(B, 3, H, W)` -> scores `(B, num_classes)`.
 
-    Source: CvT, Table 2 and its code, but for GELU in the place of its sigmoid approximation.
+    Source: CvT, Table 2, and its code. One difference: the code approximates GELU by a sigmoid,
+    this network uses GELU itself.
 
     Args:
-        img_size: pixels a side, or (H, W).
+        img_size: side in pixels, or (H, W).
         num_classes, in_chans: as in timm.
-        sizes: of the stages.
-        class_token: whether the last stage has one, which the classifier reads, as in the paper;
-            without, it reads the mean of the tokens.
+        sizes: one entry per stage.
+        class_token: whether the last stage has a class token, as in the paper. The classifier
+            reads this token. Without it, the classifier reads the mean of the tokens.
 
     Raises:
         ConfigError: the image is too small.
@@ -173,7 +176,7 @@ class CvT(nn.Module):
 
 
 def _after(side: int, size: StageSize) -> int:
-    """Tokens a side after a stage's embedding."""
+    """Number of tokens along one side after a stage's embedding."""
     tokens = (side + 2 * size.padding - size.kernel) // size.stride + 1
     if tokens < 1:
         raise ConfigError("too small for the network's stages", address="img_size", value=side)

@@ -1,4 +1,4 @@
-"""The networks that can be grafted on: what their attention is and where it stands."""
+"""The networks that can be grafted: the class of their attention and where it is."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from vitnas.nn.graft.windows import WindowGraft
 
 @dataclass(frozen=True)
 class Family:
-    """Networks that are grafted on alike.
+    """Networks that are grafted in the same way.
 
     Attributes:
-        attention: the one class of attention that is known.
-        sites: where it stands, from the first block to the last.
-        graft: what a static key is put there as.
-        reattention, broad: whether these can be attached.
-        left: a class of attention that is never touched, or None.
+        attention: the class of attention; no other can be grafted.
+        sites: a function of the network that lists its attentions, first block first.
+        graft: the class of the module that replaces an attention.
+        reattention, broad: whether re-attention and broad attention can be added.
+        left: a class of attention that never changes, or None.
     """
 
     attention: type[nn.Module]
@@ -52,7 +52,7 @@ def _vit_sites(model: Any) -> list[Site]:
 
 
 def _cait_sites(model: Any) -> list[Site]:
-    return _in_blocks(model, 0)  # its class token comes in after these blocks
+    return _in_blocks(model, 0)  # the class token joins the tokens after these blocks
 
 
 def _swin_sites(model: Any) -> list[Site]:
@@ -94,18 +94,18 @@ FAMILIES: dict[type[nn.Module], Family] = {
     SwinTransformer: Family(WindowAttention, _swin_sites, graft=WindowGraft, broad=True),
     CvT: Family(ConvAttention, _cvt_sites),
 }
-"""By the network's own class: what a subclass does otherwise is not known here."""
+"""Class of a network -> its family. A subclass may compute something else and is not accepted."""
 
 
 def family_of(model: nn.Module) -> Family:
     """The family of a built network.
 
     Raises:
-        ConfigError: none is known for its class.
+        ConfigError: there is none for its class.
     """
     if type(model) not in FAMILIES:
         raise ConfigError(
-            f"nothing is known of how to graft on it; known are {_names(FAMILIES)}",
+            f"networks of this class cannot be grafted; possible classes are {_names(FAMILIES)}",
             address="model",
             value=type(model).__name__,
         )

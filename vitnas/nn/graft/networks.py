@@ -1,4 +1,4 @@
-"""Networks to graft on, by name: timm's, and the four of SKA's Table 1 at 32 px."""
+"""Networks that can be grafted, by name: timm's, and the four of SKA's Table 1 at 32 px."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDE = {
     "qkv_bias": False,
     "num_classes": 10,
 }
-"""Table 9's ViT-Small and CaiT-Small: 8 heads of 64 channels, 512 hidden."""
+"""ViT-Small and CaiT-Small of SKA's Table 9: 8 heads of 64 channels, an MLP of 512 channels."""
 
 
 def vit_small_32(**options: Any) -> nn.Module:
@@ -40,12 +40,13 @@ def cait_small_32(**options: Any) -> nn.Module:
 def swin_tiny_32(**options: Any) -> nn.Module:
     """Swin-T of Table 1: patches of 2 px, windows of 4x4, and no merging before the last stage.
 
-    Its stages of 2, 2, 6 and 2 blocks have 16x16, 8x8, 4x4 and 4x4 tokens; a linear layer brings
-    384 channels to 768. Table 9 says patches of 4 px and three stages of 2 blocks, which have
-    neither the 26.6 M parameters nor the 1.05 G of Table 1; this network has both.
+    Its stages of 2, 2, 6 and 2 blocks have 16x16, 8x8, 4x4 and 4x4 tokens. Before the last stage a
+    linear layer maps 384 channels to 768. Table 9 says patches of 4 px and three stages of 2
+    blocks. Such a network has neither the 26.6 M parameters nor the 1.05 G of Table 1. This
+    network has both.
     """
     fields = {"img_size": 32, "patch_size": 2, "window_size": 4, "qkv_bias": False}
-    # with always_partition no stage is built with smaller windows; it is taken back below
+    # always_partition keeps timm from building a stage with smaller windows; it is undone below
     fields |= {"num_classes": 10, "always_partition": True}
     model: Any = _from_timm("swin_tiny_patch4_window7_224", {**fields, **options})
     height, width = model.patch_embed.grid_size
@@ -59,7 +60,7 @@ def swin_tiny_32(**options: Any) -> nn.Module:
 
 
 def cvt_13_32(**options: Any) -> nn.Module:
-    """CvT-13 of Table 1, without the class token: with it the printed FLOPs cannot be."""
+    """CvT-13 of Table 1, without a class token: with one it has more FLOPs than printed."""
     return CvT(**{"img_size": 32, "num_classes": 10, "class_token": False, **options})
 
 
@@ -70,27 +71,28 @@ TABLE_1: dict[str, Callable[..., nn.Module]] = {
 
 
 def build_network(name: str, pretrained: bool = False, **options: Any) -> nn.Module:
-    """A network to graft on, with fresh weights.
+    """A network that can be grafted, with fresh or with timm's weights.
 
     Args:
-        name: of `TABLE_1` or of timm.
-        pretrained: whether timm fetches its weights.
+        name: a name of `TABLE_1` or of timm.
+        pretrained: whether timm downloads its weights.
         **options: fields of `vitnas.config.graft.NetworkOptions`, as `timm.create_model` has them.
 
     Raises:
-        ConfigError: no such name, or an option that the network does not take.
-        DataError: the weights cannot be had.
+        ConfigError: no network has this name, or the network does not accept an option.
+        DataError: timm cannot get the weights.
     """
     fields = validate(NetworkOptions, options).given()
     if name in TABLE_1:
         if pretrained:
-            raise ConfigError("the networks of SKA's Table 1 have no weights", address="pretrained")
+            rule = "the networks of SKA's Table 1 have no trained weights"
+            raise ConfigError(rule, address="pretrained", value=True, nearest=False)
         return _built(name, TABLE_1[name], fields)
     return _from_timm(name, fields, pretrained)
 
 
 def image_size(model: Any) -> tuple[int, int]:
-    """(H, W) of the images that a network was built for."""
+    """(H, W) of the images for which a network was built."""
     size: tuple[int, int] = (model.patch_embed if hasattr(model, "patch_embed") else model).img_size
     return size
 
@@ -107,12 +109,12 @@ def _from_timm(name: str, fields: dict[str, Any], pretrained: bool = False) -> n
     try:
         model: nn.Module = timm.create_model(name, pretrained=True, **fields)
     except Exception as error:  # whatever the hub's client, the network or the file may raise
-        raise DataError(f"{name}: its weights cannot be had: {error}") from None
+        raise DataError(f"{name}: timm cannot get its weights: {error}") from None
     return model
 
 
 def _built(name: str, build: Callable[..., nn.Module], fields: dict[str, Any]) -> nn.Module:
-    """`build(**fields)`, and what it has against them in one line."""
+    """`build(**fields)`; an error of timm becomes a `ConfigError` of one line."""
     try:
         model = build(**fields)
     except (TypeError, ValueError, LookupError, AssertionError, ArithmeticError, RuntimeError) as e:
@@ -121,6 +123,6 @@ def _built(name: str, build: Callable[..., nn.Module], fields: dict[str, Any]) -
         rule = f"{name} cannot be built with {given or 'no options'}: {error}"
         raise ConfigError(rule, address="options") from None
     if 0 in getattr(getattr(model, "patch_embed", None), "grid_size", ()):
-        rule = f"{name} has no token: its patches are larger than the image"
+        rule = f"{name} has no token at this size: its patches are larger than the image"
         raise ConfigError(rule, address="img_size", value=fields.get("img_size"))
     return model

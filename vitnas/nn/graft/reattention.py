@@ -1,4 +1,4 @@
-"""Re-attention in an attention of timm's."""
+"""Re-attention in an attention of timm."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from vitnas.nn.layers.reattention import Reattention
 
 
 class ReattentionDropout(nn.Dropout):
-    """Dropout on the map, then re-attention: what an attention of timm's sends its map through.
+    """Dropout on the map, then re-attention. It takes the place of `attn_drop` in timm's attention.
 
-    Source: DeepViT, Eq. 3. Stands in the place of `attn_drop`. The attention must not be fused,
-    because a fused one has no map.
+    Source: DeepViT, Eq. 3. The attention must not be fused, because a fused attention has no map.
 
     Args:
-        dropout: what stood there; its rate stays.
+        dropout: the module before; its rate is kept.
         num_heads: heads h.
         config: norm, bias and scale.
 
@@ -34,6 +33,6 @@ class ReattentionDropout(nn.Dropout):
 
 
 def mix_maps(attention: Any, config: ReattentionConfig) -> ReattentionDropout:
-    """What `attention.attn_drop` is to become, on its device, in its type and mode."""
+    """The new `attention.attn_drop`, with the attention's device, data type and mode."""
     new = ReattentionDropout(attention.attn_drop, attention.num_heads, config)
     return new.to(attention.qkv.weight).train(attention.training)

@@ -1,4 +1,4 @@
-"""Static keys inside Swin's windows, with its relative positions and its masks."""
+"""Static keys inside Swin's windows, with Swin's relative positions and masks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from vitnas.nn.mixers.ska import StaticKeyAttention
 
 
 class Windowed(AttentionMixer):
-    """An attention mixer to whose logits a window adds something.
+    """An attention mixer inside windows: something is added to its logits.
 
-    Attributes, set for the length of a call:
-        offset: `(w, h, N, N)` for an image's w windows, or w = 1 for all of them alike.
-        inside: `(w, 9, N)`, whether a token's nine neighbours, itself the fifth, are in its own
-            region of the window; None where the window is one region.
+    Attributes, set only during a call:
+        offset: what is added: `(w, h, N, N)` for the w windows of an image; w = 1 if all windows
+            have the same.
+        inside: `(w, 9, N)`: for each token, which of its 3x3 neighbours (itself is the fifth) are
+            in its own region of the window. None if the window is one region.
     """
 
     offset: Tensor | None = None
@@ -42,11 +43,12 @@ class WindowSka(Windowed, StaticKeyAttention):
 
 
 class WindowCska(Windowed, ConvStaticKeyAttention):
-    """`cska` inside a window; where windows are shifted, its convolution stays within a region.
+    """`cska` inside a window. In shifted windows its convolution stays within a region.
 
-    A shifted window at the border of the picture holds tokens from opposite sides of it. There the
-    convolution is written as what it equals, a key of length 9d applied to the 3x3-unfolded query,
-    and neighbours from the other side are zeros, as beyond the border of the grid.
+    A shifted window at the border of the picture holds tokens from opposite sides of the picture.
+    There the convolution is computed in its equal form: a key of length 9d times the 3x3-unfolded
+    query. Neighbours from the other side are set to zero, like those beyond the border of the
+    grid.
     """
 
     def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
@@ -65,10 +67,11 @@ class WindowCska(Windowed, ConvStaticKeyAttention):
 class WindowGraft(StaticKeyGraft):
     """As `StaticKeyGraft`, in a window of Swin: softmax(Q K^T / sqrt(d) + R + M) V.
 
-    R is Swin's relative position bias: its table is kept, bit for bit, and goes on learning. M is
-    its mask as timm hands it over: nothing is seen across the seam of a cyclic shift, neither by
-    the map nor by the convolution of `cska`. The static key belongs to positions in the window and
-    is the same for all windows.
+    Q `(N, d)` are the queries, K the static key, V the values. R is Swin's relative position
+    bias: its table is kept, bit for bit, and still learns. M is Swin's mask, which timm passes to
+    `forward`: in a cyclically shifted window, tokens from opposite sides of the picture do not see
+    each other, neither in the map nor in the convolution of `cska`. The static key is for positions
+    in the window and is the same for all windows.
 
     Shape: `(B * w, N, C)` for w windows of N tokens -> the same.
     """
@@ -112,10 +115,10 @@ class WindowGraft(StaticKeyGraft):
         return torch.unflatten(pairs, 0, (self.num_tokens, -1)).permute(2, 0, 1)[None]
 
     def set_window_size(self, window_size: Grid) -> None:
-        """For timm's `set_input_size`. A key keeps its size, and `forward` says so if need be."""
+        """timm's `set_input_size` calls this. The key keeps its size; `forward` checks it."""
 
 
 def neighbours_in(grid: Grid) -> Tensor:
-    """`(9, N)`: indices of each token's nine neighbours; any index for those beyond the grid."""
+    """`(9, N)`: indices of each token's 3x3 neighbours; index 0 for those beyond the grid."""
     numbers = torch.arange(float(grid[0] * grid[1])).reshape(1, 1, *grid)
     return F.unfold(numbers, 3, padding=1)[0].long()
