@@ -51,6 +51,7 @@ def random_config(seed: int) -> ModelConfig:
     if tree["stem"]["kind"] == "deepvit" and rng.random() < 0.4:
         tree["stem"]["kind"] = "bvit"
     tree["norm_eps"] = rng.choice([1e-6, 1e-5])
+    _add_downsample(rng, tree)
     tree["head"] |= {name: rng.choice([1e-6, 1e-5]) for name in ("norm_eps", "mlp_norm_eps")}
     return validate(ModelConfig, tree)
 
@@ -151,6 +152,13 @@ def _add_stem_widths(rng: random.Random, tree: dict[str, Any]) -> None:
         stem["convs"] = count + 1
     if stem["kind"] == "conv" and rng.random() < 0.5:
         stem["widths"] = [rng.choice([4, 6]) for _ in range(count)]
+
+
+def _add_downsample(rng: random.Random, tree: dict[str, Any]) -> None:
+    if len(tree["stages"]) > 1 and rng.random() < 0.3:
+        tree["downsample"] = "mbconv"
+        tree["downsample_expansion"] = rng.choice([1.0, 2.6, 4.0])
+        tree["downsample_se_ratio"] = rng.choice([0.0, 0.05, 0.25])
 
 
 def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:

@@ -32,7 +32,9 @@ VALUES: dict[str, list[Any]] = {
     "stem.convs": [None, 1, 2, 3],
     "stem.width": [4, 6],
     "stem.widths": [None, [4], [8], [12]],
-    "downsample": ["conv", "metaformer", "patch", "separable"],
+    "downsample": ["conv", "metaformer", "patch", "separable", "mbconv"],
+    "downsample_expansion": [1.0, 4.0],
+    "downsample_se_ratio": [0.0, 0.25],
     "pos_embed": ["learned", "none", "conditional"],
     "permute": ["always", "second", "never"],
     "residual": ["plain", "lrc", "scale"],
@@ -78,6 +80,9 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "key_init": ["trunc_normal", "randn"],
     "q_proj": [True, False],
 }
+
+
+EXPANDED = {"downsample_expansion": {"choice": [2.0, 4.0]}}
 
 
 def random_space(seed: int) -> SearchSpace | None:
@@ -198,6 +203,8 @@ def test_the_spaces_of_that_property_are_not_trivial() -> None:
         ({"temperature": {"kind": "linear", "last": {"choice": [0.5, 0.7]}}}, "temperature.last"),
         ({"stem": {"kind": "conv", "stride": 2, "width": {"choice": [4, 8]}}}, "stem.width"),
         ({"downsample": {"choice": ["conv", "patch"]}}, "downsample"),
+        ({"downsample": "mbconv", **EXPANDED}, "downsample_expansion"),
+        ({"downsample": "separable", "stages": [stage()] * 2, **EXPANDED}, "downsample_expansion"),
         ({"head": {"mlp_norm_eps": {"choice": [1e-6, 1e-5]}}}, "head.mlp_norm_eps"),
         (
             {"residual": {"choice": ["plain", "lrc"]}, "stages": [stage(residual="lrc")]},

@@ -134,6 +134,20 @@ def test_what_a_whole_block_does_not_have_does_not_matter() -> None:
     assert len({config.key for config in [base, *other]}) == len(other) + 1
 
 
+def test_the_fields_of_downsampling_mbconv_matter_in_no_other() -> None:
+    fields = {"downsample_expansion": 2.0, "downsample_se_ratio": 0.25}
+    for network in ((CONV,), (CONV, CONV)):
+        assert build(*network, downsample="separable", **fields).key == (
+            build(*network, downsample="separable").key
+        )
+    assert build(CONV, downsample="mbconv", **fields).key == build(CONV).key
+    pair = [build(CONV, CONV, downsample="mbconv", **{name: fields[name]}) for name in fields]
+    other = build(CONV, CONV, downsample="mbconv"), build(CONV, CONV, downsample="separable")
+    assert len({config.key for config in (*pair, *other)}) == 4
+    assert pair[0].downsample_channels(1) == (128, 0)
+    assert pair[1].downsample_channels(1) == (256, 16)
+
+
 def test_keys_of_old_runs_stay() -> None:
     """A field with a default may be added; the key of a network that does not use it stays."""
     assert build(MHSA, CONV).key == "28ace5c0f8cd"

@@ -57,7 +57,9 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     assert set(kinds) == {*MIXERS, *parts.split()}
     assert min(kinds.values()) >= 4
     tree = [config.model_dump() for config in configs]
-    for name in ("downsample", "permute", "norm", "mlp_act", "global_pool", "pos_embed"):
+    downsampling = {t["downsample"] for t in tree if len(t["stages"]) > 1}
+    assert downsampling == {"conv", "metaformer", "patch", "separable", "mbconv"}
+    for name in ("permute", "norm", "mlp_act", "global_pool", "pos_embed"):
         assert len({str(t[name]) for t in tree}) >= 2
     assert {t["stem"]["kind"] for t in tree} == {"patch", "conv", "metaformer", "deepvit", "bvit"}
     assert {t["reattention"]["norm"] for t in tree if t["reattention_blocks"]} == {

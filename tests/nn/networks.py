@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from timm.models._efficientnet_blocks import (
+    DepthwiseSeparableConv,
+    InvertedResidual,
+    SqueezeExcite,
+)
 from torch import Tensor, nn
 
 from vitnas.config.files import validate
@@ -43,6 +48,57 @@ def randomised(model: nn.Module) -> nn.Module:
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
     return model.eval()
+
+
+def settled(module: nn.Module) -> nn.Module:
+    """With statistics and gains as a training leaves them: of no norm the ones it starts with."""
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            for values in (part.running_mean, part.bias.data):
+                assert values is not None
+                values.normal_()
+            for values in (part.running_var, part.weight.data):
+                assert values is not None
+                values.uniform_(0.5, 2.0)
+    return module.eval()
+
+
+def timms_inverted_residual(
+    before: int,
+    after: int,
+    act: type[nn.Module],
+    ratio: float,
+    *,
+    kernel: int = 3,
+    stride: int = 1,
+    squeezed: int = 0,
+) -> nn.Module:
+    """timm's block; its depthwise-separable one where the ratio is 1."""
+
+    def squeeze(channels: int, **_: Any) -> nn.Module:
+        return SqueezeExcite(channels, rd_channels=squeezed, act_layer=act)
+
+    block: nn.Module = (DepthwiseSeparableConv if ratio == 1.0 else InvertedResidual)(
+        before,
+        after,
+        dw_kernel_size=kernel,
+        stride=stride,
+        act_layer=act,
+        se_layer=squeeze if squeezed else None,
+        **({} if ratio == 1.0 else {"exp_ratio": ratio}),
+    )
+    return block
+
+
+def copy_in_order(source: nn.Module, target: nn.Module) -> None:
+    """Give `target` the weights and statistics of `source`, whose layers have other names."""
+    values = {
+        name: value.reshape(mine.shape)
+        for (name, mine), value in zip(
+            target.state_dict().items(), source.state_dict().values(), strict=True
+        )
+    }
+    target.load_state_dict(values)
 
 
 def caformer() -> ModelConfig:

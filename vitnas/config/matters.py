@@ -183,6 +183,13 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         _named_widths,
     ),
     "downsample": FieldRule("there are two stages or more", lambda n: len(n.stages) > 1),
+    **{
+        f"downsample_{name}": FieldRule(
+            "`downsample` is `mbconv`, with two stages or more",
+            lambda network: network.downsample == "mbconv" and len(network.stages) > 1,
+        )
+        for name in ("expansion", "se_ratio")
+    },
     "permute": FieldRule("a pass has g > 1", lambda network: any_stage(network, _is_sliced)),
     "residual": FieldRule(
         "a stage has no `residual` of its own",

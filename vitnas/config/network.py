@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from vitnas.config import rules
 from vitnas.config.parts import (
     BroadConfig,
     Epsilon,
@@ -46,11 +47,22 @@ class Network(Frozen):
     stages: Annotated[
         tuple[StageConfig, ...], Field(min_length=1, max_length=5), BeforeValidator(as_tuple)
     ] = Field(description="blocks at one resolution each; every stage halves the grid before it")
-    downsample: Literal["conv", "metaformer", "patch", "separable"] = Field(
+    downsample: Literal["conv", "metaformer", "patch", "separable", "mbconv"] = Field(
         "conv",
         description="the layer between stages, always by two: `conv` 3x3 (SReT), `metaformer` a "
         "norm and 3x3 (CAFormer), `patch` 2x2, `separable` a depthwise 3x3, BN, ReLU, 1x1 and BN "
-        "(MobileNet)",
+        "(MobileNet), `mbconv` MobileNetV3's inverted residual, which halves the grid between its "
+        "1x1 convolutions",
+    )
+    downsample_expansion: Annotated[float, Field(ge=1.0, le=8.0)] = Field(
+        4.0,
+        description="hidden channels of downsampling `mbconv` per channel of the stage before; 1: "
+        "without the first convolution",
+    )
+    downsample_se_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.0,
+        description="channels of squeeze-excitation in downsampling `mbconv` per channel of the "
+        "stage before, at least one; 0: without",
     )
     permute: Literal["always", "second", "never"] = Field(
         "always", description="which passes permute the tokens before they are sliced into groups"
@@ -136,6 +148,17 @@ class Network(Frozen):
         """Tokens N in a stage, the class token included."""
         height, width = self.grids[stage]
         return height * width + self.class_token
+
+    def downsample_channels(self, index: int) -> tuple[int, int]:
+        """Channels inside the layer before stage `index`, and inside its squeeze-excitation or 0.
+
+        Of downsampling `mbconv`; all others are as wide inside as the stage before.
+        """
+        before = self.stages[index - 1].embed_dim
+        if self.downsample != "mbconv":
+            return before, 0
+        hidden = int(self.downsample_expansion * before)
+        return hidden, rules.squeezed_channels(before, self.downsample_se_ratio)
 
     def residual_of(self, stage: StageConfig) -> Residual:
         return stage.residual or self.residual

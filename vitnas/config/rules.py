@@ -18,6 +18,11 @@ def default_tokens_dim(embed_dim: int) -> int:
     return max(1, embed_dim // 2)
 
 
+def squeezed_channels(embed_dim: int, se_ratio: float) -> int:
+    """Channels inside squeeze-excitation: one at least; 0 without it."""
+    return max(1, int(se_ratio * embed_dim)) if se_ratio else 0
+
+
 def heads_of(embed_dim: int, num_heads: int | None, head_dim: int | None) -> int:
     """Heads of an attention mixer; 32 channels each where neither is given."""
     return num_heads or embed_dim // (head_dim or DEFAULT_HEAD_DIM)

@@ -179,7 +179,7 @@ class StageConfig(Frozen):
     @property
     def se_channels(self) -> int:
         """Channels inside squeeze-excitation; 0 without it."""
-        return max(1, int(self.se_ratio * self.embed_dim)) if self.se_ratio else 0
+        return rules.squeezed_channels(self.embed_dim, self.se_ratio)
 
     @cached_property
     def kernel(self) -> int:

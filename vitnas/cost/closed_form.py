@@ -18,7 +18,7 @@ from typing import NamedTuple
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Norm
 from vitnas.config.stage import StageConfig
-from vitnas.cost.mixers import FORMULAS, NORMED_CHANNELS, other_formula
+from vitnas.cost.mixers import FORMULAS, NORMED_CHANNELS, inverted_residual, other_formula
 
 LAYER_NORM, BATCH_NORM = 5, 2
 """FLOPs per element, as fvcore counts them."""
@@ -171,11 +171,8 @@ _STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
 def _downsample(config: ModelConfig, index: int) -> list[Row]:
     before, after = config.stages[index - 1].embed_dim, config.stages[index].embed_dim
     height, width = config.grids[index]
-    if config.downsample == "separable":
-        weights = 9 * before + before * after
-        norm = _norm("batchnorm", before + after, height * width)
-        flops = weights * height * width
-        return [Row(index, "downsample", flops, weights), Row(index, "norm", *norm)]
+    if config.downsample in ("separable", "mbconv"):
+        return _inverted_downsample(config, index, before, after)
     weights = 4 if config.downsample == "patch" else 9
     weights *= before * after
     if config.downsample == "conv":
@@ -184,6 +181,20 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     if config.downsample == "metaformer":
         rows.append(Row(index, "norm", *_norm(config.norm, before, 4 * height * width)))
     return rows
+
+
+def _inverted_downsample(config: ModelConfig, index: int, before: int, after: int) -> list[Row]:
+    height, width = config.grids[index]
+    tokens = height * width
+    hidden, squeezed = config.downsample_channels(index)
+    inside = inverted_residual(before, hidden, after, 3, squeezed)
+    expanded = hidden if inside.first else 0
+    flops, params = _norm("batchnorm", hidden + after, tokens)
+    more_flops, more_params = _norm("batchnorm", expanded, 4 * tokens)
+    return [
+        Row(index, "downsample", inside.flops(4 * tokens, tokens), inside.params),
+        Row(index, "norm", flops + more_flops, params + more_params),
+    ]
 
 
 def _conditional_position(config: ModelConfig, index: int) -> Row:

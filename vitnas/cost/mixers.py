@@ -7,6 +7,7 @@ facts, or is built and counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from vitnas.config.mixers import Formula, mixer_named
 from vitnas.config.model import ModelConfig
@@ -55,15 +56,43 @@ def _mbconv(config: ModelConfig, index: int, tokens: int) -> Cost:
     """Without its batch norms, which are in `NORMED_CHANNELS`."""
     stage = config.stages[index]
     dim, hidden, squeezed = stage.embed_dim, stage.hidden_channels, stage.se_channels
-    weights = (1 + (hidden != dim)) * dim * hidden + hidden * stage.kernel**2
-    gates = 2 * hidden * squeezed
-    params = weights + gates + (hidden + squeezed if squeezed else 0)
-    return params, [tokens * weights + gates] * len(stage.groups)
+    inside = inverted_residual(dim, hidden, dim, stage.kernel, squeezed)
+    flops = inside.flops(tokens, tokens)
+    return inside.params, [flops] * len(stage.groups)
 
 
 def _mbconv_norms(stage: StageConfig) -> int:
     hidden = stage.hidden_channels
     return (1 + (hidden != stage.embed_dim)) * hidden + stage.embed_dim
+
+
+class Inverted(NamedTuple):
+    """An inverted residual without its batch norms.
+
+    Attributes:
+        first, rest: weights of the first convolution, and of the others.
+        gates, biases: weights and biases of squeeze-excitation.
+    """
+
+    first: int
+    rest: int
+    gates: int
+    biases: int
+
+    @property
+    def params(self) -> int:
+        return sum(self)
+
+    def flops(self, before: int, after: int) -> int:
+        """Of `before` tokens, of which the depthwise convolution leaves `after`."""
+        return before * self.first + after * self.rest + self.gates
+
+
+def inverted_residual(before: int, hidden: int, after: int, kernel: int, squeezed: int) -> Inverted:
+    """See `vitnas.nn.layers.inverted_residual`."""
+    first = before * hidden if hidden != before else 0
+    rest = hidden * (kernel**2 + after)
+    return Inverted(first, rest, 2 * hidden * squeezed, hidden + squeezed if squeezed else 0)
 
 
 def _token_mlp(config: ModelConfig, index: int, tokens: int) -> Cost:

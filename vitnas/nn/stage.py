@@ -34,8 +34,15 @@ class Stage(nn.Module):
         self.downsample: Downsample | None = None
         if index:
             before = config.stages[index - 1].embed_dim
+            hidden, squeezed = config.downsample_channels(index)
             self.downsample = Downsample(
-                before, stage.embed_dim, config.downsample, config.norm, config.norm_eps
+                before,
+                stage.embed_dim,
+                config.downsample,
+                config.norm,
+                config.norm_eps,
+                hidden,
+                squeezed,
             )
         self.position: ConditionalPosition | None = None
         if config.pos_embed == "conditional":

@@ -8,13 +8,17 @@ from timm.models._efficientnet_blocks import DepthwiseSeparableConv
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from tests.nn.networks import copy_in_order, timms_inverted_residual
 from vitnas.nn.layers.downsample import Downsample
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 
+KINDS = ["conv", "metaformer", "patch", "separable", "mbconv"]
 
-@pytest.mark.parametrize("kind", ["conv", "metaformer", "patch", "separable"])
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_halves_the_grid(kind: str) -> None:
-    assert Downsample(8, 12, kind)(torch.randn(2, 24, 8), (4, 6)).shape == (2, 6, 12)
+    layer = Downsample(8, 12, kind, hidden=20, squeezed=2)
+    assert layer(torch.randn(2, 24, 8), (4, 6)).shape == (2, 6, 12)
 
 
 @pytest.mark.parametrize(("before", "after", "groups"), [(64, 128, 64), (64, 160, 32), (8, 9, 1)])
@@ -25,8 +29,8 @@ def test_sret_groups_where_they_fit(before: int, after: int, groups: int) -> Non
 def test_keeps_places() -> None:
     """What is new in a corner of the grid is new in that corner alone."""
     torch.manual_seed(0)
-    for kind in ("conv", "metaformer", "patch", "separable"):
-        layer, x = Downsample(4, 4, kind).eval(), torch.randn(1, 48, 4)
+    for kind in KINDS:
+        layer, x = Downsample(4, 4, kind, hidden=8).eval(), torch.randn(1, 48, 4)
         moved = x.clone()
         moved[:, 47, :2] += 3.0  # last row, last column of 6 x 8
         changed = (layer(moved, (6, 8)) - layer(x, (6, 8))).abs().sum((0, 2)) > 1e-6
@@ -51,8 +55,28 @@ def test_separable_is_timms_and_folds() -> None:
     torch.testing.assert_close(to_tokens(folded(to_picture(x, (4, 6)))), ours(x, (4, 6)))
 
 
+@pytest.mark.parametrize(("ratio", "squeezed"), [(1.0, 0), (3.0, 0), (4.0, 2)])
+def test_mbconv_is_timms_inverted_residual_of_stride_two(ratio: float, squeezed: int) -> None:
+    torch.manual_seed(0)
+    ours = Downsample(8, 12, "mbconv", hidden=int(8 * ratio), squeezed=squeezed)
+    theirs = timms_inverted_residual(8, 12, nn.Hardswish, ratio, stride=2, squeezed=squeezed)
+    copy_in_order(ours.conv, theirs)
+    x = torch.randn(4, 24, 8)
+    for mode in (True, False):
+        expected = theirs.train(mode)(to_picture(x, (4, 6)))
+        torch.testing.assert_close(ours.train(mode)(x, (4, 6)), to_tokens(expected))
+
+
+def test_separable_is_mbconv_without_expansion_but_for_the_activation() -> None:
+    separable = Downsample(8, 12, "separable").conv.state_dict()
+    mbconv = Downsample(8, 12, "mbconv", hidden=8).conv.state_dict()
+    shapes = [{name: value.shape for name, value in found.items()} for found in (separable, mbconv)]
+    assert shapes[0] == shapes[1]
+
+
 def test_norm_is_metaformers_alone() -> None:
     names = {name for name, _ in Downsample(8, 8, "metaformer").named_parameters()}
     assert "norm.weight" in names
-    for kind in ("conv", "patch"):
-        assert not any("norm" in name for name, _ in Downsample(8, 8, kind).named_parameters())
+    for kind in ("conv", "patch", "mbconv"):
+        layer = Downsample(8, 8, kind, hidden=16)
+        assert not any("norm" in name for name, _ in layer.named_parameters())

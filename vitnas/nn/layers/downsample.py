@@ -8,6 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from vitnas.config.parts import Norm
+from vitnas.nn.layers.inverted_residual import inverted_residual
 from vitnas.nn.layers.norm import EPS, build_norm
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
@@ -21,20 +22,26 @@ class Downsample(nn.Module):
     - `patch`: a 2x2 convolution of stride 2 with bias.
     - `separable`: a depthwise 3x3 convolution of stride 2, BN, ReLU, a 1x1 convolution and BN, both
       without bias (MobileNetV2's depthwise-separable convolution, with its linear end).
+    - `mbconv`: an inverted residual of stride 2, with hard swish: a 1x1 convolution to M channels,
+      the depthwise one of stride 2 on these, squeeze-excitation, a 1x1 convolution to C'. It has no
+      skip (MobileNetV3, EfficientNet). C = M leaves out the first convolution.
 
     Args:
         before, after: channels C and C'.
         kind: as above.
         norm, norm_eps: kind and epsilon of the norm, for `metaformer`.
+        hidden, squeezed: channels M, and those of squeeze-excitation or 0, for `mbconv`.
     """
 
     def __init__(
         self,
         before: int,
         after: int,
-        kind: Literal["conv", "metaformer", "patch", "separable"],
+        kind: Literal["conv", "metaformer", "patch", "separable", "mbconv"],
         norm: Norm = "layernorm",
         norm_eps: float = EPS,
+        hidden: int = 0,
+        squeezed: int = 0,
     ) -> None:
         super().__init__()
         self.norm: nn.Module = nn.Identity()
@@ -44,12 +51,10 @@ class Downsample(nn.Module):
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
         elif kind == "separable":
-            self.conv = nn.Sequential(
-                nn.Conv2d(before, before, 3, 2, padding=1, groups=before, bias=False),
-                nn.BatchNorm2d(before),
-                nn.ReLU(),
-                nn.Conv2d(before, after, 1, bias=False),
-                nn.BatchNorm2d(after),
+            self.conv = inverted_residual(before, before, after, nn.ReLU, stride=2)
+        elif kind == "mbconv":
+            self.conv = inverted_residual(
+                before, hidden, after, nn.Hardswish, stride=2, squeezed=squeezed
             )
         else:
             groups = math.gcd(before, after) if kind == "conv" else 1

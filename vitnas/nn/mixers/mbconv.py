@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitnas.config.stage import StageConfig
 from vitnas.nn.layers.activation import CONV_ACTIVATIONS
+from vitnas.nn.layers.inverted_residual import inverted_residual
 from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers.base import Place, Tap, TokenMixer
-
-
-class SqueezeExcite(nn.Module):
-    """x * sigmoid(W2 act(W1 mean(x))): one gate a channel, of the mean over the picture.
-
-    Source: Hu et al., "Squeeze-and-Excitation Networks", as EfficientNet places it.
-
-    Args:
-        channels: M.
-        squeezed: s, the channels between the two layers.
-        act: a kind of activation.
-
-    Shape: `(B, M, H, W)` -> the same; parameters 2 M s + s + M.
-    """
-
-    def __init__(self, channels: int, squeezed: int, act: type[nn.Module]) -> None:
-        super().__init__()
-        self.reduce = nn.Linear(channels, squeezed)
-        self.act = act()
-        self.expand = nn.Linear(squeezed, channels)
-
-    def forward(self, picture: Tensor) -> Tensor:
-        gates: Tensor = self.expand(self.act(self.reduce(picture.mean((2, 3))))).sigmoid()
-        return picture * gates[:, :, None, None]
 
 
 class InvertedResidual(TokenMixer):
@@ -40,9 +17,8 @@ class InvertedResidual(TokenMixer):
 
     A whole block: the residual around it is the block's, no norm stands before it and no MLP after
     it, and it is passed once: two passes would share running statistics that are those of neither.
-    No convolution has a bias. BatchNorm follows each, and can be folded into it; an activation
-    follows all but the last. M = C leaves out the first convolution, as in MobileNetV2's first
-    block: e below is then 1, else 2. Without squeeze-excitation s is 0.
+    M = C leaves out the first convolution: e below is then 1, else 2. Without squeeze-excitation s
+    is 0. See `inverted_residual` for the layers.
 
     Source: Sandler et al., "MobileNetV2", Table 1; Howard et al., "MobileNetV3", Figure 4
     (squeeze-excitation, hard swish); Tan and Le, "EfficientNet" (s per channel of the block, SiLU).
@@ -58,19 +34,14 @@ class InvertedResidual(TokenMixer):
 
     def __init__(self, stage: StageConfig) -> None:
         super().__init__()
-        dim, hidden, kernel = stage.embed_dim, stage.hidden_channels, stage.kernel
-        act = CONV_ACTIVATIONS[stage.conv_act]
-        layers: list[nn.Module] = []
-        if hidden != dim:
-            layers += [nn.Conv2d(dim, hidden, 1, bias=False), nn.BatchNorm2d(hidden), act()]
-        depthwise = nn.Conv2d(
-            hidden, hidden, kernel, padding=kernel // 2, groups=hidden, bias=False
+        self.layers = inverted_residual(
+            stage.embed_dim,
+            stage.hidden_channels,
+            stage.embed_dim,
+            CONV_ACTIVATIONS[stage.conv_act],
+            kernel=stage.kernel,
+            squeezed=stage.se_channels,
         )
-        layers += [depthwise, nn.BatchNorm2d(hidden), act()]
-        if stage.se_channels:
-            layers.append(SqueezeExcite(hidden, stage.se_channels, act))
-        layers += [nn.Conv2d(hidden, dim, 1, bias=False), nn.BatchNorm2d(dim)]
-        self.layers = nn.Sequential(*layers)
 
     @classmethod
     def at(cls, place: Place) -> InvertedResidual:
