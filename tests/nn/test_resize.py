@@ -179,7 +179,7 @@ def test_more_than_fits_into_memory_is_one_line_and_changes_nothing() -> None:
     model = built(vit("cska"))
     images, config = images_for(model), model.config
     expected = model(images)
-    with pytest.raises(VitnasError, match="img_size = 800000: no memory for it"):
+    with pytest.raises(VitnasError, match="img_size = 800000: there is not enough memory"):
         model.resize(800_000)
     assert model.config is config
     assert torch.equal(model(images), expected)

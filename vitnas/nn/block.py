@@ -32,11 +32,11 @@ class Block(nn.Module):
     DeepViT's code for its S and L).
 
     Args:
-        place: where the block stands; says everything about its shape.
+        place: the place of the block in the network; it gives all sizes.
         drop_path: probability that an image skips a branch in training, 0 to 1.
 
     Attributes:
-        grad_checkpointing: whether the input alone is kept and the rest computed again in the
+        grad_checkpointing: whether only the input is kept and the rest is computed again in the
             backward pass.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.

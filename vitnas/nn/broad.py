@@ -1,4 +1,4 @@
-"""Broad attention: one attention without parameters over the queries, keys and values of layers."""
+"""Broad attention: one attention, without parameters, over queries, keys and values of layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vitnas.nn.mixers import Tap
 
 
 class LayerShape(NamedTuple):
-    """A layer that is collected from: its grid (H, W), heads and channels."""
+    """The grid (H, W), heads and channels of a layer that broad attention collects from."""
 
     grid: Grid
     num_heads: int
@@ -23,31 +23,36 @@ class LayerShape(NamedTuple):
 
 
 class BroadAttention(nn.Module):
-    """z + gamma * softmax(sum_i q_i k_i^T * scale) BPool[v_1 .. v_L] over L collected layers.
+    """z + gamma * softmax(scale * sum_i q_i k_i^T) BPool[v_1 .. v_L].
 
-    Source: BViT, Eq. 5 to 8. No parameters. Where we differ or fill a gap:
+    z is the output of the last layer. The sum goes over L collected layers; q_i, k_i, v_i are the
+    queries, keys and values of layer i. BPool averages the channels of the L values to C channels.
 
-    - The scale is head_dim^-0.5; Eq. 6 says the hidden dimension, `scale="embed_dim"`.
-    - Eq. 7 does not say how BPool orders channels. `official` is what the official code does: its
-      channels lie as (head, layer, dim) and L adjacent ones are averaged, so it does not average
-      over layers; `layers` does.
-    - BPool is linear over channels, so it is done on V before the attention and not on its output:
-      the same result with L times less work in A V. The sum of the layers' logits is one product
-      of queries and keys laid side by side.
-    - In a hierarchy tokens are max-pooled to the last grid and channels brought to the last width
-      by adaptive average pooling; the heads are those of the last stage that is collected from.
+    Source: BViT, Eq. 5 to 8. No parameters. Differences and gaps in the paper:
+
+    - The scale is head_dim^-0.5. Eq. 6 says the hidden dimension: `scale="embed_dim"`.
+    - Eq. 7 does not say in which order BPool averages channels. `official` does what the official
+      code does: channels are ordered as (head, layer, dim), and each L adjacent channels are
+      averaged. This is no average over layers; `layers` is one.
+    - BPool is linear over channels. So it is applied to the values before the attention, not to
+      the output. The result is the same, and the product with the map has L times fewer MACs.
+    - The sum of the layers' logits is one product of concatenated queries and keys.
+    - In a network of several stages tokens are max-pooled to the last grid, and channels are
+      resized to the last width by adaptive average pooling. The number of heads is that of the
+      last collected layer.
 
     Args:
         gamma: weight of the broad feature, > 0.
-        target: the last stage's grid and channels C with the heads h to attend with; d = C / h.
+        target: grid of N tokens and channels C of the last stage, and the heads h of this
+            attention; head_dim d = C / h.
         sources: the collected layers, in the order of the taps.
         pool: `official` or `layers`.
         scale: `head_dim` or `embed_dim`.
-        with_v: whether all layers' values are used, or the last layer's alone (Table II).
-        with_qk: likewise for queries and keys.
+        with_v: whether the values of all layers are used; else only the last layer's (Table II).
+        with_qk: the same for queries and keys.
 
     Shape: z `(B, N, C)` -> `(B, N, C)`.
-    MACs: N^2 C (L + 1); with the last layer's q and k alone 2 N^2 C.
+    MACs: N^2 C (L + 1); with queries and keys of only the last layer 2 N^2 C.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class BroadAttention(nn.Module):
 
     @classmethod
     def of(cls, config: ModelConfig) -> BroadAttention:
-        """The broad attention of a whole network with gamma > 0."""
+        """The broad attention of a network whose `broad.gamma` is above 0."""
         broad, stages, indices = config.broad, config.stages, config.broad_sources
         layers = stages[0].depth if len(stages) == 1 else 1
         return cls(
@@ -87,7 +92,7 @@ class BroadAttention(nn.Module):
         )
 
     def forward(self, z: Tensor, taps: list[Tap]) -> Tensor:
-        """Add the broad feature of `taps`, one per collected layer, to the last layer's output."""
+        """Add the broad feature to the last layer's output z. `taps` has one entry per source."""
         layers = list(zip(taps, self.sources, strict=True))
         asked = layers if self.with_qk else layers[-1:]
         query = torch.cat([self._fit(tap.query, source) for tap, source in asked], -1)
@@ -120,8 +125,8 @@ class BroadAttention(nn.Module):
 def resize_channels(x: Tensor, before: int, after: int) -> Tensor:
     """`(B, N, before)` -> `(B, N, after)` by adaptive average pooling over channels.
 
-    Equal to `F.adaptive_avg_pool1d`; where one width divides the other it is written as the mean
-    of neighbours or as repetition, whose gradients are deterministic on CUDA.
+    Equal to `F.adaptive_avg_pool1d`. If one width divides the other, it is computed as a mean of
+    neighbours or as a repetition, because their gradients are deterministic on CUDA.
     """
     if before == after:
         return x

@@ -1,4 +1,4 @@
-"""timm's features: the levels of a network, and the form of their tokens."""
+"""timm's features: the levels of a network, and the shape of their output."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vitnas.nn.layers.tokens import Grid, to_picture
 def feature_levels(config: ModelConfig) -> list[dict[str, Any]]:
     """timm's `feature_info`: module, channels and stride of every level.
 
-    A network of several stages has a level per stage, as timm's Swin and MetaFormer; one of a
-    single stage has a level per block, as timm's ViT.
+    A network of several stages has one level per stage, like timm's Swin and MetaFormer. A network
+    of one stage has one level per block, like timm's ViT.
     """
     if len(config.stages) > 1:
         return [
@@ -37,5 +37,5 @@ def feature_levels(config: ModelConfig) -> list[dict[str, Any]]:
 
 
 def as_feature(tokens: Tensor, grid: Grid, output_fmt: str) -> Tensor:
-    """Patch tokens `(B, H*W, C)` as `(B, C, H, W)` for `NCHW`, as they are for `NLC`."""
+    """Patch tokens `(B, H*W, C)` as `(B, C, H, W)` for `NCHW`, or unchanged for `NLC`."""
     return to_picture(tokens, grid).contiguous() if output_fmt == "NCHW" else tokens

@@ -1,6 +1,6 @@
-"""What timm asks of a model besides a forward pass: heads, groups, levels, image sizes.
+"""timm's model interface besides the forward pass: heads, groups, levels, image sizes.
 
-docs/timm.md shows each of these at work.
+docs/timm.md has examples of each.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from vitnas.nn.resize import (
     plan_resize,
 )
 
-try:  # where timm remembers the size that a model has now
+try:  # timm notes the present image size of a model here
     from timm.models._input import update_model_input_size
-except ImportError:  # an older timm does not
+except ImportError:  # an older timm has no such function
     update_model_input_size = None
 
 
@@ -48,9 +48,9 @@ class TimmInterface(nn.Module):
     flat = collects = False
 
     def no_weight_decay(self) -> set[str]:
-        """Names of parameters that weight decay must leave alone, beside the 1-D ones.
+        """Names of parameters without weight decay, beside the 1-D ones.
 
-        Static keys are not among them: they stand where the key projection's weight stood, and
+        Static keys are not among them: they take the place of the key projection's weight and
         decay like it.
         """
         names = {"pos_embed", "class_token"}
@@ -60,10 +60,10 @@ class TimmInterface(nn.Module):
         return names
 
     def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
-        """timm's patterns for learning rates by layer: the stem, then each block, or each stage.
+        """timm's patterns for learning rates by layer: the stem, then each block.
 
-        All passes of a block are one group, with the non-linear layers between them. `coarse`
-        means stages, in a network that has several.
+        All passes of a block and the non-linear layers between them are one group. With `coarse`,
+        a network of several stages has one group per stage.
         """
         blocks: Any = r"^stages\.(\d+)"
         if self.flat or not coarse:
@@ -80,20 +80,19 @@ class TimmInterface(nn.Module):
             stage.set_grad_checkpointing(enable)
 
     def get_classifier(self) -> nn.Module:
-        """What comes after pooling, norm and dropout; the identity once it is removed."""
+        """The classifier after pooling, norm and dropout; the identity if it was removed."""
         return self.head.classifier
 
     def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
-        """A new classifier with fresh weights, on the device and of the type of the others.
+        """A new classifier with fresh weights, with the device and data type of the network.
 
         Args:
-            num_classes: scores to give; 0 removes the classifier.
-            global_pool: `avg`, `token`, `""` for no pooling, None for no change. As a model file
-                says it, the last norm stands before `token` and after `avg`; it moves there, with
-                its weights.
+            num_classes: number of scores; 0 removes the classifier.
+            global_pool: `avg`, `token`, `""` for no pooling, None for no change. The last norm
+                comes before `token` and after `avg` pooling; it moves there with its weights.
 
         Raises:
-            ConfigError: no network has this; nothing is changed then.
+            ConfigError: the network cannot have this head. Nothing is changed.
         """
         config = _with_head(self.config, num_classes, global_pool)
         like = next(self.parameters())
@@ -113,13 +112,15 @@ class TimmInterface(nn.Module):
         prune_norm: bool = False,
         prune_head: bool = True,
     ) -> list[int]:
-        """Remove what the features at `indices` do not need; broad attention is the last layer's.
+        """Remove what the features at `indices` do not need.
+
+        Broad attention is removed if the last level is.
 
         Args:
             indices: levels as for `forward_intermediates`.
-            prune_norm: whether the last norm goes.
-            prune_head: whether pooling and classifier go; in a network of several stages they go
-                in any case if its last stage does.
+            prune_norm: whether the last norm is removed.
+            prune_head: whether pooling and classifier are removed. In a network of several stages
+                they are always removed if the last stage is.
 
         Returns:
             The indices, counted from the first level.
@@ -145,16 +146,17 @@ class TimmInterface(nn.Module):
     def resize(self, img_size: int | tuple[int, int]) -> None:
         """Change this network, in place, to one for images of another size.
 
-        Position table, static keys and token MLPs are interpolated, with what class tokens have in
-        them kept; permutations are those of the new number of tokens; re-attention is rescaled
-        (see `vitnas.nn.resize`). Parameters that get another shape are new objects: make the
-        optimizer afterwards.
+        Position table, static keys and token MLPs are interpolated; their rows for class tokens
+        are kept. Permutations are replaced by those for the new number of tokens. Re-attention is
+        rescaled (see `vitnas.nn.resize`). Parameters that get another shape are new objects: make
+        the optimizer afterwards.
 
         Args:
             img_size: H and W, or one number for both.
 
         Raises:
-            ConfigError: no network has this size, with the nearest that works; nothing is changed.
+            ConfigError: the network cannot have this size; the error names the nearest size that
+                it can have. Nothing is changed.
         """
         old, new = self.config, config_at(self.config, img_size)
         if new.image_hw == old.image_hw:
@@ -167,8 +169,8 @@ class TimmInterface(nn.Module):
             if self.pos_embed is not None:
                 table = resize_tokens(self.pos_embed, 1, layout_of(old, 0), layout_of(new, 0))
                 changes.append(Change(self, "pos_embed", table))
-        except (MemoryError, RuntimeError) as error:  # PyTorch has no error of its own for the CPU
-            rule = f"no memory for it: {error}"
+        except (MemoryError, RuntimeError) as error:  # PyTorch raises RuntimeError on the CPU
+            rule = f"there is not enough memory: {error}"
             raise ConfigError(rule, address="img_size", value=new.img_size) from None
         apply_changes(changes)
         if update_model_input_size is not None:
@@ -181,7 +183,7 @@ class TimmInterface(nn.Module):
 
 
 def _with_head(config: ModelConfig, num_classes: int, global_pool: str | None) -> ModelConfig:
-    """The configuration with another head; what no file can say (0, no pooling) is left out."""
+    """The configuration with another head, except 0 classes and no pooling: no file has these."""
     tree = config.to_tree()
     if num_classes != 0 or isinstance(num_classes, bool):
         tree["num_classes"] = num_classes

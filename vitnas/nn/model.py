@@ -25,7 +25,7 @@ from vitnas.nn.stage import Stage
 __all__ = ["HybridTransformer", "InputSizeError", "build_model", "drop_path_rates"]
 
 _BLOCK_BYTES = 40_000
-"""What the Python objects of a block take at least; measured: 48,000 without attention."""
+"""Least size of a block's Python objects in bytes; measured: 48,000 without attention."""
 
 torch.fx.wrap("check_images")  # sizes cannot be compared while torch.fx traces: a leaf
 
@@ -144,8 +144,8 @@ class HybridTransformer(TimmInterface):
                 all with None.
             return_prefix_tokens: give pairs of feature and class token `(B, 1, C)`, in a network
                 that has one.
-            norm: whether the last norm is applied to each; it has none to apply where it comes
-                after pooling.
+            norm: whether the last norm is applied to each. A network whose norm comes after
+                pooling applies none.
             stop_early: leave out the levels after the last wanted one; broad attention belongs to
                 the last level.
             output_fmt: `NCHW` or `NLC`.
@@ -217,7 +217,7 @@ def build_model(config: ModelConfig) -> HybridTransformer:
 
 
 def least_memory(config: ModelConfig) -> int:
-    """Bytes that the network takes at least: its modules, its weights and one image's features.
+    """Least number of bytes of the network: its modules, its weights and one image's features.
 
     The features are the image and the largest tokens or maps, in float32.
     """

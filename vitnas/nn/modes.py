@@ -1,4 +1,4 @@
-"""A network's mode, changed for a while."""
+"""A network's mode, changed temporarily."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Inside, eval mode and no gradients; after, every module is in the mode that it was in."""
+    """A context in eval mode without gradients. At its end every module has its mode back."""
     before = [(module, module.training) for module in network.modules()]
     try:
         network.eval()

@@ -1,4 +1,4 @@
-"""What the numbers of a tensor are; torch alone, so that a wrong file is refused at once."""
+"""The kind of a tensor's numbers. Imports only torch, so a wrong file is an error at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vitnas.errors import DataError, shorten
 
 
 def kind_of(tensor: Tensor) -> str:
-    """What a tensor's numbers are, in words; a network's floats may come in any precision."""
+    """The kind of a tensor's numbers in words. Floats of all precisions are one kind."""
     if tensor.is_complex():
         return "complex numbers"
     if tensor.is_floating_point():

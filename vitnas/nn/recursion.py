@@ -1,4 +1,4 @@
-"""A block that is passed through several times, with a layer of its own after each pass."""
+"""A block that runs several times, with a non-linear layer after each pass."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from vitnas.nn.mixers import Place, Tap
 
 
 class NonLinearLayer(nn.Module):
-    """NLL(x) = res(x, MLP(norm(x))).
+    """NLL(x) = res(x, MLP(norm(x))), where res is the residual connection of the stage.
 
-    Source: SReT, Eq. 5 and 10. It keeps a repeated block from learning the identity. No drop-path.
+    Source: SReT, Eq. 5 and 10. It keeps a repeated block from learning the identity. It has no
+    drop-path.
 
     Args:
-        place: where the block stands that it follows; `nll_ratio` gives the hidden width.
+        place: the place of the block before this layer; `nll_ratio` gives the hidden width.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
     MACs: ``N * 2 * C * int(nll_ratio * C)``
@@ -44,19 +45,19 @@ class NonLinearLayer(nn.Module):
 
 
 class RecursiveBlock(nn.Module):
-    """x -> NLL_L(F(.. NLL_2(F(NLL_1(F(x)))))): one block F, repeated in place for L passes.
+    """x -> NLL_L(F(.. NLL_2(F(NLL_1(F(x)))))): L passes through one block F.
 
-    Source: SReT, Eq. 4 and 6, Figure 4 (internal loop). The passes share the weights of F, mixer,
-    MLP, norms and LRC scalars included, which therefore appear once among the parameters and once
-    in a saved state. The non-linear layer after every pass, the last included, has weights of its
-    own; `nll_ratio` 0 leaves it out.
+    Source: SReT, Eq. 4 and 6, Figure 4 (internal loop). NLL_p is the non-linear layer after pass p.
+    All passes share all weights of F: mixer, MLP, norms and LRC scalars. So these weights appear
+    once among the parameters and once in a saved state. Each of the L non-linear layers has its
+    own weights. With `nll_ratio` 0 there are none.
 
     Args:
-        place: where the block stands; `len(groups)` of its stage is L.
+        place: the place of the block; `len(groups)` of its stage is L.
         drop_path: as for `Block`.
 
     Attributes:
-        grad_checkpointing: whether each pass keeps its input alone and is computed again in the
+        grad_checkpointing: whether each pass keeps only its input and is computed again in the
             backward pass.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
@@ -74,7 +75,7 @@ class RecursiveBlock(nn.Module):
 
     def forward(self, x: Tensor, grid: Grid, taps: list[Tap] | None = None) -> Tensor:
         for passed, nll in enumerate(self.nlls):
-            if passed < self.passes:  # fewer than there are in mixed-depth training alone
+            if passed < self.passes:  # mixed-depth training uses fewer passes than there are
                 found = taps if passed == self.passes - 1 else None
                 if self.grad_checkpointing:
                     x = checkpointed(self, partial(self._pass, nll, grid, passed), x, found)

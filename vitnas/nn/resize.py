@@ -1,6 +1,6 @@
-"""A trained network for another image size: all weights that belong to positions are interpolated.
+"""A trained network for another image size: weights that belong to positions are interpolated.
 
-Each part knows how it is resized. All new values are computed before any is replaced.
+Each part says how it is resized. All new values are computed before the first one is replaced.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def config_at(config: ModelConfig, img_size: Any) -> ModelConfig:
     """The same network for images of another size.
 
     Raises:
-        ConfigError: no network has this size, with the nearest that works: the stages cannot halve
-            it, or group numbers do not divide the tokens.
+        ConfigError: the network cannot have this size, because the stages cannot halve it or the
+            group numbers do not divide the number of tokens. The error names the nearest size.
     """
     if isinstance(img_size, (tuple, list)) and len(img_size) == 2 and img_size[0] == img_size[1]:
         img_size = img_size[0]
@@ -33,12 +33,12 @@ def config_at(config: ModelConfig, img_size: Any) -> ModelConfig:
 
 
 def layout_of(config: ModelConfig, stage: int) -> TokenLayout:
-    """The tokens of a stage."""
+    """Grid and number of prefix tokens of a stage."""
     return TokenLayout(config.grids[stage], config.num_prefix_tokens)
 
 
 def plan_resize(stages: Iterable[Stage], old: ModelConfig, new: ModelConfig) -> list[Change]:
-    """What has to change in `stages` for images of `new`'s size.
+    """The changes that `stages` need for the image size of `new`.
 
     Raises:
         VitnasError: a mixer does not say how it is resized.
@@ -54,7 +54,7 @@ def plan_resize(stages: Iterable[Stage], old: ModelConfig, new: ModelConfig) -> 
 
 
 def apply_changes(changes: Iterable[Change]) -> None:
-    """Carry them out. Parameters that keep their shape stay the same objects."""
+    """Make the changes. Parameters that keep their shape stay the same objects."""
     for owner, name, value in changes:
         before = getattr(owner, name)
         if not isinstance(before, nn.Parameter):

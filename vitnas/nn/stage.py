@@ -1,4 +1,4 @@
-"""Blocks at one resolution, after the layer that brings the tokens to it."""
+"""A stage: blocks at one resolution, after a downsampling layer."""
 
 from __future__ import annotations
 
@@ -74,10 +74,11 @@ class Stage(nn.Module):
 
         Args:
             x: tokens of the stage before.
-            taps: what blocks hand to each other and to broad attention.
+            taps: queries, keys, values and maps that blocks share with each other and with broad
+                attention.
             take: indices of blocks whose output is appended to `taken`.
-            taken: takes them.
-            last: index of the last block to run; all of them with -1.
+            taken: the list to which they are appended.
+            last: index of the last block to run; -1 runs all.
         """
         if self.downsample is not None:
             height, width = self.grid
@@ -95,9 +96,9 @@ class Stage(nn.Module):
 def tapped_blocks(config: ModelConfig, index: int) -> tuple[bool, ...]:
     """Which blocks of stage `index` give a tap to broad attention, or give or use a shared map.
 
-    Broad attention collects from all of them in a network of one stage (BViT, Eq. 5), from the last
-    one of each stage with a key in a hierarchy (BViT's Swin and LVT forms). A shared map goes from
-    the block before the last k to each of them.
+    In a network of one stage broad attention collects from all blocks (BViT, Eq. 5). In a network
+    of several stages it collects from the last block of each stage whose mixer has a key (BViT's
+    Swin and LVT forms). The last k blocks use the map of the block before them.
     """
     depth = config.stages[index].depth
     if config.map_source is not None:

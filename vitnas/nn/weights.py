@@ -29,7 +29,7 @@ def weights_bytes(model: nn.Module) -> bytes:
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """What `model.state_dict()` holds, a shared tensor under its first name only."""
+    """`model.state_dict()`, where a shared tensor is only under its first name."""
     saved = model.state_dict()
     named = [*model.named_parameters(), *model.named_buffers()]
     return {name: saved[name] for name, _ in named if name in saved}
@@ -38,17 +38,17 @@ def state_of(model: nn.Module) -> dict[str, Tensor]:
 def load_weights(
     model: nn.Module, weights: bytes | str | Path, file: str | Path | None = None
 ) -> None:
-    """Copy weights into `model` in place: what is shared stays shared, on whatever device it is.
+    """Copy weights into `model` in place, on any device. Shared tensors stay shared.
 
     Args:
-        model: the network that the weights are of.
-        weights: what `weights_bytes` gave, or a file that holds it.
-        file: where bytes are from, for the error.
+        model: the network to which the weights belong.
+        weights: the result of `weights_bytes`, or a file with it.
+        file: the file from which bytes were read, for errors.
 
     Raises:
-        DataError: not readable, not safetensors, or numbers that are not finite.
-        ConfigError: the weights of another network, or another kind of numbers; `model` is
-            unchanged.
+        DataError: the file is not readable or not safetensors, or a number is not finite.
+        ConfigError: the weights belong to another network, or hold another kind of numbers;
+            `model` does not change.
     """
     file = file if isinstance(weights, bytes) else Path(weights)
     _fill(model, _read(weights, file), file)
@@ -79,11 +79,11 @@ def network_with(
 def check_state(
     stored: Mapping[str, Tensor], wanted: Mapping[str, Tensor], file: str | Path | None = None
 ) -> None:
-    """Make sure that `stored` can take the place of `wanted`, tensor by tensor.
+    """Check that `stored` can replace `wanted`, tensor by tensor.
 
     Raises:
-        ConfigError: a name, a shape or a kind of numbers differs; names the first one.
-        DataError: a number is not finite, or would not be in `wanted`'s precision.
+        ConfigError: a name, a shape or a kind of numbers differs; the error names the first one.
+        DataError: a number is not finite, or is not finite in the precision of `wanted`.
     """
     strange = sorted(stored.keys() ^ wanted.keys())
     if strange:
