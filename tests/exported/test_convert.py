@@ -153,7 +153,9 @@ def test_batch_norms_counter_may_be_missing(
     name = "blocks.1.attn.var_norm.num_batches_tracked"
     torch.save({n: v for n, v in state.items() if n != name}, "a.pth")
     out = says(capsys, "a.pth", *SMALL, code=0)
-    assert "stages.0.blocks.1.mixer.reattention.norm.num_batches_tracked is zero: not in" in out
+    assert (
+        "stages.0.blocks.1.mixer.reattention.norm.num_batches_tracked is zero: it is not in" in out
+    )
 
 
 # What does not fit
@@ -201,6 +203,7 @@ def test_weights_of_another_network(
     line = complaint(capsys, "a.pth", *SMALL)
     assert line.startswith("a.pth: these are not deepvit weights of small: ")
     assert expected in line
+    assert "no known network" not in line
 
 
 def test_the_likely_layout_and_model_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,7 +220,7 @@ def test_the_likely_layout_and_model_are_named(capsys: pytest.CaptureFixture[str
 def test_weights_like_nothing_here(capsys: pytest.CaptureFixture[str]) -> None:
     torch.save(torch.nn.Linear(3, 3).state_dict(), "a.pth")
     line = complaint(capsys, "a.pth", "--from", "caformer", "--to", "net")
-    assert line.endswith("2 unexpected (weight, bias); they are like no network that is known here")
+    assert line.endswith("2 unexpected (weight, bias); no known network has similar weights")
 
 
 def test_a_size_of_images_that_is_not_the_checkpoints(
@@ -280,7 +283,7 @@ NO_CHECKPOINTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a list": (_save([1, 2]), "holds a list and no state dict"),
     "a tensor": (_save(torch.zeros(2)), "holds a tensor and no state dict"),
     "no tensors": (_save({"epoch": 1, "best": "x"}), "its first keys are epoch, best"),
-    "a circle": (_save(_circle()), "there is no state dict in it; its first keys are model"),
+    "a circle": (_save(_circle()), "has no state dict; its first keys are model"),
     "sparse": (_save({"w": torch.eye(2).to_sparse()}), "'w' is sparse, or does not hold"),
     "expanded": (_save({"w": torch.zeros(1).expand(2000)}), "'w' is sparse, or does not hold"),
     "meta": (_save({"w": torch.zeros(2, device="meta")}), "'w' is sparse, or does not hold"),

@@ -1,8 +1,8 @@
-"""The papers' models among timm's: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
+"""The papers' models in timm: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
 
-Imported and run by `import vitnas` as soon as timm itself is imported, in either order, and so has
-no import of timm at its top. A name that timm already has for a network of its own gets the prefix
-`vitnas_`; nothing of timm's is replaced.
+This module runs when both vitnas and timm are imported, in either order. So it imports timm only
+inside its functions. If timm already has a model of the same name, ours gets the prefix
+`vitnas_`. No model of timm is replaced.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["OptionError", "register", "timm_names"]
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""ImageNet's: DeiT's and MetaFormer's recipes, which SReT, BViT and SKA follow."""
+"""Mean and deviation of ImageNet, as in DeiT's and MetaFormer's recipes (SReT, BViT, SKA)."""
 
 HALF = (0.5, 0.5, 0.5)
-"""Mean and deviation in DeepViT's code, which keeps timm's of the original ViT."""
+"""Mean and deviation in DeepViT's code: those of timm's original ViT."""
 
 _FEATURE_CLASSES = {"FeatureGetterNet": "getter", "FeatureHookNet": "hook", "FeatureGraphNet": "fx"}
-"""timm's ways to features that our networks have; the others rebuild a sequence of modules."""
+"""timm's feature classes that our networks support. The others need a sequence of modules."""
 
 timm_names: dict[str, str] = {}
-"""Name in the zoo -> name in timm, once registered."""
+"""Name in the zoo -> name in timm, for the registered models."""
 
 default_cfgs: dict[str, Any] = {}
-"""Name in timm -> what timm knows of it; `register_model` looks for it here."""
+"""Name in timm -> timm's `DefaultCfg`. `register_model` looks for it in this module."""
 
 
 class OptionError(ConfigError, TypeError):
@@ -46,7 +46,7 @@ class OptionError(ConfigError, TypeError):
 
 
 def register() -> None:
-    """Register every model of the zoo with timm; a second call does nothing."""
+    """Register every model of the zoo with timm. A second call does nothing."""
     from timm.models import is_model
 
     for name in zoo_names():
@@ -66,7 +66,7 @@ def _register(name: str, ours: str) -> None:
 
 
 def _pretrained_cfg(name: str) -> dict[str, Any]:
-    """What timm's data pipeline and its loading of weights want to know."""
+    """The fields that timm's data pipeline and its loading of weights read."""
     config = zoo_config(name)
     return {
         "num_classes": config.num_classes,
@@ -83,9 +83,9 @@ def _pretrained_cfg(name: str) -> dict[str, Any]:
 def _evaluation(name: str, config: ModelConfig) -> dict[str, Any]:
     """How the papers' code prepares an image for evaluation.
 
-    DeepViT's, for its ViTs too, is timm's of the original ViT: 0.9 of the picture, all of it beyond
-    224 pixels. The MetaFormers take all of it, and so do networks for CIFAR's small images; DeiT's
-    pipeline takes 224 of 256 pixels, at any size.
+    DeepViT's code (also for its ViTs) does it like timm for the original ViT: it crops 0.9 of the
+    picture, above 224 px the whole picture. MetaFormers and networks for images of at most 64 px
+    use the whole picture. All others follow DeiT: 224 of 256 pixels (0.875), at any size.
     """
     size = config.image_hw[0]
     if "DeepViT" in printed()[name].source:
@@ -111,7 +111,7 @@ def _entrypoint(name: str, ours: str) -> Callable[..., nn.Module]:
     ) -> nn.Module:
         from timm.models import build_model_with_cfg
 
-        config = _checked(name, options)  # before timm's builder takes options out of them
+        config = _checked(name, options)  # first: timm's builder removes some options
         features = {"feature_cls": feature_cls, "out_indices": out_indices}
         model: nn.Module = build_model_with_cfg(
             partial(_build, name, device, dtype),
@@ -129,19 +129,19 @@ def _entrypoint(name: str, ours: str) -> Callable[..., nn.Module]:
         return model
 
     create.__doc__ = (
-        f"{name} of vitnas. Options are the fields of `vitnas.ModelConfig` and timm's own for "
-        "weights, features, device and dtype; `num_classes=0` and `global_pool=''` take off "
-        "classifier and pooling."
+        f"{name} of vitnas. Options are the fields of `vitnas.ModelConfig`, and timm's own for "
+        "weights, features, device and dtype. `num_classes=0` removes the classifier, "
+        "`global_pool=''` the pooling."
     )
     return create
 
 
 def _checked(name: str, options: dict[str, Any]) -> ModelConfig:
-    """The network that `options` ask for, without what timm alone can say.
+    """The network of `options`, except the values that only `reset_classifier` can set.
 
     Raises:
-        OptionError: an option that is no field.
-        ConfigError: a value that cannot be.
+        OptionError: an option is not a field.
+        ConfigError: a value is not possible.
     """
     known = {*ModelConfig.model_fields, *ModelConfig.shorthand_keys}
     for option, value in options.items():
@@ -153,7 +153,7 @@ def _checked(name: str, options: dict[str, Any]) -> ModelConfig:
 
 
 def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fields of a configuration, and what only `reset_classifier` can do."""
+    """Fields of a configuration, and values that only `reset_classifier` can set."""
     fields, head = dict(options), {}
     if fields.get("num_classes") == 0 and not isinstance(fields["num_classes"], bool):
         head["num_classes"] = fields.pop("num_classes")
@@ -181,12 +181,14 @@ def _build(name: str, device: Any, dtype: Any, **options: Any) -> HybridTransfor
 
 
 def _feature_cfg(config: ModelConfig, asked: dict[str, Any]) -> dict[str, Any]:
-    """How `features_only=True` takes features: by default every stage's, or the last three blocks'.
+    """timm's `feature_cfg` for `features_only=True`.
 
-    `getter` gives them as pictures; `hook` and `fx` as the blocks or stages do: tokens `(B, N, C)`.
+    The default is the feature of every stage, or of the last three blocks in a network of one
+    stage. `getter` gives pictures `(B, C, H, W)`. `hook` and `fx` give tokens `(B, N, C)` like the
+    blocks or stages themselves.
 
     Raises:
-        ConfigError: a way that our networks do not have.
+        ConfigError: our networks do not support this `feature_cls`.
     """
     stages, depth = len(config.stages), config.stages[0].depth
     indices = tuple(range(stages)) if stages > 1 else min(3, depth)
@@ -196,7 +198,7 @@ def _feature_cfg(config: ModelConfig, asked: dict[str, Any]) -> dict[str, Any]:
     way = _FEATURE_CLASSES.get(getattr(way, "__name__", ""), way)
     if way not in _FEATURE_CLASSES.values():
         ways = ", ".join(_FEATURE_CLASSES.values())
-        rule = f"features are taken by {ways}: the network is no sequence of modules"
+        rule = f"must be one of {ways}: the others need a plain sequence of modules"
         raise ConfigError(rule, address="feature_cls", value=str(way), nearest="getter")
     if way != "getter":
         feature_cfg["output_fmt"] = "NLC"
@@ -204,7 +206,7 @@ def _feature_cfg(config: ModelConfig, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at_our_size(state: dict[str, Tensor], model: HybridTransformer) -> dict[str, Tensor]:
-    """Weights saved at another image size, which timm has noted, interpolated for `model`'s."""
+    """Weights of another image size (timm notes which), interpolated for the size of `model`."""
     import torch
 
     from vitnas.nn.model import build_model
@@ -219,12 +221,12 @@ def _at_our_size(state: dict[str, Tensor], model: HybridTransformer) -> dict[str
         before.load_state_dict(state, assign=True)
         before.resize(model.config.img_size)
     except (VitnasError, RuntimeError):
-        return state  # timm says what does not fit
+        return state  # timm's own error then names what does not fit
     return dict(before.state_dict())
 
 
 def _saved_config(model: Any) -> ModelConfig:
-    """The network whose weights timm is about to load into `model`."""
+    """The network to which the weights belong that timm loads into `model`."""
     source = {**model.pretrained_cfg, **model.pretrained_model_args}
     channels, *size = source["input_size"]
     tree = model.config.to_tree() | {"img_size": source.get("img_size", size)}

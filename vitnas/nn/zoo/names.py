@@ -1,4 +1,4 @@
-"""From a name to a configuration."""
+"""The configuration of each paper's model, by name."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ PAPERS = FOLDER / "papers.yaml"
 
 
 class Printed(Frozen):
-    """What a paper prints of one network.
+    """What a paper prints about one network.
 
     Attributes:
         source: paper and tables.
-        params, flops: millions and G multiply-adds with the paper's own digits; None if not given.
-        why: why a figure is not what the network has; empty where they agree.
-        base: the network that this one is, but for `changes`; None for a file of its own.
-        changes: address in the base's file -> value; `set` in the file.
+        params, flops: in millions and in G multiply-adds, with the paper's own digits; None if the
+            paper does not give them.
+        why: the reason why a printed figure differs from the network's; empty if they agree.
+        base: the network from whose file this one is made by `changes`; None if it has a file.
+        changes: address in the base's file -> value; the key in the file is `set`.
     """
 
     source: str
@@ -42,7 +43,7 @@ class Printed(Frozen):
 
 @cache
 def printed() -> dict[str, Printed]:
-    """All networks of the zoo with what is printed of them, in the order of the papers."""
+    """Name -> entry of `papers.yaml`, in the order of the papers."""
     tree = read_yaml(PAPERS)
     return {name: validate(Printed, entry, file=PAPERS) for name, entry in tree.items()}
 
@@ -57,10 +58,11 @@ def zoo_config(name: str, **options: Any) -> ModelConfig:
 
     Args:
         name: one of `zoo_names()`.
-        **options: fields of `ModelConfig` to have otherwise, e.g. `num_classes=10, img_size=384`.
+        **options: fields of `ModelConfig` with other values, e.g. `num_classes=10, img_size=384`.
 
     Raises:
-        ConfigError: no such name or field, naming the nearest; or the fields do not go together.
+        ConfigError: there is no such name or field (the error names the nearest), or the fields
+            do not fit together.
     """
     tree = _tree(name)
     if "stages" in options:
@@ -69,7 +71,7 @@ def zoo_config(name: str, **options: Any) -> ModelConfig:
 
 
 def zoo_text(name: str) -> str:
-    """The model file: what is on disk, or what would be for a network given by its difference."""
+    """The model file of a network. For a network without a file, it is made from its base."""
     config = zoo_config(name)
     if printed()[name].base is None:
         return _file(name).read_text(encoding="utf-8")
@@ -77,7 +79,7 @@ def zoo_text(name: str) -> str:
 
 
 def head_comment(name: str) -> str:
-    """The first lines of a model file: source, real size, printed size, and why they differ."""
+    """The first lines of a model file: source, size, printed size, and why they differ."""
     entry, cost = printed()[name], closed_form(zoo_config(name))
     lines = [
         f"{name}: {entry.source}.",
@@ -129,7 +131,7 @@ def _tree(name: str) -> dict[str, Any]:
 
 
 def put_at(tree: Any, address: str, value: Any) -> None:
-    """`put_at(tree, "stages.1.token_mixer", "ska")` in a model file's plain tree."""
+    """Set a value in a model file's plain tree: `put_at(tree, "stages.1.token_mixer", "ska")`."""
     *path, last = address.split(".")
     for part in path:
         tree = tree[int(part)] if isinstance(tree, list) else tree.setdefault(part, {})

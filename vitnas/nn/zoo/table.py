@@ -1,4 +1,4 @@
-"""Printed sizes beside those of the built networks: `vitnas zoo` and docs/published.md."""
+"""Printed sizes and those of the built networks: `vitnas zoo` and docs/published.md."""
 
 from __future__ import annotations
 
@@ -10,26 +10,30 @@ from vitnas.nn.zoo.names import printed, zoo_config
 _HEAD = """\
 # The papers' models: printed and built
 
-Made by `vitnas zoo --table`; do not edit. Parameters in millions, FLOPs in G multiply-adds of one
-image as fvcore counts them, norms included. *Printed*: the paper's own digits (SKA's Table 2 prints
-twice the multiply-adds; halved here), a dash where it gives none. *Built*: counted from the model
-file by closed form, which the tests hold equal to fvcore on built networks. A printed figure that
-is off by more than one in its last digit is **bold**, and its row says why.
+`vitnas zoo --table` makes this page; do not edit it. Parameters are in millions. FLOPs are in G
+multiply-adds of one image, counted as fvcore does, with norms.
 
-`vitnas zoo NAME` prints a model's file, `vitnas.nn.zoo.zoo_config(NAME)` is its configuration, and
-after `import vitnas` timm builds it: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
-Names that timm has itself get a prefix there: `vitnas_caformer_s18`.
+- *printed* has the paper's own digits, or a dash if the paper gives none. SKA's Table 2 prints
+  twice the multiply-adds; they are halved here.
+- *built* is counted from the model file by closed form. Tests compare it with fvcore's count of
+  the built network.
+- A printed figure is **bold** if it differs from *built* by more than one in its last digit. The
+  row says why.
+
+`vitnas zoo NAME` prints a model's file, and `vitnas.nn.zoo.zoo_config(NAME)` is its configuration.
+After `import vitnas` timm builds it: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
+If timm has a model of the same name, ours has a prefix in timm: `vitnas_caformer_s18`.
 
 | name | source | params printed | built | FLOPs printed | built | why they differ |
 |---|---|--:|--:|--:|--:|---|
 """
 _FOOT = """
-Not here: SReT-ExT (4.0 M, 0.7 G) cannot be rebuilt, as neither paper nor code gives its widths.
+SReT-ExT (4.0 M, 0.7 G) is missing: neither the paper nor its code gives its widths.
 """
 
 
 def agrees(figure: str | None, built: float) -> bool:
-    """Whether a printed figure is at most one in its own last digit away; True if there is none."""
+    """Whether a printed figure differs by at most one in its last digit; True without a figure."""
     if figure is None:
         return True
     decimals = len(figure.partition(".")[2])

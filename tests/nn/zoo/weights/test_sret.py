@@ -47,7 +47,7 @@ def test_sret_with_our_permutations(capsys: pytest.CaptureFixture[str]) -> None:
     """Its own are drawn anew at every call; in their place, ours of eval give our scores."""
     code = sret([(8, 2), (4, 2)], img_size=64)
     ours = converted(code, "sret", small_sret("[8,2][4,2]"))
-    assert "permutes the tokens of the second pass anew" in capsys.readouterr().out
+    assert "draws a new permutation for the second pass" in capsys.readouterr().out
     images = torch.randn(1, 3, 64, 64)
     with torch.no_grad():
         assert not torch.equal(code(images), code(images))
@@ -74,8 +74,7 @@ def test_a_block_of_sret_that_was_saved_with_two_values_is_refused(
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
         "vitnas: a.pth: transformers.0.blocks.0.mlp.fc1.bias and "
-        "transformers.0.blocks.2.mlp.fc1.bias are one tensor in this layout and have different "
-        "values here\n"
+        "transformers.0.blocks.2.mlp.fc1.bias must be equal: this code shares one tensor\n"
     )
     assert not Path("net").exists()
 
@@ -113,7 +112,9 @@ def test_groups_of_sret_are_asked_for_or_read_from_the_arguments(
         main(["convert", "a.pth", "--from", "sret", "--to", "net"])
     assert ended.value.code == 2
     line = capsys.readouterr().err
-    assert "--model: sret_t, sret_star_t, sret_t_g8_8_4_4, sret_t_g16_2_4_2 have these" in line
+    assert (
+        "--model: is required: sret_t, sret_star_t, sret_t_g8_8_4_4, sret_t_g16_2_4_2 have" in line
+    )
     with pytest.raises(SystemExit):
         main(["convert", "b.pth", "--from", "sret", "--to", "net"])
     assert vitnas.load_config("net/config.yaml").name == "sret_star_t"

@@ -1,8 +1,8 @@
-"""Weights of the papers' own code, and of timm, in our networks; no torch before one is read.
+"""Weights of the papers' own code, and of timm, for our networks. Only reading a file needs torch.
 
-A layout a file: which networks a code has, what it computes that its paper does not say, and where
-each of our tensors is in its state dicts. `checkpoint` reads files, `find` says which network a
-state dict is of, `translate` brings it into our names with every tensor accounted for.
+Each code has a file with its layout: which networks the code has, what it computes that its paper
+does not say, and where each of our tensors is in its state dicts. `checkpoint` reads files. `find`
+finds the network of a state dict. `translate` maps a state dict to our names, tensor by tensor.
 """
 
 from __future__ import annotations
@@ -33,4 +33,4 @@ LAYOUTS: Mapping[str, Layout] = {
         TimmLayout(),
     )
 }
-"""The codes whose weights can be read, by what `vitnas convert --from` calls them."""
+"""The codes whose weights can be read. The keys are the names for `vitnas convert --from`."""

@@ -43,21 +43,21 @@ _CODE = {
     "head.norm_eps": 1e-5,
     "broad": {"gamma": 0.4, "pool": "official", "scale": "head_dim"},
 }
-"""What is a constant in the code: its layer norms have PyTorch's epsilon, and gamma is 0.4."""
+"""Constants of the code: layer norms have PyTorch's epsilon 1e-5, and gamma is 0.4."""
 
 
 class BvitLayout(Layout):
-    """koala719/BViT: `model/layer/bvit.py`, in vit-pytorch's names.
+    """koala719/BViT: `model/layer/bvit.py`, with vit-pytorch's names.
 
-    Where it is not what the paper says: the queries, keys and values have no bias; gamma is 0.4;
-    before the patches a 7x7 convolution of stride 2 halves the picture (`stem.kind: bvit`). That
-    leaves 49 of the 196 patches of 224 px, and of the position table, which has rows for 196 and
-    the class token, the code takes as many rows as there are tokens, from the first on. A
-    checkpoint without that convolution is taken as the paper's network.
+    The code differs from the paper. Queries, keys and values have no bias, and gamma is 0.4. A 7x7
+    convolution of stride 2 halves the picture before the patches (`stem.kind: bvit`). So 224 px
+    give 49 patches instead of 196. The position table has 197 rows, for 196 patches and the class
+    token; the code uses the first rows, one for each token. A checkpoint without this convolution
+    is read as the paper's network.
 
-    The patch projection is a linear layer over (row, column, channel). The code pools to 192
-    channels whatever the width is, so that its 384-channel network cannot run; here it pools to
-    the width.
+    The patch projection is a linear layer over (row, column, channel). The code pools broad
+    attention to 192 channels for every width, so its 384-channel network cannot run. Here it pools
+    to the width.
     """
 
     name = "bvit"
@@ -101,8 +101,8 @@ class BvitLayout(Layout):
         remarks = []
         if used < rows:
             remarks.append(
-                f"rows {used} to {rows - 1} of pos_embedding are left out: BViT's code uses the "
-                f"first {used} at {config.image_hw[0]} px"
+                f"rows {used} to {rows - 1} of pos_embedding are left out: at "
+                f"{config.image_hw[0]} px BViT's code uses only the first {used}"
             )
         if config.stages[0].embed_dim != 192:
             remarks.append(

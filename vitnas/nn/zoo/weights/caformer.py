@@ -8,9 +8,9 @@ from vitnas.nn.zoo.weights.metaformer import MetaformerLayout
 class CaformerLayout(MetaformerLayout):
     """sail-sg/metaformer: `metaformer_baselines.py`.
 
-    timm's names differ: there the downsampling is part of the stage. The norm inside the
-    classifier has PyTorch's epsilon 1e-5 here and 1e-6 in timm. Nothing in the weights tells the
-    size of the images.
+    timm has other names, because its downsampling is part of the stage. The norm inside the
+    classifier has PyTorch's epsilon 1e-5 here and 1e-6 in timm. The weights do not show the size
+    of the images.
     """
 
     name = "caformer"

@@ -1,4 +1,4 @@
-"""Reading a checkpoint file: a state dict, and never code."""
+"""Reads the state dict of a checkpoint file. Code in the file is never run."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ENTRIES = (
     *("state_dict", "model", "net", "network", "module", "model_state_dict"),
     *("state_dict_ema", "model_ema", "ema"),
 )
-"""Under which a checkpoint may keep its state dict; the first that is there is taken."""
+"""Keys under which a checkpoint may keep its state dict. The first that it has is used."""
 _PREFIXES = ("module.", "_orig_mod.", "model.")
-"""What wrappers (DataParallel, compile, Lightning) put before every name."""
+"""Prefixes that wrappers (DataParallel, compile, Lightning) put before every name."""
 _HARMLESS = (argparse.Namespace,)
-"""Classes beside torch's own that may be in a checkpoint: DeiT's and timm's training arguments."""
+"""Classes that a checkpoint may hold besides torch's: training arguments of DeiT and timm."""
 _STARTS = {
     b"version https://git-lfs": "is a pointer of Git LFS, not the file it stands for",
     b"<": "is a web page, not a checkpoint: what was downloaded is not the file itself",
@@ -37,14 +37,14 @@ _STARTS = {
 
 @dataclass(frozen=True)
 class ForeignCheckpoint:
-    """A state dict as a file has it, its tensors on the CPU.
+    """The state dict of a file, with its tensors on the CPU.
 
     Attributes:
-        file: where it is from.
-        state: name -> tensor, without what a wrapper puts before every name.
-        entry: under which key of the file it was; empty for the file itself.
-        others: further keys of the file that hold a state dict, such as an average.
-        model: what the file calls its network, where it does; that code's name, not the zoo's.
+        file: the file.
+        state: name -> tensor, without a wrapper's prefix.
+        entry: the key of the file that holds the state dict; empty if it is the whole file.
+        others: other keys of the file that hold a state dict, such as an average.
+        model: the network's name in the file, or None. It is that code's name, not the zoo's.
     """
 
     file: Path
@@ -57,13 +57,12 @@ class ForeignCheckpoint:
 def read_checkpoint(path: str | Path) -> ForeignCheckpoint:
     """The state dict in a PyTorch checkpoint or a safetensors file.
 
-    Only tensors, numbers, text, lists and mappings are read from a pickle; of classes, training
-    arguments alone (`argparse.Namespace`). A file that asks for anything else is refused before
-    anything of it is run.
+    A pickle may hold tensors, numbers, text, lists, mappings, and training arguments
+    (`argparse.Namespace`). A file with any other object is an error before any of its code can run.
 
     Raises:
-        DataError: the file is missing, a folder, empty, damaged, or asks for code; there is no
-            state dict in it, or its numbers are not finite.
+        DataError: the file is missing, a folder, empty, damaged, or asks for code; it has no state
+            dict, or a number is not finite.
     """
     file = Path(path)
     start = _first_bytes(file)
@@ -74,7 +73,7 @@ def read_checkpoint(path: str | Path) -> ForeignCheckpoint:
     found = _state_of(tree)
     if found is None:
         keys = ", ".join(printable(str(key)) for key in list(tree)[:5]) or "nothing"
-        raise DataError(f"{file}: there is no state dict in it; its first keys are {keys}")
+        raise DataError(f"{file}: has no state dict; its first keys are {keys}")
     entry, state = found
     others = tuple(key for key in _ENTRIES if key != entry and _tensors(tree.get(key)))
     for name, value in state.items():
@@ -114,9 +113,9 @@ def _read_safetensors(file: Path) -> dict[str, Tensor]:
 def _read_pickle(file: Path) -> Any:
     try:
         with torch.serialization.safe_globals(list(_HARMLESS)), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pickle protocols that torch does not write
+            warnings.simplefilter("ignore")  # about pickle protocols that torch does not write
             return torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch.load raises what the parser of the broken part raises
+    except Exception as error:  # torch.load raises whatever its parsers raise
         text = str(error)
         if wanted := re.search(r"GLOBAL ([\w.]+)", text):
             rule = f"asks for the code {wanted[1]} and is not opened: save the state dict alone"
@@ -128,7 +127,7 @@ def _read_pickle(file: Path) -> Any:
 
 
 def _reason(text: str) -> str:
-    """The sentence of torch's message that says what is wrong, in brackets; empty without one."""
+    """The sentence of torch's message that names the problem, in brackets; empty without one."""
     text = re.sub(r"\x1b\[\d*m|\[enforce fail[^\]]*\]|.*WeightsUnpickler error:", "", text)
     sentence = re.split(r"\. |\n", text.strip(" .\n"))[0]
     if " " not in sentence:
@@ -155,7 +154,7 @@ def _tensors(tree: Any) -> dict[str, Tensor]:
 
 
 def _check_plain(name: str, value: Tensor, file: Path) -> None:
-    """Raise `DataError` unless a tensor holds each of its numbers, on the CPU."""
+    """Raise `DataError` if a tensor is sparse, not on the CPU, or does not hold all its numbers."""
     is_there = value.layout == torch.strided and value.device.type == "cpu"
     if not is_there or value.numel() * value.element_size() > value.untyped_storage().nbytes():
         raise DataError(f"{file}: {shorten(name)} is sparse, or does not hold all of its numbers")

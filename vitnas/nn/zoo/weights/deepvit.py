@@ -33,14 +33,14 @@ _DOUBLED = ("deepvit_s", "deepvit_l", "deepvit_l_420", "deepvit_l_384")
 class DeepvitLayout(Layout):
     """zhoudaquan/dvit_repo: `models/deep_vision_transformer.py`.
 
-    Theta is a 1x1 convolution with a bias, its norm a BatchNorm over the heads; the class token's
-    row comes first in the position table.
+    Theta, the matrix of re-attention, is a 1x1 convolution with a bias. Its norm is a BatchNorm
+    over the heads. The first row of the position table is the class token's.
 
-    `deepvit_S` and `deepvit_L` are built with `scale_adjustment=0.5`: x + f(norm(x / 2)) * 2, so
-    every branch is doubled (`branch_scale`), and the norm of x / 2 with epsilon 1e-6 is that of x
-    with 4e-6 (`norm_eps`). `deepvit_S` alone has `transform_scale=True`: the mixed map is
-    multiplied by head_dim^-0.5 (`reattention.scale`). Shapes do not show these arguments: with a
-    model file of one's own `branch_scale` and `reattention.scale` are read from it.
+    `deepvit_S` and `deepvit_L` are built with `scale_adjustment=0.5`: x + f(norm(x / 2)) * 2. So
+    every branch is doubled (`branch_scale`), and a norm of x / 2 with epsilon 1e-6 equals a norm of
+    x with 4e-6 (`norm_eps`). Only `deepvit_S` has `transform_scale=True`: the mixed map is
+    multiplied by head_dim^-0.5 (`reattention.scale`). Shapes do not show these arguments. For a
+    model file of your own, `branch_scale` and `reattention.scale` are read from that file.
     """
 
     name = "deepvit"

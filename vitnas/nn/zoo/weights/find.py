@@ -1,4 +1,4 @@
-"""Finding the network that a state dict belongs to."""
+"""Finds the network of a state dict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vitnas.nn.zoo.weights.translate import Misfit, compare, expected
 
 
 class Guess(NamedTuple):
-    """The layout and network that a state dict is most like."""
+    """The layout and network that are most similar to a state dict."""
 
     layout: Layout
     config: ModelConfig
@@ -31,22 +31,22 @@ def find_config(
     named: str | None = None,
     img_size: int | None = None,
 ) -> ModelConfig:
-    """The one network of `layout` that `state` is of.
+    """The one network of `layout` that `state` fits.
 
     Args:
-        layout: the code that the state dict is of.
-        layouts: all codes, to name the right one where it is not this.
+        layout: the code from which the state dict comes.
+        layouts: all codes; if this one is wrong, the error names the right one.
         state: the state dict.
-        named: what the checkpoint calls its network.
-        img_size: of the images, where the shapes leave it open.
+        named: the network's name in the checkpoint.
+        img_size: side of the images in pixels, if the shapes do not show it.
 
     Raises:
-        ConfigError: no network fits, naming what is missing and left over and the likely one; or
-            several do that compute different things.
+        ConfigError: no network fits; the error names missing and unexpected tensors and the likely
+            network. Or several fit that compute different things.
     """
     fitting = _fitting(layout, state, img_size)
     if not fitting and img_size is not None:
-        for config in _fitting(layout, state).values():  # so it is the size that does not fit
+        for config in _fitting(layout, state).values():  # only the size does not fit: its error
             layout.fit(config, _shapes(state), img_size)
     if not fitting:
         raise no_fit(layout, layouts, state)
@@ -56,14 +56,14 @@ def find_config(
     if (called := layout.model_called(named)) in by_name:
         return by_name[called]
     names = list(by_name)
-    rule = f"{', '.join(names)} have these shapes and compute different things: say which it is"
+    rule = f"is required: {', '.join(names)} have these shapes and compute different things"
     raise ConfigError(rule, address="--model")
 
 
 def _fitting(
     layout: Layout, state: Mapping[str, Tensor], img_size: int | None = None
 ) -> dict[str, ModelConfig]:
-    """Networks that `state` fits, by their key: of two names of one network, the first."""
+    """Key -> network that `state` fits. If a network has two names, the first is used."""
     found: dict[str, ModelConfig] = {}
     for configs in _of_one_size(layout.infer(_shapes(state), img_size)):
         if compare(layout, configs[0], state).fits:
@@ -73,7 +73,7 @@ def _fitting(
 
 
 def _of_one_size(configs: Iterable[ModelConfig]) -> list[list[ModelConfig]]:
-    """`configs` by the sizes of their parts: those of a list have the same shapes."""
+    """`configs` in groups whose parts have the same sizes, and so the same shapes."""
     found: dict[tuple[int, ...], list[ModelConfig]] = {}
     for config in configs:
         sizes = tuple(row.params for row in closed_form(config).rows)
@@ -84,7 +84,7 @@ def _of_one_size(configs: Iterable[ModelConfig]) -> list[list[ModelConfig]]:
 def check_fit(
     layout: Layout, layouts: Iterable[Layout], config: ModelConfig, state: Mapping[str, Tensor]
 ) -> None:
-    """Raise `ConfigError` unless `state` is one of `config`."""
+    """Raise `ConfigError` unless `state` fits `config`."""
     misfit = compare(layout, config, state)
     if not misfit.fits:
         raise no_fit(layout, layouts, state, Guess(layout, config, misfit))
@@ -96,7 +96,7 @@ def no_fit(
     state: Mapping[str, Tensor],
     tried: Guess | None = None,
 ) -> ConfigError:
-    """The error of a state dict that is not of the network it was taken for."""
+    """The error for a state dict that does not fit the network that was tried."""
     tried = tried or guess([layout], state)
     rule = f"these are not {layout.name} weights of {tried.config.name}: {tried.misfit.text()}"
     nearest = guess(layouts, state)
@@ -104,11 +104,11 @@ def no_fit(
 
 
 def _hint(tried: Guess, nearest: Guess, equals: Sequence[str]) -> str:
-    if nearest.misfit.share < 0.5:
-        return "; they are like no network that is known here"
+    if max(nearest.misfit.share, tried.misfit.share) < 0.5:
+        return "; no known network has similar weights"
     if nearest.misfit.share <= tried.misfit.share:
         return ""
-    sure = "they fit" if nearest.misfit.fits else "they are most like"
+    sure = "they fit" if nearest.misfit.fits else "the most similar is"
     hint = f"; {sure} --from {nearest.layout.name}"
     if len(equals) > 1:
         return f"{hint} and, by their shapes, each --model of {', '.join(equals)}"
@@ -116,7 +116,7 @@ def _hint(tried: Guess, nearest: Guess, equals: Sequence[str]) -> str:
 
 
 def _equals(nearest: Guess, state: Mapping[str, Tensor]) -> list[str]:
-    """The zoo's names of a guess: where `state` fits it, of all networks with its shapes."""
+    """The zoo's names of a guess. If `state` fits it, these are all networks with its shapes."""
     if not nearest.misfit.fits:
         return [name for name in [nearest.config.name] if name in zoo_names()]
     fitting = _fitting(nearest.layout, state).values()
@@ -124,10 +124,10 @@ def _equals(nearest: Guess, state: Mapping[str, Tensor]) -> list[str]:
 
 
 def guess(layouts: Iterable[Layout], state: Mapping[str, Tensor]) -> Guess:
-    """The network that most of the tensors fit, of the layouts whose names are most like theirs.
+    """The network that fits most of the tensors.
 
-    Of networks with the same sizes only the first is built. Of two layouts that fit
-    equally well, the one whose code is known for the network counts.
+    Only layouts whose tensor names are similar enough are tried. Among networks of the same sizes
+    only the first is built. If two layouts fit equally well, the code that has the network wins.
     """
     theirs = _patterns(state)
     candidates = [(layout, _candidates(layout, _shapes(state))) for layout in layouts]
@@ -146,9 +146,10 @@ def _candidates(layout: Layout, shapes: Shapes) -> list[ModelConfig]:
 
 
 def _alike(layout: Layout, configs: Sequence[ModelConfig], theirs: set[str]) -> float:
-    """Share of the names, numbers aside, that a state dict and one of `layout` have in common.
+    """Share of tensor names, without numbers, that a state dict and `layout` have in common.
 
-    0 to 1, the best of the first and the last of its networks: timm has two families of them.
+    0 to 1. It is the larger share of the layout's first and last network, because timm's layout
+    has two families.
     """
     shares = []
     for config in {0: configs[0], -1: configs[-1]}.values():

@@ -1,4 +1,4 @@
-"""What is said of another code's weights: which networks it has, and where each tensor is."""
+"""The description of another code's weights: its networks, and where each tensor is."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Source:
     """Where one of our tensors is in a state dict of another code.
 
     Attributes:
-        names: its name there; several where that code saves one tensor once for every use of it.
-        behind: tensors that are joined behind it along the first axis.
-        order: brings it into our shape, where that is more than axes of length one.
+        names: its name there; several if that code saves one tensor once for each use.
+        behind: tensors that are appended to it along the first axis.
+        order: a function that gives it our shape, if more than axes of length one differ.
     """
 
     names: tuple[str, ...]
@@ -36,12 +36,12 @@ class Source:
 
 
 class Layout(ABC):
-    """The state dicts of one code, as facts about its names and shapes; without torch.
+    """The names and shapes in the state dicts of one code. No torch.
 
     Attributes:
-        name: what `--from` calls it.
-        title: which code it is, for people.
-        fixed: the options that `fit` sets to what this code computes, by address or last name.
+        name: its name for `--from`.
+        title: the code's name in texts.
+        fixed: fields that `fit` sets to what this code computes, by address or last name.
     """
 
     name: ClassVar[str]
@@ -54,18 +54,19 @@ class Layout(ABC):
 
     @abstractmethod
     def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
-        """`config` as a checkpoint with these shapes has it, and as this code computes it.
+        """`config`, changed to what the checkpoint holds and this code computes.
 
-        Classes, channels and size of the images come from the shapes where they are there; what the
-        code has as a constant is set. Everything else stays.
+        Number of classes, channels and image size come from the shapes if they show them. Fields
+        that are constants in the code are set. Everything else stays.
 
         Args:
-            config: a model of the zoo or of the user's.
-            shapes: of the checkpoint; tensors may be missing.
-            img_size: the size of the images, where the shapes leave it open.
+            config: a model of the zoo or of the user.
+            shapes: shapes of the checkpoint; tensors may be missing.
+            img_size: side of the images in pixels, if the shapes do not show it.
 
         Raises:
-            ConfigError: the result is no network, or `img_size` is not the checkpoint's.
+            ConfigError: the result breaks a rule of model files, or `img_size` is not the
+                checkpoint's.
         """
 
     @abstractmethod
@@ -73,7 +74,7 @@ class Layout(ABC):
         """Where the tensor `name` of our network `config` is."""
 
     def options(self, model: str) -> dict[str, Any]:
-        """What this code passes to the network that the zoo calls `model`, beside its shape."""
+        """Options without an effect on shapes that this code sets for the zoo's `model`."""
         return {}
 
     def zoo(self, model: str) -> ModelConfig:
@@ -81,7 +82,7 @@ class Layout(ABC):
         return revised(zoo_config(model), self.options(model))
 
     def infer(self, shapes: Shapes, img_size: int | None = None) -> list[ModelConfig]:
-        """The networks that these shapes may be of; none if of no network of this code."""
+        """The networks of this code that may have these shapes; empty if none has."""
         found = []
         for model in self.models():
             try:
@@ -91,15 +92,15 @@ class Layout(ABC):
         return found
 
     def model_called(self, name: str | None) -> str | None:
-        """The zoo's name of what this code calls `name`, where that says more than shapes do."""
+        """The zoo's name of this code's network `name`; None if shapes alone decide."""
         return None
 
     def has(self, config: ModelConfig) -> bool:
-        """Whether this code is known for `config`, where several codes have it."""
+        """Whether this code is the first choice for `config` if several codes have it."""
         return True
 
     def remarks(self, config: ModelConfig, shapes: Shapes) -> list[str]:
-        """What has to be known of a conversion to `config`."""
+        """Notes for the user about a conversion to `config`."""
         return []
 
 
@@ -118,10 +119,10 @@ def revised(config: ModelConfig, changes: Mapping[str, Any]) -> ModelConfig:
 
 
 def sized(config: ModelConfig, sides: tuple[int, int], img_size: int | None) -> dict[str, Any]:
-    """The change that gives `config` images of height and width `sides`.
+    """The change that sets the image size of `config` to `sides` (height, width).
 
     Raises:
-        ConfigError: `img_size` says otherwise.
+        ConfigError: `img_size` is another size.
     """
     if img_size is not None and sides != (img_size, img_size):
         rule = "these weights are for images of {}x{}".format(*sides)
@@ -132,7 +133,10 @@ def sized(config: ModelConfig, sides: tuple[int, int], img_size: int | None) -> 
 
 
 def square(tokens: int, config: ModelConfig) -> tuple[int, int]:
-    """Sides in pixels of square images with this number of patches; else those of `config`."""
+    """Sides in pixels of a square image with this number of patches.
+
+    If no square image has this number, or the image of `config` has it, the sides of `config`.
+    """
     side = math.isqrt(max(tokens, 0))
     if math.prod(config.grids[0]) == tokens or side * side != tokens:
         return config.image_hw
@@ -140,19 +144,19 @@ def square(tokens: int, config: ModelConfig) -> tuple[int, int]:
 
 
 def first_axis(shapes: Shapes, name: str) -> int | None:
-    """Length of the first axis of a tensor, or None if it is not there."""
+    """Length of the first axis of a tensor; None without the tensor."""
     shape = shapes.get(name)
     return shape[0] if shape else None
 
 
 def ratio_of(hidden: int, width: int) -> float:
-    """The ratio that `int(ratio * width)` makes `hidden` channels of."""
+    """A ratio for which `int(ratio * width) == hidden`."""
     ratio = hidden / width
     return ratio if int(ratio * width) == hidden else (hidden + 0.5) / width
 
 
 def renamed(name: str, table: Sequence[tuple[str, str]]) -> str:
-    """`name` with the first part that is in `table`, ours before theirs, put into its words."""
+    """`name` with one part replaced: the first pair (ours, theirs) in `table` that occurs in it."""
     for ours, theirs in table:
         if ours in name:
             return name.replace(ours, theirs, 1)
@@ -160,5 +164,5 @@ def renamed(name: str, table: Sequence[tuple[str, str]]) -> str:
 
 
 def known(**changes: Any) -> dict[str, Any]:
-    """The changes whose value is known."""
+    """The changes whose value is not None."""
     return {name: value for name, value in changes.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What MetaFormer's own code, SKA's and timm's have in common."""
+"""The common parts of MetaFormer's own code, SKA's code and timm's `metaformer`."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _AROUND = (
     ("head.norm.", "norm."),
 )
 _MIXERS = {"pwconv1.weight": "dwconv", "qkv.weight": "mhsa", "to_k.weight": "cska", "k": "ska"}
-"""A tensor that only this token mixer has."""
+"""Name of a tensor -> the only token mixer that has such a tensor."""
 
 
 class MetaformerLayout(Layout):
-    """What `sail-sg/metaformer`, SKA's code and timm have in common: networks read off shapes.
+    """Base of `sail-sg/metaformer`, SKA's code and timm. Shapes show the whole network.
 
     Attributes:
         mlp_norm_eps: epsilon of the norm inside the classifier.
-        block: where the tensors of a block are.
-        classifier: where those of the classifier are.
+        block: prefix of the tensors of a block.
+        classifier: prefix of the tensors of the classifier.
     """
 
     fixed = ("head.mlp_norm_eps", "q_proj")
@@ -79,7 +79,7 @@ class MetaformerLayout(Layout):
         return revised(config, changes)
 
     def infer(self, shapes: Shapes, img_size: int | None = None) -> list[ModelConfig]:
-        """The one network of these shapes, by its name in the zoo if it is there."""
+        """The one network of these shapes. If it is in the zoo, it has its name there."""
         stages = [self._stage(shapes, index) for index in range(self._count(shapes, "stages."))]
         if not stages or None in stages:
             return []
@@ -106,7 +106,7 @@ class MetaformerLayout(Layout):
         return Source((self._around(name),))
 
     def _around(self, name: str) -> str:
-        """Where a tensor outside the blocks is."""
+        """The name, in this code, of a tensor outside the blocks."""
         if found := _DOWN.fullmatch(name):
             rest = found[2].replace("norm.", "pre_norm.", 1)
             return f"downsample_layers.{found[1]}.{rest}"
@@ -123,7 +123,7 @@ class MetaformerLayout(Layout):
         return Source((query,), behind=(value,)) if query in shapes else Source((value,))
 
     def _count(self, shapes: Shapes, prefix: str) -> int:
-        """How many numbers from 0 on follow `prefix` in the names."""
+        """How many of the numbers 0, 1, 2, ... follow `prefix` in the names, without a gap."""
         numbers = {name[len(prefix) :].split(".")[0] for name in shapes if name.startswith(prefix)}
         return next(count for count in range(len(numbers) + 1) if str(count) not in numbers)
 
@@ -133,7 +133,7 @@ class MetaformerLayout(Layout):
         return {name[len(prefix) :] for name in shapes if name.startswith(prefix)}
 
     def _stage(self, shapes: Shapes, index: int) -> dict[str, Any] | None:
-        """A stage as a model file has it, or None where the shapes do not tell."""
+        """A stage as in a model file, or None if the shapes do not show it."""
         first = self.block.format(index, 0)
         inside = self._mixer_of(shapes, index)
         mixer = next((mixer for name, mixer in _MIXERS.items() if name in inside), None)
@@ -153,7 +153,7 @@ class MetaformerLayout(Layout):
         return stage
 
     def _side(self, config: ModelConfig, shapes: Shapes) -> tuple[int, int] | None:
-        """Height and width of the images, if a static key tells them."""
+        """Height and width of the images if a static key shows them, else None."""
         for index, stage in enumerate(config.stages):
             name = self.block.format(index, 0) + "token_mixer."
             tokens = None
@@ -169,7 +169,7 @@ class MetaformerLayout(Layout):
         return None
 
     def _name(self, config: ModelConfig, shapes: Shapes, img_size: int | None) -> str:
-        """The zoo's name of a network, as this code has it."""
+        """The zoo's name of this code's network `config`, or its own name."""
         for name in metaformers():
             try:
                 if self.fit(self.zoo(name), shapes, img_size).key == config.key:
@@ -190,7 +190,7 @@ def mixers_of(config: ModelConfig) -> set[str]:
 
 
 def _sizes(shapes: Shapes, prefix: str, mixer: str, width: int) -> dict[str, Any]:
-    """What the shapes of a token mixer say beside its width."""
+    """Fields of a stage that the shapes of its token mixer show, besides the width."""
     if mixer == "dwconv":
         middle, kernel = (
             shapes.get(prefix + name, (0, 0, 7)) for name in ("pwconv1.weight", "dwconv.weight")

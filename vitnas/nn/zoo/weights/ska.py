@@ -7,16 +7,16 @@ from vitnas.nn.zoo.weights.metaformer import MetaformerLayout, mixers_of
 
 
 class SkaLayout(MetaformerLayout):
-    """zizhao-hu/SKA: `metaformer_baselines.py`, MetaFormer's code with two token mixers more.
+    """zizhao-hu/SKA: `metaformer_baselines.py`, which is MetaFormer's code with two more mixers.
 
-    There they are called STU (`token_mixer.k`, of shape (h, N, d)) and CSTU (`token_mixer.to_k`, a
-    grouped convolution). STU has no query projection: the tokens are the query (`q_proj: false`),
-    unlike Algorithm 1 of the paper, whose `q.weight` is taken too. CSTU has query and value in one
-    `qv`, 16 channels a head, and its map is scaled. `stu_caformer_s18` has static keys in its last
-    two stages, which is none of the paper's networks.
+    The code calls them STU (`token_mixer.k`, of shape (h, N, d)) and CSTU (`token_mixer.to_k`, a
+    grouped convolution). STU has no query projection: the tokens are the query (`q_proj: false`).
+    Algorithm 1 of the paper has one; a checkpoint with its `q.weight` is read, too. CSTU has query
+    and value in one `qv`, 16 channels per head, and a scaled map. `stu_caformer_s18` has static
+    keys in its last two stages; the paper has no such network.
 
-    The networks of the small-scale experiments cannot be converted: their patches are shifted
-    (SPT) and their attention masks its diagonal (LSA), and the configuration has neither.
+    The networks of the small-scale experiments cannot be converted. Their patches are shifted
+    (SPT) and their attention masks its diagonal (LSA). The configuration cannot describe either.
     """
 
     name = "ska"

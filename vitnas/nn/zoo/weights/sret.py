@@ -41,21 +41,22 @@ _CALLED = {
     "sret_star_tl": ("SReT_LT_wo_slice", "SReT_LT_wo_slice_distill"),
     "sret_star_s": ("SReT_S_wo_slice", "SReT_S_wo_slice_finetune_384"),
 }
-"""What training arguments call them; not SReT_LT, which was trained with other groups too."""
+"""Zoo's name -> names in training arguments. SReT_LT is not here: it has several schedules."""
 _AROUND = (("head.norm.", "norm."), ("head.classifier.", "head."))
 
 
 class SretLayout(Layout):
     """szq0214/SReT: `SReT.py` and `SReT_wo_slice.py`.
 
-    A stage's list of modules runs F1, NLL, F1, NLL, F2, NLL, F2, NLL: each block F stands in it
-    twice and is saved under both places. Both have to hold the same values. The position table is a
-    picture `(1, C, H, W)`. `coefficient`s multiply the identity (1, 3) and the branch (2, 4).
+    With blocks F1, F2 and non-linear layers NLL, a stage's list of modules is F1, NLL, F1, NLL, F2,
+    NLL, F2, NLL. So each block is in it twice and is saved under both places. Both must hold the
+    same values. The position table is a picture `(1, C, H, W)`. `coefficient` 1 and 3 multiply the
+    identity, 2 and 4 the branch.
 
-    The groups of the first pass are contiguous windows; only the second pass permutes. With
-    several groups in the second pass the code draws a new permutation at every call, in eval too,
-    so its own scores differ from call to call. The groups are not in the weights: SReT-T, SReT-*T
-    and every schedule of Table 7 have the same shapes.
+    The groups of the first pass are contiguous windows. Only the second pass permutes tokens. If
+    it has several groups, the code draws a new permutation at every call, even in eval, so its own
+    scores differ from call to call. Weights do not show the groups: SReT-T, SReT-*T and every
+    schedule of Table 7 have the same shapes.
     """
 
     name = "sret"
@@ -68,7 +69,7 @@ class SretLayout(Layout):
     def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
         passes = {stage.passes for stage in config.stages}
         if passes != {2}:
-            rule = "SReT's code passes twice through every block"
+            rule = "SReT's code has two passes through every block"
             raise ConfigError(rule, address="groups", value=[list(s.groups) for s in config.stages])
         changes = known(num_classes=first_axis(shapes, "head.weight"), permute="second")
         pixels, table = shapes.get("patch_embed.conv1.weight"), shapes.get("pos_embed")
@@ -105,8 +106,8 @@ class SretLayout(Layout):
         if all(stage.groups[-1] == 1 for stage in config.stages):
             return []
         return [
-            "SReT's code permutes the tokens of the second pass anew at every call, in eval too; "
-            "here the permutation of eval is fixed, so single scores agree only up to that choice"
+            "SReT's code draws a new permutation for the second pass at every call, even in eval; "
+            "here it is fixed in eval, so the scores of one image differ a little from that code's"
         ]
 
 

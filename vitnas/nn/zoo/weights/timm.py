@@ -34,11 +34,11 @@ _NAMES = (
     ("head.norm.", "fc_norm."),
 )
 _PLAIN = {"bvit_5m": "deit_tiny", "bvit_22m": "deit_small"}
-"""BViT without broad attention is DeiT, and timm has no broad attention."""
+"""Zoo's name -> DeiT's name. timm has no broad attention, and BViT without it is DeiT."""
 
 
 class _TimmMetaformer(MetaformerLayout):
-    """timm's `metaformer`: each downsampling is in the stage behind it."""
+    """timm's `metaformer`: each downsampling is the first part of a stage."""
 
     mlp_norm_eps = 1e-6
     block = "stages.{}.blocks.{}."
@@ -82,7 +82,7 @@ class _VisionTransformer(Layout):
 class TimmLayout(Layout):
     """huggingface/pytorch-image-models: its `metaformer` and its plain `vision_transformer`.
 
-    The parameters are ours under other names, linear layers of MetaFormers as 1x1 convolutions.
+    It has the same parameters under other names. Linear layers of MetaFormers are 1x1 convolutions.
     """
 
     name = "timm"
@@ -110,17 +110,18 @@ class TimmLayout(Layout):
 def from_timm(state: Mapping[str, Tensor], model: HybridTransformer) -> dict[str, Tensor]:
     """The state of a timm network as a state of `model`, which then gives the same scores.
 
-    CAFormer and ConvFormer (timm's `metaformer`) into a network with a `metaformer` stem; plain
-    vision transformers, DeiT among them, into one of a single `mhsa` stage with a class token. The
-    parameters are the same ones under other names, some with axes of length one more or less.
+    `state` may be of CAFormer or ConvFormer (timm's `metaformer`) if `model` has a `metaformer`
+    stem. It may be of a plain vision transformer, such as DeiT, if `model` is one `mhsa` stage with
+    a class token. Names differ, and some shapes differ in axes of length one.
 
     Raises:
-        VitnasError: a weight of `model` is missing in `state`, has other sizes, or is left over.
+        VitnasError: a weight of `model` is missing in `state`, has another shape, or `state` has
+            further weights.
     """
     from vitnas.nn.zoo.weights.translate import compare, translate
 
     layout, config = TimmLayout(), model.config
     misfit = compare(layout, config, state)
     if not misfit.fits:
-        raise VitnasError(f"{config.name}: these are no timm weights of it: {misfit.text()}")
+        raise VitnasError(f"{config.name}: the timm weights do not fit it: {misfit.text()}")
     return translate(layout, config, state).state

@@ -1,4 +1,4 @@
-"""From a state dict of another code to ours, tensor by tensor, nothing left over."""
+"""Maps a state dict of another code to ours, tensor by tensor. No tensor is ignored silently."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from vitnas.nn.weights import state_of
 from vitnas.nn.zoo.weights.layout import Layout, Source
 
 _COUNTS = "num_batches_tracked"
-"""Batch norm's counter, which old checkpoints lack and eval does not use."""
+"""Batch norm's counter. Old checkpoints do not have it, and eval does not use it."""
 _PROFILER = ("total_ops", "total_params")
-"""What a FLOP counter (thop) leaves behind in a model that it has counted."""
+"""Entries that a FLOP counter (thop) leaves in a model."""
 
 
 class Misfit(NamedTuple):
-    """Why a state dict is not one of a network, in that code's names; empty if it is.
+    """Why a state dict does not fit a network. The names are that code's. Empty if it fits.
 
     Attributes:
-        missing: tensors that the network needs.
-        unexpected: tensors that it has no place for.
-        shapes: tensors of another shape or kind of numbers: what they are and should be.
-        used: how many tensors fit.
+        missing: tensors that the network needs and the state dict does not have.
+        unexpected: tensors of the state dict that the network does not have.
+        shapes: for each tensor of another shape or kind of numbers: what it is and should be.
+        used: number of tensors that fit.
     """
 
     missing: list[str]
@@ -43,7 +43,7 @@ class Misfit(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the tensors on either side that fit, 0 to 1."""
+        """Share of the tensors of both sides that fit, 0 to 1."""
         wrong = len(self.missing) + len(self.unexpected) + len(self.shapes)
         return self.used / max(1, self.used + wrong)
 
@@ -66,9 +66,9 @@ class Translation(NamedTuple):
     """A state dict in our names.
 
     Attributes:
-        state: what our network of the configuration loads.
-        dropped: their tensors that are not used, and why.
-        filled: our tensors that they do not have, and with what.
+        state: a state dict that our network loads.
+        dropped: tensor of the other code that is not used -> why.
+        filled: our tensor that the other code does not have -> the value it gets.
     """
 
     state: dict[str, Tensor]
@@ -77,7 +77,7 @@ class Translation(NamedTuple):
 
 
 def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Misfit:
-    """What is between `state` and a state dict of `config` in this layout; by shapes alone."""
+    """How `state` differs from a state dict of `config` in this layout. Only shapes are read."""
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     hollow = {
         name: torch.empty(value.shape, dtype=value.dtype, device="meta")
@@ -102,10 +102,10 @@ def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) ->
 
 
 def translate(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Translation:
-    """`state` for our network of `config`, which `compare` finds to fit.
+    """`state` for our network of `config`. `compare` must say that it fits.
 
     Raises:
-        ConfigError: a tensor that is saved under several names has several values.
+        ConfigError: a tensor that is saved under several names has different values there.
     """
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     found, filled = {}, {}
@@ -113,24 +113,24 @@ def translate(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) 
         source = layout.source(ours, config, shapes)
         if _absent(source, state):
             found[ours] = torch.zeros(wanted.shape, dtype=wanted.dtype)
-            filled[ours] = "zero: not in the checkpoint, and without effect on scores"
+            filled[ours] = "zero: it is not in the checkpoint and has no effect on scores"
             continue
         _check_shared(source, state)
         found[ours] = _taken(source, state).reshape(wanted.shape).to(wanted.dtype).contiguous()
     left = [name for name in state if name.split(".")[-1] in _PROFILER]
-    return Translation(found, dict.fromkeys(left, "a FLOP counter's note, no weight"), filled)
+    return Translation(found, dict.fromkeys(left, "a FLOP counter's entry, no weight"), filled)
 
 
 @lru_cache(maxsize=64)
 def expected(config: ModelConfig) -> Mapping[str, Tensor]:
-    """The state dict of our network, its tensors without memory; what is shared stands once."""
+    """The state dict of our network, with tensors without memory. Shared tensors are in it once."""
     with torch.device("meta"):
         model = build_model(config)
     return state_of(model)
 
 
 def _absent(source: Source, state: Mapping[str, Tensor]) -> list[str]:
-    """The names of what is not there; of several names of one tensor, one is enough."""
+    """The names that are missing. If a tensor has several names, one of them is enough."""
     first = () if any(name in state for name in source.names) else source.names[:1]
     return [*first, *(name for name in source.behind if name not in state)]
 
@@ -174,5 +174,4 @@ def _check_shared(source: Source, state: Mapping[str, Tensor]) -> None:
     first, *others = [name for name in source.names if name in state]
     for other in others:
         if not torch.equal(state[first], state[other]):
-            rule = "are one tensor in this layout and have different values here"
-            raise ConfigError(f"{first} and {other} {rule}")
+            raise ConfigError(f"{first} and {other} must be equal: this code shares one tensor")
