@@ -46,6 +46,16 @@ def test_a_training_blames_no_folder_for_what_it_prints(tiny_config: ModelConfig
     assert (done.returncode, list(Path().iterdir())) == (2, [Path("net.yaml")])
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux limits the address space")
+def test_a_library_that_does_not_fit_into_memory_is_one_line(tiny_config: ModelConfig) -> None:
+    save_config(tiny_config, "net.yaml")
+    done = shell("ulimit -v 1500000; vitnas train net.yaml --to out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("vitnas: ")
+    assert done.stderr.count("\n") == 1
+    assert list(Path().iterdir()) == [Path("net.yaml")]
+
+
 def test_the_exit_code_is_told_where_the_error_cannot_be() -> None:
     assert shell("vitnas describe nowhere 2>/dev/full").returncode == 2
     assert shell("vitnas describe nowhere 2>&-").returncode == 2

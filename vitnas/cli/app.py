@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,9 +72,22 @@ def _run(arguments: list[str]) -> int:
         return 130
     except OSError as error:
         return told(error)
+    except (ImportError, MemoryError) as error:
+        return _lacking(error)
     except Exception as error:
         return _usage(error)
     return code if isinstance(code, int) else 0
+
+
+def _lacking(error: ImportError | MemoryError) -> int:
+    """Say in one line what this machine lacks: memory, or what a compiled library needs."""
+    if isinstance(error, MemoryError):
+        complain("not enough memory for this process")
+    elif (error.path or "").endswith(tuple(EXTENSION_SUFFIXES)):
+        complain(f"{error.path}: cannot be loaded: {error}")
+    else:
+        raise error
+    return 2
 
 
 def _usage(error: Exception) -> int:
