@@ -22,6 +22,7 @@ from vitnas.files import (
     remove_folder,
     write_bytes,
     write_text,
+    writing,
 )
 
 
@@ -183,6 +184,13 @@ def test_a_name_that_no_system_takes_does_not_exist() -> None:
     assert not exists("a\0b")
     assert not exists("x" * 5000)
     assert not exists("")
+
+
+def test_what_cannot_be_written_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    message = r"^results/run: cannot be written: file exists$"
+    with pytest.raises(RunError, match=message), writing("results/run"):
+        write_text(tmp_path / "file" / "draft", "text")
 
 
 def test_a_stranger_s_file_is_not_replaced(tmp_path: Path) -> None:

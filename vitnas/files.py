@@ -50,6 +50,19 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
+@contextlib.contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Name `path`, which the user knows, where the system refuses to write in this block.
+
+    Raises:
+        RunError: it refuses.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {reason_of(error)}") from None
+
+
 def check_replaceable(path: Path, is_ours: Callable[[bytes], bool]) -> None:
     """Make sure that a file which a user names to be written is new, empty or one of ours.
 

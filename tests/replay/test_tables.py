@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from vitnas.errors import VitnasError
-from vitnas.replay.tables import is_table, read_table, shipped_tables
+from vitnas.replay.tables import is_table, read_table, shipped_tables, write_table
 
 SHIPPED = shipped_tables()["digits"]
 
@@ -36,6 +36,12 @@ def test_what_is_no_table(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "t.json.gz").write_bytes(content)
     with pytest.raises(VitnasError, match=rf"t\.json\.gz: .*{message}"):
         read_table(tmp_path / "t.json.gz")
+
+
+def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(VitnasError, match=r"t\.json\.gz: cannot be written: "):
+        write_table(read_table(SHIPPED), tmp_path / "file" / "t.json.gz")
 
 
 @pytest.mark.parametrize(

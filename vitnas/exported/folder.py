@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.errors import RunError, reason_of
+from vitnas.files import writing
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
 GRAFT_FILE = "graft.yaml"
@@ -30,23 +31,25 @@ def beside(folder: Path) -> Iterator[Path]:
         RunError: `folder` is a file or not empty, or its place cannot be written to.
     """
     check_free(folder)
-    draft: Path | None = None
-    try:
-        is_there = folder.is_dir()
-        place = folder if is_there else folder.parent
-        place.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".vitnas.", suffix=".tmp", dir=place))
+    is_there = folder.is_dir()
+    with writing(folder), _draft(folder if is_there else folder.parent) as draft:
         yield draft
         draft.chmod(0o777 & ~_umask())  # mkdtemp makes it for its owner only
         if is_there:
             _move_files(draft, folder)
         else:
             draft.rename(folder)
-    except OSError as error:
-        raise RunError(f"{folder}: cannot be written: {reason_of(error)}") from None
+
+
+@contextmanager
+def _draft(place: Path) -> Iterator[Path]:
+    """A new folder in `place`, gone afterwards unless it has another name then."""
+    place.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".vitnas.", suffix=".tmp", dir=place))
+    try:
+        yield draft
     finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _move_files(draft: Path, folder: Path) -> None:

@@ -29,7 +29,7 @@ from vitnas.engine.samplers.pool import Proposal, propose_like
 from vitnas.engine.store.stored import Percent
 from vitnas.engine.store.study import FILE_NAME, read_run
 from vitnas.errors import ConfigError, RunError, nearest_name
-from vitnas.files import read_bytes, write_bytes
+from vitnas.files import read_bytes, write_bytes, writing
 from vitnas.noise import measure
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, Run
@@ -239,7 +239,11 @@ def _unpacked(file: Path) -> bytes:
 
 
 def write_table(table: Table, file: str | Path) -> None:
-    """Write a table as compressed JSON, the same bytes for the same table."""
+    """Write a table as compressed JSON, the same bytes for the same table.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
     networks = [
         {
             "config": network.config.to_tree(),
@@ -253,7 +257,8 @@ def write_table(table: Table, file: str | Path) -> None:
     tree = {"format": FORMAT, "made": table.made, "space": table.space.to_tree()}
     tree["networks"] = networks
     text = json.dumps(tree, separators=(",", ":"))
-    write_bytes(file, gzip.compress(text.encode(), mtime=0))
+    with writing(file):
+        write_bytes(file, gzip.compress(text.encode(), mtime=0))
 
 
 def _table(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitnas.calibration.result import FILE_NAME, Calibration, read_calibration
-from vitnas.errors import RunError, reason_of
-from vitnas.files import write_text
+from vitnas.errors import RunError
+from vitnas.files import write_text, writing
 from vitnas.records import Run
 
 _SAME = ("data", "proxy", "model", "limits")
@@ -32,10 +32,8 @@ def adopt(run: Run, folder: Path) -> None:
     difference = _difference(run, found)
     if difference:
         raise RunError(f"{folder}: calibrates another space than {run.path}: {difference} differs")
-    try:
+    with writing(run.path):
         write_text(run.path / FILE_NAME, found.model_dump_json(indent=1) + "\n")
-    except OSError as error:
-        raise RunError(f"{run.path}: cannot be written to: {reason_of(error)}") from None
 
 
 def _difference(run: Run, found: Calibration) -> str:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vitnas.config.files import write_bytes
 from vitnas.engine.samplers import colour
-from vitnas.errors import RunError, reason_of
+from vitnas.files import write_bytes, writing
 from vitnas.replay.comparison import MEASURES, Pair
 from vitnas.replay.tables import Table
 
@@ -73,10 +72,9 @@ def write_replay_png(table: Table, pairs: Sequence[Pair], file: Path) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    try:
-        write_bytes(file, replay_png(table, pairs))
-    except OSError as error:
-        raise RunError(f"{file}: cannot be written: {reason_of(error)}") from None
+    picture = replay_png(table, pairs)
+    with writing(file):
+        write_bytes(file, picture)
 
 
 def _dress(axes: Any, title: str) -> None:

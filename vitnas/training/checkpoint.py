@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vitnas.config.files import validate
 from vitnas.config.parts import Frozen
 from vitnas.errors import ConfigError, RunError, shorten
-from vitnas.files import open_file, write_bytes
+from vitnas.files import open_file, write_bytes, writing
 from vitnas.nn.weights import check_state, state_of
 
 FILE_NAME = "checkpoint.safetensors"
@@ -62,10 +62,8 @@ class Checkpoint:
         facts = {"identity": self.identity, "log": self.log, "groups": self.groups}
         metadata = {name: json.dumps(value) for name, value in facts.items()}
         metadata["sha256"] = json.dumps(_digest(metadata, tensors))
-        try:
+        with writing(folder):
             write_bytes(folder / FILE_NAME, save(tensors, metadata))
-        except OSError as error:
-            raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
     def restore(self, prefix: str, module: nn.Module) -> None:
         """Copy the tensors under `prefix` into `module`, which is the one they were taken from.

@@ -15,7 +15,7 @@ from torch import nn
 from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
-from vitnas.errors import ConfigError, RunError
+from vitnas.errors import ConfigError, RunError, reason_of
 from vitnas.exported.folder import (
     CARD_FILE,
     CONFIG_FILE,
@@ -26,7 +26,7 @@ from vitnas.exported.folder import (
     check_free,
 )
 from vitnas.exported.read import load
-from vitnas.files import check_own, remove_folder, write_bytes, write_text
+from vitnas.files import check_own, remove_folder, write_bytes, write_text, writing
 from vitnas.nn.model import HybridTransformer
 from vitnas.nn.weights import load_weights, weights_bytes
 from vitnas.training import checkpoint
@@ -179,14 +179,13 @@ def _ours(work: Path) -> list[str]:
 @contextmanager
 def _working(work: Path) -> Iterator[None]:
     """The folder of a training that goes on, locked; gone again if nothing was worth keeping."""
+    lock = FileLock(work / _LOCK)
     try:
-        work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / _LOCK)
-        lock.acquire(timeout=0)
+        with writing(work):
+            work.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
     except Timeout:
         raise RunError(f"{work}: another process is training here") from None
-    except OSError as error:
-        raise RunError(f"{work}: cannot be written: {error.strerror or error}") from None
     try:
         yield
     finally:
@@ -210,4 +209,4 @@ def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
     except OSError as error:
         if error.filename is None:  # of what is printed, which is no file of ours
             raise
-        raise RunError(f"{work}: cannot be written: {error.strerror or error}") from None
+        raise RunError(f"{work}: cannot be written: {reason_of(error)}") from None

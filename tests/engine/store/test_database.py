@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tests.engine.conftest import make_space, train
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.store import study
-from vitnas.engine.store.database import is_shared, open_database, writable
+from vitnas.engine.store.database import is_shared, open_database, readable, writable
 from vitnas.engine.store.study import RunStore, read_run, read_study
 from vitnas.errors import RunError
 
@@ -142,6 +143,21 @@ def test_a_full_disk_is_called_so_however_deep_it_is_wrapped(tmp_path: Path) -> 
     message = r"study\.db: cannot be written: database or disk is full$"
     with pytest.raises(RunError, match=message), writable(tmp_path):
         raise error
+
+
+def test_a_study_on_a_full_disk_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    with pytest.raises(RunError, match="vitnas salvage"), readable(tmp_path):
+        raise error
+    full = SimpleNamespace(free=4096)
+    monkeypatch.setattr("vitnas.engine.store.database.shutil.disk_usage", lambda path: full)
+    message = r"study\.db: disk I/O error: its disk is full$"
+    with pytest.raises(RunError, match=message), readable(tmp_path):
+        raise error
+    with pytest.raises(RunError, match=r"malformed.*vitnas salvage"), readable(tmp_path):
+        raise sqlite3.DatabaseError("database disk image is malformed")
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:

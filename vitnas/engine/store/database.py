@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
@@ -28,7 +29,9 @@ _OF_THE_DISK = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
     errno.EISDIR, errno.ENOTDIR, errno.EEXIST,
 )  # fmt: skip
+_NO_ROOM = ("disk I/O error", "database or disk is full")
 _PATIENCE_S = 30.0
+_ROOM = 1 << 20  # bytes that SQLite's files beside a study always fit into
 _SHARED = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p")
 
 
@@ -136,15 +139,21 @@ def writable(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn what a damaged database raises into one line."""
+    """Turn what a damaged database raises into one line.
+
+    A full disk is no damage, although SQLite calls it an I/O error where it needs room to read.
+    """
     from optuna.exceptions import OptunaError
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
     except (SQLAlchemyError, OptunaError, sqlite3.Error, *_NOT_OURS) as error:
+        reason = _reason(error)
+        if reason in _NO_ROOM and shutil.disk_usage(path).free < _ROOM:
+            raise RunError(f"{path / FILE_NAME}: {reason}: its disk is full") from error
         raise RunError(
-            f"{path / FILE_NAME}: cannot be read as a study ({_reason(error)}); "
+            f"{path / FILE_NAME}: cannot be read as a study ({reason}); "
             f"vitnas salvage {typed(path)} saves what can be read, and "
             "trials.csv and configs/ beside it hold what was reported"
         ) from error
