@@ -37,7 +37,14 @@ def answer(request: Request) -> Answer:
     curve = tuple(final - 20 / epoch + 20 / epochs for epoch in range(1, epochs + 1))
     losses = tuple(3 - worth + draw.gauss(0, 0.3) - 0.1 * epoch for epoch in range(epochs))
     seconds = epochs * share + 0.1
-    return Answer(outcome=Outcome.COMPLETE, curve=curve, losses=losses, seconds=seconds)
+    likelihoods = tuple(worth - 3 + draw.gauss(0, 0.01) for _ in range(epochs))
+    return Answer(
+        outcome=Outcome.COMPLETE,
+        curve=curve,
+        losses=losses,
+        log_likelihoods=likelihoods,
+        seconds=seconds,
+    )
 
 
 def judged(

@@ -27,6 +27,10 @@ def test_everything_is_judged_and_sorted_by_cost() -> None:
         "1 epoch": "training",
         "half of the images": "training",
         "images of 4 px": "training",
+        "proxy, log-likelihood": "likelihood",
+        "1 epoch, log-likelihood": "likelihood",
+        "half of the images, log-likelihood": "likelihood",
+        "images of 4 px, log-likelihood": "likelihood",
     }
     costs = [one.cost for one in found.proxies]
     assert costs == sorted(costs)
@@ -61,6 +65,19 @@ def test_a_diverged_proxy_ranks_last_and_a_lost_long_training_drops_the_network(
     assert (len(found.networks), found.lost) == (15, 1)
     flops = [network.flops for network in asked.networks]
     assert [member.flops for member in found.networks] == flops[:3] + flops[4:]
+
+
+def test_a_training_is_judged_by_its_log_likelihood_too() -> None:
+    """The same seconds, another number: here nearly without noise."""
+    found = judged()
+    by_top1, by_likelihood = map(found.figures, ("1 epoch", "1 epoch, log-likelihood"))
+    assert by_likelihood.cost == by_top1.cost
+    assert by_likelihood.within.value > by_top1.within.value
+
+
+def test_trainings_of_earlier_versions_have_no_log_likelihood() -> None:
+    found = judged(get=lambda request: answer(request).model_copy(update={"log_likelihoods": ()}))
+    assert not [one for one in found.proxies if one.kind == "likelihood"]
 
 
 def test_too_few_long_trainings_are_an_error_with_the_first_reason() -> None:

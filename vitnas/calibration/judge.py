@@ -149,10 +149,12 @@ class _Table:
     def _trainings(self) -> Iterator[_Candidate]:
         for fidelity in self._plan.fidelities:
             answers = [self._get(fidelity.request(network.config)) for network in self._kept]
-            reached = [None if one is None else one.top1 for one in answers]
-            score = np.array([np.nan if top1 is None else top1 for top1 in reached])
             seconds = float(np.mean([0.0 if one is None else one.seconds for one in answers]))
-            yield _Candidate(fidelity.name, "training", seconds, [(score, self._truth)])
+            top1, likelihood = np.array([_reached(one) for one in answers]).T
+            yield _Candidate(fidelity.name, "training", seconds, [(top1, self._truth)])
+            name = f"{fidelity.name}, log-likelihood"
+            if not np.isnan(likelihood).all():  # trainings of earlier versions have none
+                yield _Candidate(name, "likelihood", seconds, [(likelihood, self._truth)])
 
     def _others(self, seed: int) -> Array:
         mean: Array = np.delete(self._final, seed, axis=0).mean(axis=0)
@@ -174,6 +176,13 @@ def _long(plan: CalibrationPlan, get: Get, network: PlannedNetwork) -> list[Answ
     """The long trainings of a network; None for one that did not reach its end."""
     answers = [get(plan.long_request(network, number)) for number in range(plan.seeds)]
     return [one if one is not None and one.top1 is not None else None for one in answers]
+
+
+def _reached(answer: Answer | None) -> tuple[float, float]:
+    """Top-1 and log-likelihood on the scoring split at the end of a training; NaN for none."""
+    if answer is None or answer.top1 is None:
+        return np.nan, np.nan
+    return answer.top1, (answer.log_likelihoods or (np.nan,))[-1]
 
 
 def _top1_at(epoch: int, answer: Answer) -> float:

@@ -14,6 +14,7 @@ _COLOURS: dict[Kind, str] = {
     "first epoch": "#7a4fbf",
     "cut": "#2f8f6b",
     "training": "#d6365f",
+    "likelihood": "#e08a3c",
 }
 _INK, _GRID, _CEILING = "#22262e", "#e4e6ea", "#3b6fd4"
 _DPI = 110
@@ -43,11 +44,13 @@ def calibration_png(found: Calibration) -> bytes:
 
 
 def _places(found: Calibration) -> list[float]:
-    """Costs in percent; those of size left of all others, beside each other."""
+    """Costs in percent; those of size left of all others, beside each other, and a log-likelihood
+    a little right of the top-1 that cost the same."""
     least = min(100 * one.cost for one in found.proxies if one.cost > 0)
     free = [one.name for one in found.proxies if not one.cost]
     edge = {name: least * 0.2 * 1.5**index for index, name in enumerate(free)}
-    return [edge.get(one.name, 100 * one.cost) for one in found.proxies]
+    aside = {"likelihood": 1.15}
+    return [edge.get(one.name, 100 * one.cost * aside.get(one.kind, 1.0)) for one in found.proxies]
 
 
 def _ceiling(axes: Any, found: Calibration) -> None:

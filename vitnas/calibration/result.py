@@ -17,13 +17,14 @@ FORMAT = 1
 PROXY = "proxy"
 """Name of the space's own short training among the proxies."""
 _MOST_BYTES = 1 << 26
-Kind = Literal["size", "score", "first epoch", "cut", "training"]
+Kind = Literal["size", "score", "first epoch", "cut", "training", "likelihood"]
 SAID = {
     "size": "known before anything is built",
     "score": "one batch at initialisation",
     "first epoch": "training loss of the first epoch",
     "cut": "a long training's curve, cut: its rate has not fallen",
     "training": "a training of its own",
+    "likelihood": "the same training, by its log-likelihood in place of top-1",
 }
 
 
