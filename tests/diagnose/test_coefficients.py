@@ -69,7 +69,7 @@ def test_lines_without_coefficients_are_passed_over(tmp_path: Path) -> None:
     log.write_text('{"epoch": 1, "loss": 2.0}\n\n')
     with pytest.raises(VitnasError, match="has no coefficients"):
         evolution_finding(model, log)
-    with pytest.raises(VitnasError, match="no training log is here"):
+    with pytest.raises(VitnasError, match="there is no training log"):
         evolution_finding(model, None)
 
 

@@ -155,7 +155,7 @@ def test_pictures_become_tokens_whichever_way_round() -> None:
     assert tokens.shape == (1, 12, 2)
     assert tokens[0, 5].tolist() == [5.0, 17.0]
     assert torch.equal(as_tokens(x.permute(0, 2, 3, 1), "NHWC"), tokens)
-    with pytest.raises(VitnasError, match="neither tokens"):
+    with pytest.raises(VitnasError, match=r"must be tokens \(B, N, C\) or a picture"):
         as_tokens([x])
 
 

@@ -61,7 +61,7 @@ def test_images_are_resized_to_the_network() -> None:
 def test_other_channels_are_refused_before_anything_is_read() -> None:
     with pytest.raises(ConfigError) as error:
         show(DataConfig(name="cifar10", root="/none"), taker(), 4)
-    rule = "in_chans = 1: cifar10 has images with 3 channels, and taker takes others"
+    rule = "in_chans = 1: cifar10 has images with 3 channels; taker needs another number"
     assert str(error.value) == f"{rule} (nearest: 3)"
 
 
@@ -93,7 +93,7 @@ def test_a_folder_with_classes_shows_what_is_held_out(folder: Path) -> None:
 
 
 def test_a_folder_without_images(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no image in it"):
+    with pytest.raises(DataError, match="has no image"):
         show(tmp_path, taker(channels=3), 4)
 
 

@@ -81,7 +81,7 @@ def test_timms_blocks_are_found() -> None:
 
 
 def test_a_network_without_blocks_is_refused() -> None:
-    with pytest.raises(VitnasError, match="Sequential: no list named 'blocks'"):
+    with pytest.raises(VitnasError, match="Sequential: has no list named 'blocks'"):
         find_places(nn.Sequential(nn.Linear(2, 2)))
 
 

@@ -73,7 +73,7 @@ def test_a_hierarchy_with_recursion_groups_and_reattention() -> None:
     model = network(*HIERARCHY, stem={"stride": 1}, reattention_blocks=1, residual="lrc")
     found = diagnose(model, images())
     assert set(found.findings) == set(NAMES) - {"lrc"}
-    assert "no training log is here" in found.absent["lrc"]
+    assert "there is no training log" in found.absent["lrc"]
     assert all(figure.startswith(PNG) for figure in found.figures.values())
     tree = json.loads(json.dumps(found.to_tree(), allow_nan=False))
     layers = {layer["name"]: layer for layer in tree["layers"]}
@@ -164,7 +164,7 @@ def test_nothing_to_be_done_is_an_error() -> None:
 
 
 def test_an_image_that_is_not_there() -> None:
-    with pytest.raises(VitnasError, match="--image 6: there are 6 images, from 0 on"):
+    with pytest.raises(VitnasError, match=r"--image = 6: must be from 0 to 5 \(nearest: 5\)"):
         diagnose(network(MHSA), images(), ["rollout"], image=6)
 
 
@@ -206,10 +206,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     [
         (("--data", "digitz"), "--data = 'digitz': must be of digits"),
         ((), "--data: is required"),
-        (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be of similarity"),
+        (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be one of similarity"),
         (("--data", "digits", "--weights", "none"), "none: no such file or directory"),
         (("--data", "digits", "--trial", "1"), "no study.db"),
-        (("--data", "digits", "--image", "900"), "--image 900: there are 256 images"),
+        (
+            ("--data", "digits", "--image", "900"),
+            "--image = 900: must be from 0 to 255 (nearest: 255)",
+        ),
         (("--data", "digits", "--device", "tpu"), "'tpu'"),
         (("--data", "cifar10"), "cifar10 has images with 3 channels"),
         (("--data", "digits", "--log", "none.jsonl", "--only", "lrc"), "none.jsonl: no such file"),
@@ -227,7 +230,7 @@ def test_a_name_that_is_almost_right_and_a_folder_that_is_no_export(
 ) -> None:
     assert "nearest: sret_s" in complaint(capsys, "sret_sl", "--data", "digits")
     (tmp_path / "empty").mkdir()
-    assert "no config.yaml in it" in complaint(capsys, "empty", "--data", "digits")
+    assert "has no config.yaml" in complaint(capsys, "empty", "--data", "digits")
 
 
 @pytest.mark.parametrize("mixer", ["ska", "cska"])

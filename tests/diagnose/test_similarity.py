@@ -99,7 +99,7 @@ def test_stages_are_not_compared() -> None:
     found = observer.finding().numbers
     assert found["similar_blocks"] == 0
     assert [len(stage["ratio"]) for stage in found["stages"]] == [1, 1]
-    assert "within a stage only" in found["meaning"]
+    assert "only within a stage" in found["meaning"]
 
 
 def test_what_does_not_fit_is_compared_at_some_input_tokens(

@@ -76,7 +76,7 @@ def test_an_exported_folder_and_its_log(folder: Path) -> None:
 
 
 def test_a_folder_that_is_no_export(tmp_path: Path) -> None:
-    with pytest.raises(VitnasError, match=r"no config\.yaml in it; give a folder"):
+    with pytest.raises(VitnasError, match=r"has no config\.yaml; give a folder"):
         load_subject(str(tmp_path))
 
 

@@ -14,30 +14,30 @@ from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
 
 MOST_BYTES = 1 << 29
-"""Of all layers' features that are held for one estimate, 512 MiB."""
+"""Most memory for the features of all layers in one estimate: 512 MiB."""
 FEWEST = 8
-"""Images in an estimate, where the bytes would allow fewer."""
+"""Least number of images in one estimate, even if they need more memory than that."""
 
 
 def linear_gram(features: Tensor) -> Tensor:
-    """K = X X^T of n images with p features each, `(n, p)` -> `(n, n)` float64.
+    """The Gram matrix K = X X^T of n images with p features each: `(n, p)` -> `(n, n)` float64.
 
-    X is centred first: the centred forms stay the same, and fewer digits are lost.
+    X is centred first. This changes no centred form of K and loses fewer digits.
     """
     centred = features - features.mean(dim=0, keepdim=True)
     return (centred @ centred.T).double()
 
 
 def centre(gram: Tensor) -> Tensor:
-    """H K H: `(n, n)` with rows and columns of mean zero."""
+    """H K H with H = I - 1/n: `(n, n)`, whose rows and columns have the mean zero."""
     return gram - gram.mean(0, keepdim=True) - gram.mean(1, keepdim=True) + gram.mean()
 
 
 def u_centre(gram: Tensor) -> Tensor:
-    """The U-centred K: no diagonal, and rows and columns of sum zero, `(n, n)`, n > 2.
+    """U(K), the U-centred K: `(n, n)`, n > 2. Its diagonal, row sums and column sums are zero.
 
-    <U(K), U(L)> / (n (n - 3)) is HSIC_1 (Song et al., 2012), unbiased in any number n > 3 of
-    images: the same sum in Szekely and Rizzo's form.
+    For two Gram matrices K and L, <U(K), U(L)> / (n (n - 3)) is HSIC_1 (Song et al., 2012), here in
+    Szekely and Rizzo's form. It is unbiased for every number n > 3 of images.
     """
     n = len(gram)
     hollow = gram - torch.diag(torch.diagonal(gram))
@@ -50,7 +50,8 @@ def u_centre(gram: Tensor) -> Tensor:
 def hsic_matrix(grams: Sequence[Tensor], *, unbiased: bool) -> Tensor:
     """HSIC between all pairs of L Gram matrices `(n, n)` -> `(L, L)`.
 
-    Biased: tr(K H L H) / (n - 1)^2, as in BViT's Eq. 9; unbiased: HSIC_1.
+    For a pair K, K' the biased form is tr(K H K' H) / (n - 1)^2, as in BViT's Eq. 9, with H = I -
+    1/n. The unbiased form is HSIC_1 (see `u_centre`).
     """
     n = len(grams[0])
     flat = torch.stack([(u_centre if unbiased else centre)(gram).flatten() for gram in grams])
@@ -58,7 +59,10 @@ def hsic_matrix(grams: Sequence[Tensor], *, unbiased: bool) -> Tensor:
 
 
 def normalised(hsic: Tensor) -> Tensor:
-    """CKA from a matrix of HSIC: HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)); NaN without variance."""
+    """CKA from a matrix of HSIC: HSIC(K, K') / sqrt(HSIC(K, K) HSIC(K', K')).
+
+    NaN for a layer without variance.
+    """
     scale = torch.diagonal(hsic).clamp_min(0).sqrt()
     return hsic / (scale[:, None] * scale[None, :])
 
@@ -70,16 +74,17 @@ def linear_cka(x: Tensor, y: Tensor) -> float:
 
 
 class LayerCka(Observer):
-    """CKA between all layers; a layer's features are all its tokens and channels, flattened.
+    """CKA between all layers. A layer's features are all its tokens and channels, flattened.
 
     Source: BViT, Eq. 9 (Kornblith et al., 2019). If the features of all images do not fit into
-    memory, the images are split into groups. HSIC_1 is averaged over the groups and then normalised
-    (Nguyen et al., 2021). Unlike the biased form, it does not depend on the size of the groups.
+    memory, the images are divided into groups. HSIC_1 is averaged over the groups and then
+    normalised (Nguyen et al., 2021). Unlike the biased form, it does not depend on the size of the
+    groups.
 
     Args:
-        layers: all layers; layers of any two stages can be compared.
+        layers: all layers. Layers of different stages can be compared.
         images: number of images that will be shown.
-        most_bytes: memory that features may take.
+        most_bytes: most memory for features.
     """
 
     def __init__(self, layers: Sequence[Layer], images: int, most_bytes: int = MOST_BYTES) -> None:
@@ -114,7 +119,7 @@ class LayerCka(Observer):
         self._used, self._estimates = self._used + number, self._estimates + 1
 
     def matrix(self) -> Tensor:
-        """`(L, L)`; NaN where a layer's features are the same for all images."""
+        """CKA of all pairs `(L, L)`; NaN if a layer's features are the same for all images."""
         left = sum(map(len, self._held[self.layers[0].index]))
         if left > 3 or (left and not self._estimates):  # HSIC_1 needs four
             self._estimate(left)
@@ -124,9 +129,9 @@ class LayerCka(Observer):
         found = self.matrix()
         numbers: dict[str, Any] = {
             "meaning": "linear centred kernel alignment between the outputs of every two layers, "
-            "all tokens and channels flattened (BViT, Eq. 9); 1 = the same up to rotation and "
-            "scale. estimator full: Eq. 9 over all images; minibatch: mean of the unbiased HSIC_1 "
-            "over groups of images, then normalised",
+            "all tokens and channels flattened (BViT, Eq. 9). 1 = equal up to rotation and "
+            "scale. estimator full: Eq. 9 over all images; minibatch: the unbiased HSIC_1, "
+            "averaged over groups of images and then normalised",
             "estimator": "minibatch" if self.unbiased else "full",
             "images": self._used,
             "images_per_group": self.group_size,

@@ -17,7 +17,7 @@ from vitnas.errors import DataError, VitnasError
 from vitnas.nn.layers.residual import residual_scales
 
 KEY = "residual_scales"
-"""The coefficients' place in a line of a training's log."""
+"""Key of the coefficients in a line of a training's log."""
 _MOST_PANELS = 12
 _MOST_LAYERS = 3  # non-linear layers drawn in a panel: the first ones and the last
 
@@ -28,7 +28,7 @@ _NAME = re.compile(
 
 
 class Coefficient(NamedTuple):
-    """One learnable scalar: its block (`1.2` = stage 1, block 2), its place, what it multiplies."""
+    """A learnable scalar: its block (`1.2`: stage 1, block 2), its place, and what it scales."""
 
     block: str
     site: str
@@ -36,7 +36,7 @@ class Coefficient(NamedTuple):
 
 
 def coefficient(name: str) -> Coefficient | None:
-    """From a parameter's name, `stages.0.blocks.1.residual1.branch`; None for another one."""
+    """The coefficient of a parameter's name (`stages.0.blocks.1.residual1.branch`), or None."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -49,7 +49,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     """The lines of a training's log, JSON objects with `epoch`.
 
     Raises:
-        DataError: it cannot be read, or a line is no such object; with the line's number.
+        DataError: it cannot be read, or a line is no such object (the error has its number).
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -70,31 +70,33 @@ def evolution(log: Sequence[Mapping[str, Any]]) -> dict[Coefficient, list[float 
 
 
 def evolution_finding(network: nn.Module, log: Path | None) -> Finding:
-    """The coefficients over the epochs of a training's log, drawn.
+    """The coefficients after each epoch in a training's log, with a figure.
 
-    Source: SReT, Fig. 6 (2) and 16. The paper's Eq. 9 and 10 put alpha, gamma and zeta on the
-    branches, its Section 5.8 on the identities. Here each is named by what it multiplies.
+    Source: SReT, Fig. 6 (2) and 16. In the paper's Eq. 9 and 10 alpha, gamma and zeta multiply the
+    branches; in its Section 5.8 they multiply the identities. Here a coefficient has the name of
+    what it multiplies.
 
     Args:
-        network: tells whether there are coefficients.
+        network: the network; without learnable residuals it has no coefficients.
         log: a `log.jsonl`, or None.
 
     Raises:
         DataError: the log is damaged.
-        VitnasError: there are no coefficients, or no log of them.
+        VitnasError: the network has no coefficients, or there is no log of them.
     """
     if not residual_scales(network):
         raise VitnasError("no residual of this network is learnable (residual: lrc)")
     entries = [] if log is None else [entry for entry in read_log(log) if KEY in entry]
     if not entries:
-        where = "no training log is here" if log is None else f"{log} has no coefficients"
-        raise VitnasError(f"{where}; a long training (vitnas train) leaves one in its folder")
+        where = "there is no training log" if log is None else f"{log} has no coefficients"
+        raise VitnasError(f"{where}; a long training (vitnas train) writes one into its folder")
     curves, epochs = evolution(entries), [entry["epoch"] for entry in entries]
     numbers = {
-        "meaning": "learnable residual coefficients after each epoch (SReT, Fig. 6 and 16): branch "
-        "multiplies what the mixer, MLP or non-linear layer gives, identity what goes past it; all "
-        "start at 1; passes of a block share those of mixer and mlp. Of a training that keeps a "
-        "moving average of the weights, the average's",
+        "meaning": "learnable residual coefficients after each epoch (SReT, Fig. 6 and 16). "
+        "branch multiplies the output of the mixer, MLP or non-linear layer; identity multiplies "
+        "its input in the residual sum. All start at 1. The passes of a block share those of "
+        "mixer and mlp. If a training keeps a moving average of the weights, they are the "
+        "average's",
         "epochs": epochs,
         "blocks": _by_block(curves),
     }
@@ -162,7 +164,7 @@ def _figure(epochs: list[int], curves: Mapping[Coefficient, list[float | None]])
 
 
 def _drawn_sites(curves: Mapping[Coefficient, list[float | None]]) -> list[str]:
-    """The coefficients to draw: of many non-linear layers, the first ones and the last."""
+    """The coefficients to draw. Of many non-linear layers only the first ones and the last."""
     sites = list(dict.fromkeys(found.site for found in curves))
     layers = [site for site in sites if site.startswith("nll")]
     dropped = layers[_MOST_LAYERS - 1 : -1] if len(layers) > _MOST_LAYERS else []

@@ -1,4 +1,4 @@
-"""How far heads look (BViT, Fig. 6; first in ViT)."""
+"""Mean attention distance of heads (BViT, Fig. 6; first in ViT)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def token_distances(grid: Grid, step: tuple[float, float] = (1.0, 1.0)) -> Tenso
 
     Args:
         grid: (H, W).
-        step: from one token to the next, down and across; (1, 1) counts in tokens, the pixels of
-            a token's sides in pixels.
+        step: distance to the next token, down and across: (1, 1) for a result in tokens, a
+            token's height and width in pixels for a result in pixels.
     """
     rows = torch.arange(grid[0]).repeat_interleave(grid[1]) * step[0]
     columns = torch.arange(grid[1]).repeat(grid[0]) * step[1]
@@ -29,10 +29,10 @@ def token_distances(grid: Grid, step: tuple[float, float] = (1.0, 1.0)) -> Tenso
 
 
 def patch_weights(attention: Tensor, prefix: int) -> Tensor:
-    """`(B, h, N, N)` -> `(B, h, P, P)`: patch tokens only, every row with sum one.
+    """`(B, h, N, N)` -> `(B, h, P, P)`: the map of the P patch tokens; every row has the sum one.
 
-    Prefix tokens have no position and are left out. A re-attention map can be negative: absolute
-    values |A| count.
+    Prefix tokens have no position and are left out. A re-attention map can have negative entries,
+    so absolute values are used.
     """
     patches = attention[..., prefix:, prefix:].abs()
     return patches / patches.sum(-1, keepdim=True).clamp_min(torch.finfo(patches.dtype).tiny)
@@ -41,11 +41,13 @@ def patch_weights(attention: Tensor, prefix: int) -> Tensor:
 class AttentionDistance(Observer):
     """sum_m A[n, m] |place(n) - place(m)| of every head, averaged over patch tokens n and images.
 
+    A[n, m] is the attention of patch token n to patch token m.
+
     Source: BViT, Fig. 6; Dosovitskiy et al., Fig. 7.
 
     Args:
-        layers: those with a map and a grid.
-        image_hw: pixels of an image.
+        layers: layers with a map. Those without a grid are left out.
+        image_hw: (H, W) of an image in pixels.
     """
 
     def __init__(self, layers: Sequence[Layer], image_hw: Grid) -> None:
@@ -64,7 +66,7 @@ class AttentionDistance(Observer):
         self.images += len(attention) if layer is self.layers[-1] else 0
 
     def _distance(self, grid: Grid, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The distance in tokens and in pixels."""
+        """Distances between all tokens of a grid, in tokens and in pixels."""
         if grid not in self._distances:
             step = (self.image_hw[0] / grid[0], self.image_hw[1] / grid[1])
             tokens, pixels = token_distances(grid), token_distances(grid, step)
@@ -73,13 +75,15 @@ class AttentionDistance(Observer):
 
     def finding(self) -> Finding:
         if not self.layers:
-            return Finding("the tokens are on no grid, so they have no distance")
+            return Finding("the tokens form no grid, so they have no distance")
         means = {layer.index: self._sums[layer.index] / self.images for layer in self.layers}
         numbers: dict[str, Any] = {
-            "meaning": "mean distance from a patch token to those it looks at, weighted by "
-            "attention and averaged over patch tokens and images, of each head (BViT, Fig. 6); "
-            "class tokens are left out and weights made to sum to one; of re-attention maps, which "
-            "can be negative, the sizes are the weights; uniform: of attention to all alike",
+            "meaning": "for each head, the mean distance from a patch token to the patch tokens "
+            "that it attends to, weighted by attention and averaged over patch tokens and images "
+            "(BViT, Fig. 6). Class tokens are left out, and the other weights of a row are scaled "
+            "to sum to one. Re-attention maps can be negative; their absolute values are the "
+            "weights. uniform_tokens and uniform_pixels: the same for equal attention to all "
+            "tokens",
             "images": self.images,
             "image_hw": list(self.image_hw),
             "layers": [self._layer(layer, means[layer.index]) for layer in self.layers],

@@ -1,4 +1,4 @@
-"""What all figures share: matplotlib without pyplot or a display, the report's colours."""
+"""Common parts of all figures: matplotlib without pyplot or display, and the report's colours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def png(figure: Any) -> bytes:
 
 
 def dress(axes: Any, x: str, y: str, title: str = "") -> None:
-    """Label axes with units; light grid, no box."""
+    """Give axes labels, a light grid and no box."""
     axes.set_xlabel(x, color=INK, fontsize=9)
     axes.set_ylabel(y, color=INK, fontsize=9)
     axes.set_title(title, loc="left", fontsize=10, color=INK)
@@ -53,7 +53,11 @@ def dress(axes: Any, x: str, y: str, title: str = "") -> None:
 def heat_map(
     axes: Any, matrix: Tensor, labels: Sequence[str], title: str, axis: str, most: int = _MOST_TICKS
 ) -> Any:
-    """A square matrix of values from 0 to 1, named on both sides; its image, for a colour bar."""
+    """Draw a square matrix of values from 0 to 1 with labels at both axes.
+
+    Returns:
+        matplotlib's image, for a colour bar.
+    """
     image = axes.imshow(matrix.cpu().numpy(), cmap=DEPTH, vmin=0.0, vmax=1.0)
     axes.set_title(title, loc="left", fontsize=10, color=INK)
     axes.set_xlabel(axis, fontsize=9, color=INK)
@@ -67,14 +71,14 @@ def heat_map(
 
 
 def colour_bar(figure: Any, image: Any, panels: Any, label: str, shrink: float = 0.9) -> None:
-    """The one bar that the heat maps of a figure share."""
+    """Add the colour bar of all heat maps of a figure."""
     bar = figure.colorbar(image, ax=panels, shrink=shrink)
     bar.set_label(label, fontsize=9, color=INK)
     bar.ax.tick_params(labelsize=8, colors=INK)
 
 
 def name_layers(axes: Any, layers: Sequence[Layer], axis: str) -> None:
-    """The x axis of a plot over layers."""
+    """Label the x axis of a plot over layers."""
     positions = some_ticks(len(layers), 2 * _MOST_TICKS)
     labels = [layers[position].label for position in positions]
     long = max(map(len, labels)) > 2 and len(labels) > 10
@@ -91,13 +95,13 @@ def block_axis(layers: Sequence[Layer]) -> str:
 
 
 def some_ticks(number: int, most: int = _MOST_TICKS) -> list[int]:
-    """At most `most` of the positions 0 .. number - 1, evenly spaced from the first."""
+    """At most `most` of the positions 0 .. number - 1, evenly spaced, starting at 0."""
     step = -(-number // most)
     return list(range(0, number, max(1, step)))
 
 
 def depth_colours(number: int) -> list[Any]:
-    """Colours from first to last layer, none too light for white paper."""
+    """Colours from the first to the last layer. None is too light for a white background."""
     from matplotlib import colormaps
 
     scale = colormaps[DEPTH]

@@ -1,4 +1,4 @@
-"""How early features become similar to those of the last block (DeepViT, Fig. 4)."""
+"""Similarity of every block's features to those of the last block (DeepViT, Fig. 4)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from vitnas.diagnose.observer import Finding, Observer, plain
 
 
 def token_cosine(features: Tensor, last: Tensor) -> Tensor:
-    """Two `(B, N, C)` -> `(B,)`: cosine of each token's two vectors, averaged over tokens."""
+    """Two `(B, N, C)` -> `(B,)`: the cosine of each token's two vectors, averaged over tokens."""
     return torch.nn.functional.cosine_similarity(features, last, dim=-1).mean(-1)
 
 
 def _settled(layers: Sequence[Layer], values: dict[str, float], above: float = 0.9) -> str:
-    """The first layer after which all layers are `above`."""
+    """Name of the first layer from which on all layers have values above `above`."""
     name = layers[-1].name
     for layer in reversed(layers[:-1]):
         if values[layer.name] <= above:
@@ -31,8 +31,9 @@ def _settled(layers: Sequence[Layer], values: dict[str, float], above: float = 0
 class SimilarityToLast(Observer):
     """Mean cosine between every block's output tokens and those of the last block of its stage.
 
-    Source: DeepViT, Fig. 4. Stages differ in the number and width of tokens, so
-    each block is compared with the last one of its stage. With one stage this is the paper's.
+    Source: DeepViT, Fig. 4. Stages differ in the number and width of tokens, so each block is
+    compared with the last block of its stage. In a network of one stage this is the paper's
+    measure.
 
     Args:
         layers: all layers; broad attention is left out.
@@ -61,9 +62,9 @@ class SimilarityToLast(Observer):
     def finding(self) -> Finding:
         values = self.values()
         numbers: dict[str, Any] = {
-            "meaning": "cosine between each token's output of a layer and of the last block of its "
-            "stage, averaged over tokens and images (DeepViT, Fig. 4); stages are not compared "
-            "with each other: their tokens differ in number and width",
+            "meaning": "cosine between a token's vector after a layer and after the last block of "
+            "the stage, averaged over tokens and images (DeepViT, Fig. 4). Stages are not compared "
+            "with each other, because their tokens differ in number and width",
             "images": self.images,
             "cosine": {name: plain(torch.tensor(value)) for name, value in values.items()},
         }

@@ -1,4 +1,4 @@
-"""How alike the heads of one block are (DeepViT, Fig. 3c)."""
+"""Similarity of the heads of one block (DeepViT, Fig. 3c)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vitnas.diagnose.survey import comparable
 
 
 def cross_head(units: Tensor) -> Tensor:
-    """`(B, h, T, N)` of `unit_columns` -> cosines of every two heads `(B, T, h, h)`."""
+    """Result of `unit_columns` `(B, h, T, N)` -> cosines of every two heads `(B, T, h, h)`."""
     by_token = units.transpose(1, 2)  # (B, T, h, N)
     return by_token @ by_token.transpose(-2, -1)
 
@@ -28,12 +28,13 @@ def over_pairs(matrix: Tensor) -> Tensor:
 
 
 class HeadSimilarity(Observer):
-    """Share of similar vectors (Eq. 7) between every two heads of a block; 1 - it is diversity.
+    """Share of similar vectors (Eq. 7) between every two heads of a block.
 
-    Source: DeepViT, Fig. 3c. It is low in each block, which re-attention makes use of.
+    Source: DeepViT, Fig. 3c. A low share means diverse heads. In the paper it is low in each
+    block, and re-attention uses this.
 
     Args:
-        layers: those with a map; blocks with one head get no value.
+        layers: layers with a map. Blocks with one head get no value.
         tau: threshold of similar vectors.
     """
 
@@ -58,10 +59,10 @@ class HeadSimilarity(Observer):
         several = [layer for layer in self.layers if layer.heads > 1]
         means = {layer.index: float(over_pairs(ratios[layer.index]).mean()) for layer in several}
         numbers: dict[str, Any] = {
-            "meaning": "ratio[a][b]: share of input tokens whose columns of the maps of heads a "
-            "and b of one block have a cosine above tau (DeepViT, Fig. 3c with Eq. 7); "
-            "mean_cosine: the mean of these cosines; mean_ratio: over pairs of different heads, "
-            "null for a block with one head",
+            "meaning": "ratio[a][b]: share of input tokens whose columns in the maps of heads a "
+            "and b have a cosine above tau (DeepViT, Fig. 3c with Eq. 7). mean_cosine[a][b]: the "
+            "mean of these cosines. mean_ratio and mean_pair_cosine: the means over pairs of "
+            "different heads, null for a block with one head",
             "tau": self.tau,
             "images": self.images,
             "layers": [self._layer(layer, ratios[layer.index]) for layer in self.layers],

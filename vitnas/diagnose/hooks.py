@@ -1,4 +1,4 @@
-"""Reading maps and features of a running network by forward hooks, which are removed again."""
+"""Reads maps and features of a running network by forward hooks, and removes the hooks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from vitnas.nn.mixers.mhsa import MultiHeadSelfAttention
 from vitnas.nn.modes import evaluating
 
 Seen = Callable[[int, Tensor], None]
-"""Called with a place's index and what was seen there."""
+"""A function of a place's index and the map or features there."""
 
 
 @contextmanager
 def unfused(network: nn.Module) -> Iterator[None]:
-    """Inside, attention builds its map (`fused_attn` is off, ours and timm's); then as before."""
+    """A context with `fused_attn` off, in our modules and timm's, so that attention builds maps."""
     switches = [m for m in network.modules() if isinstance(getattr(m, "fused_attn", None), bool)]
     before = [module.fused_attn for module in switches]
     try:
@@ -39,10 +39,10 @@ def watching(
     see_map: Seen | None = None,
     see_features: Seen | None = None,
 ) -> Iterator[None]:
-    """Inside, the two functions see what runs through `network`, in eval mode.
+    """A context in which the two functions receive maps and features of `network` in eval mode.
 
-    Maps come as `(B, h, N, N)` with tokens in their true order and zeros where group or window
-    attention does not look; features as `(B, N, C)`.
+    Maps are `(B, h, N, N)` with tokens in true order, and zero between the groups or windows of an
+    attention. Features are `(B, N, C)`.
     """
     with ExitStack() as stack:
         stack.enter_context(evaluating(network))
@@ -60,13 +60,13 @@ def watching(
 
 
 def as_tokens(output: Any, fmt: str = "NCHW") -> Tensor:
-    """A block's output as `(B, N, C)`; pictures are `NCHW` or `NHWC`.
+    """A block's output as `(B, N, C)`. `fmt` says whether a picture is `NCHW` or `NHWC`.
 
     Raises:
         VitnasError: it is neither tokens nor a picture.
     """
     if not isinstance(output, Tensor) or output.ndim not in (3, 4):
-        raise VitnasError("the network's blocks give neither tokens (B, N, C) nor pictures")
+        raise VitnasError("a block's output must be tokens (B, N, C) or a picture, and is neither")
     if output.ndim == 3:
         return output
     picture = output if fmt.endswith("NHWC") else output.permute(0, 2, 3, 1)
@@ -74,16 +74,16 @@ def as_tokens(output: Any, fmt: str = "NCHW") -> Tensor:
 
 
 def token_order(place: LayerPlace, inside: int) -> Tensor | None:
-    """Positions of the tokens of each group, `(g, n)`; None if every token sees all others.
+    """Positions of the n tokens of each of g groups, `(g, n)`; None if all tokens see each other.
 
-    For grouped `mhsa` in this pass, and for blocks with shifted windows (timm's Swin).
+    The groups are those of `mhsa` in this pass, or the windows of timm's Swin.
 
     Args:
-        place: where the map is from.
-        inside: number n of tokens in a map as the hook gets it.
+        place: the pass and block of the map.
+        inside: number n of tokens in a map that the hook receives.
 
     Raises:
-        VitnasError: a window reaches beyond the edge of the picture.
+        VitnasError: a window reaches over the edge of the picture.
     """
     mixer = place.attention
     if isinstance(mixer, MultiHeadSelfAttention):
@@ -94,7 +94,7 @@ def token_order(place: LayerPlace, inside: int) -> Tensor | None:
 
 
 def to_true_order(attention: Tensor, order: Tensor) -> Tensor:
-    """Maps inside g groups, `(B * g, h, n, n)`, as `(B, h, N, N)`, zero outside the groups."""
+    """Maps inside g groups `(B * g, h, n, n)` -> `(B, h, N, N)`, zero between groups."""
     groups, inside = order.shape
     inner = torch.unflatten(attention, 0, (-1, groups)).transpose(1, 2)  # (B, h, g, n, n)
     size = groups * inside
@@ -104,7 +104,7 @@ def to_true_order(attention: Tensor, order: Tensor) -> Tensor:
 
 
 def _taps(places: Sequence[LayerPlace]) -> list[tuple[nn.Module, list[int]]]:
-    """Every module to hook, with its places in the order of its passes."""
+    """Every module that needs a hook, with the indices of its places in the order of passes."""
     found: dict[int, tuple[nn.Module, list[int]]] = {}
     for index, place in enumerate(places):
         if place.tap is not None and not place.absent:
@@ -113,7 +113,7 @@ def _taps(places: Sequence[LayerPlace]) -> list[tuple[nn.Module, list[int]]]:
 
 
 def _map_hook(places: Sequence[LayerPlace], indices: Sequence[int], see: Seen) -> Any:
-    """Counts its calls: the k-th of one image is the k-th pass."""
+    """A hook that counts its calls: in each run the k-th call is the k-th pass."""
     calls = 0
     orders: dict[int, Tensor | None] = {}
 

@@ -1,4 +1,4 @@
-"""A few images of a data set as a network takes them; never from its test split."""
+"""A few images of a data set, in the size of a network. None is from the test split."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from vitnas.plugins import announced, is_path
 from vitnas.training.data import Split, load_data
 
 _WHOLE_SIDE = 64
-"""Up to this side all images are brought to the network's size, as in training; of larger ones
-only those that are drawn, and mean and deviation are those of the images as published."""
+"""For networks of up to this image side, all images are resized, as in training. For larger ones
+only the drawn images are resized, and mean and deviation are those of the published images."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Images that were drawn.
+    """The images that were drawn.
 
     Attributes:
         images: the images, with the mean and deviation that normalise them.
-        facts: their source and their number, for JSON.
+        facts: their source and number, for JSON.
     """
 
     images: Split
@@ -40,11 +40,13 @@ class Shown:
 
 
 def data_named(text: str) -> DataConfig | Path:
-    """`digits`, `cifar10`, `cifar10:/data/cifar`, another package's data set by name or path, a
-    folder, a space file or a shipped space.
+    """The data that `--data` names.
+
+    `text` is `digits`, `cifar10`, `cifar10:/data/cifar`, another package's data set by name or
+    path, a folder, a space file or a shipped space.
 
     Raises:
-        ConfigError: none of them, with the nearest name; or the space file is wrong.
+        ConfigError: it is none of these (the error names the nearest), or the space file is wrong.
     """
     names = [name for name in (*DATA_FACTS, *announced(GROUP)) if name != "imagefolder"]
     asked, _, root = text.partition(":")
@@ -63,14 +65,14 @@ def data_named(text: str) -> DataConfig | Path:
 
 
 def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) -> Shown:
-    """Draw `number` images, resized to what `subject` takes.
+    """Draw `number` images, resized for `subject`.
 
-    From a named data set or a space, they are images that score candidates: no training sees them.
-    From a folder, they are images of the share of `train/` that is held out, or of all images below
-    the folder where there is no `train/`.
+    From a named data set or a space, they are images that score candidates; no training uses them.
+    From a folder with `train/`, they are images of its held-out share; from another folder, of all
+    images below it.
 
     Raises:
-        ConfigError: the network takes images with other channels.
+        ConfigError: the network needs images with another number of channels.
         DataError: there are no images, or they cannot be read.
     """
     if isinstance(data, Path):
@@ -94,7 +96,7 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
 def _check_channels(subject: Subject, channels: int | None, name: str) -> None:
     if channels is not None and subject.in_chans != channels:
         count = "1 channel" if channels == 1 else f"{channels} channels"
-        rule = f"{name} has images with {count}, and {subject.name} takes others"
+        rule = f"{name} has images with {count}; {subject.name} needs another number"
         raise ConfigError(rule, address="in_chans", value=subject.in_chans, nearest=channels)
 
 
@@ -118,7 +120,7 @@ def _from_files(
     seed: int,
     part: str,
 ) -> Shown:
-    """Reads the drawn images only; normalised as the network says, else by their own statistics."""
+    """Reads only the drawn images. Mean and deviation are the network's, else the images' own."""
     drawn = [files[index] for index in _draw(len(files), number, seed).tolist()]
     x, y = read_files(drawn, subject.image_hw)
     if subject.mean is not None and subject.std is not None:
@@ -133,12 +135,12 @@ def _from_files(
 def _files_below(folder: Path) -> list[Path]:
     found = images_below(folder)
     if not found:
-        raise DataError(f"{folder}: no image in it")
+        raise DataError(f"{folder}: has no image")
     return found
 
 
 def _draw(available: int, number: int, seed: int) -> Tensor:
-    """Sorted positions of `number` images, or of all."""
+    """Sorted positions of `number` random images; all positions if there are fewer."""
     order = torch.randperm(available, generator=torch.Generator().manual_seed(seed))
     return order[:number].sort().values
 

@@ -1,4 +1,4 @@
-"""Where in a network features and attention maps can be seen: one layer per pass of each block."""
+"""The layers of a network with features and attention maps: one for each pass of each block."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from vitnas.nn.recursion import RecursiveBlock
 
 @dataclass(frozen=True)
 class LayerPlace:
-    """One pass through one block, and the modules whose outputs are to be seen.
+    """One pass through one block, and the modules whose outputs are read.
 
     Attributes:
-        stage, block: counted from 1, blocks in each stage anew. Broad attention has block 0.
-        passed: which pass, counted from 1; 0 in a block with a single one.
-        mixer: what mixes its tokens, as a model file calls it, or a class of timm's.
+        stage, block: stages are numbered from 1; blocks are numbered from 1 in each stage. Broad
+            attention is block 0.
+        passed: number of the pass, from 1; 0 in a block with a single pass.
+        mixer: the token mixer's name in a model file, or the name of a timm class.
         output: the module whose output is the features.
         owner: the block itself.
-        attention: what has the map, or None.
+        attention: the module that computes the map, or None.
         tap: the module whose output is the map: `attn_drop`, or `reattention` after it.
-        absent: why there is no map; empty where there is one.
+        absent: why there is no map; empty if there is one.
     """
 
     stage: int
@@ -45,18 +46,18 @@ class LayerPlace:
 
 @dataclass(frozen=True)
 class Layer:
-    """A place with what one image showed there.
+    """A layer of a network with its sizes.
 
     Attributes:
         index: position in the network, from 0.
-        name, label: for people (`stage 2, block 1, pass 2`) and for axes (`2.1p2`).
+        name, label: the name in texts (`stage 2, block 1, pass 2`) and at axes (`2.1p2`).
         stage, mixer: as in `LayerPlace`.
-        tokens: N, prefix tokens included.
+        tokens: number of tokens N with prefix tokens.
         dim: channels C.
-        prefix: number of class tokens and the like, which come first.
-        grid: (H, W) of the other tokens; None where they are no grid.
-        heads: heads of the map; 0 without one.
-        absent: why there is no map; empty where there is one.
+        prefix: number of prefix tokens, such as a class token. They come first.
+        grid: (H, W) of the other tokens; None if they form no grid.
+        heads: heads h of the map; 0 without a map.
+        absent: why there is no map; empty if there is one.
         last: whether it is the last block of its stage.
     """
 
@@ -83,9 +84,9 @@ class Layer:
 
 
 def find_places(network: nn.Module) -> list[LayerPlace]:
-    """The passes of all blocks in order, broad attention last.
+    """The passes of all blocks in order. Broad attention is last.
 
-    A block is an element of a list named `blocks`, as in our networks and timm's; each such list
+    A block is an element of a list named `blocks`, as in our networks and timm's. Each such list
     is a stage.
 
     Raises:
@@ -97,16 +98,16 @@ def find_places(network: nn.Module) -> list[LayerPlace]:
             places += _passes(stage, number, block)
     if not places:
         name = type(network).__name__
-        raise VitnasError(f"{name}: no list named 'blocks' in it, so its blocks are not known")
+        raise VitnasError(f"{name}: has no list named 'blocks', so its blocks cannot be found")
     broad = getattr(network, "broad", None)
     if isinstance(broad, BroadAttention):
-        why = "its map is over the queries and keys of all layers"
+        why = "its map is over queries and keys of all layers"
         places.append(LayerPlace(places[-1].stage, 0, 0, "broad", broad, broad, absent=why))
     return places
 
 
 def name_of(place: LayerPlace, *, stages: int) -> tuple[str, str]:
-    """Name and axis label; without the stage in a network of one stage."""
+    """Name and axis label. In a network of one stage they do not name the stage."""
     if not place.block:
         return "broad attention", "broad"
     name = f"block {place.block}" if stages == 1 else f"stage {place.stage}, block {place.block}"
@@ -117,7 +118,7 @@ def name_of(place: LayerPlace, *, stages: int) -> tuple[str, str]:
 
 
 def grid_of(tokens: int, image_hw: Grid) -> Grid | None:
-    """The (H, W) of `tokens` tokens that has the shape of the image; None where there is none."""
+    """The (H, W) of `tokens` tokens that has the image's aspect ratio; None if there is none."""
     height = round(sqrt(tokens * image_hw[0] / image_hw[1]))
     if height < 1 or tokens % height:
         return None
@@ -127,7 +128,7 @@ def grid_of(tokens: int, image_hw: Grid) -> Grid | None:
 
 
 def lists_of_blocks(network: nn.Module) -> Iterator[Iterable[nn.Module]]:
-    """Every list named `blocks` without another one inside."""
+    """Every list named `blocks` that has no other such list inside."""
     for name, module in network.named_modules():
         if name.rpartition(".")[2] == "blocks" and isinstance(
             module, (nn.ModuleList, nn.Sequential)
@@ -157,7 +158,7 @@ def _place(stage: int, number: int, passed: int, output: nn.Module, block: nn.Mo
 
 
 def mixer_name(module: nn.Module) -> str:
-    """As a model file says it; a class of timm's by its name."""
+    """The mixer's name in a model file, or the name of a timm class."""
     if isinstance(module, SharedMapAttention):
         return "mhsa with an earlier block's map"
     name = mixers.name_of(type(module))

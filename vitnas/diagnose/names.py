@@ -1,4 +1,4 @@
-"""The diagnostics by name; no torch, so that a misspelt one is refused at once."""
+"""The names of the diagnostics. No torch, so an unknown name is an error at once."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ WHAT = {
 }
 NAMES = tuple(WHAT)
 OF_MAPS = ("similarity", "heads", "distance", "rollout")
-"""Those that need attention maps."""
+"""The diagnostics that need attention maps."""
 
 
 def choose(only: str | None) -> tuple[str, ...]:
     """`"cka,heads"` -> these diagnostics, in our order; None = all.
 
     Raises:
-        ConfigError: an unknown name, with the nearest one.
+        ConfigError: a name is unknown; the error names the nearest.
     """
     if only is None:
         return NAMES
     asked = [name.strip() for name in only.split(",") if name.strip()]
     for name in asked:
         if name not in NAMES:
-            rule = f"must be of {', '.join(NAMES)}"
+            rule = f"must be one of {', '.join(NAMES)}"
             raise ConfigError(rule, address="--only", value=name, nearest=nearest_name(name, NAMES))
     if not asked:
         raise ConfigError(f"names none of {', '.join(NAMES)}", address="--only", value=only)

@@ -1,4 +1,4 @@
-"""The base of diagnostics: an observer sees maps and features, keeps sums, and reports."""
+"""The base of diagnostics: an observer receives maps and features, keeps sums, and reports."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from vitnas.diagnose.layers import Layer
 
 @dataclass(frozen=True)
 class Finding:
-    """What one diagnostic found.
+    """The result of one diagnostic.
 
     Attributes:
         summary: one short line.
-        numbers: plain values for JSON, with a `meaning` that says what they are.
-        figure: a PNG, or None where there is nothing to draw.
+        numbers: plain values for JSON; `meaning` explains them.
+        figure: a PNG, or None if there is nothing to draw.
     """
 
     summary: str
@@ -29,16 +29,16 @@ class Finding:
 
 
 class Observer(ABC):
-    """Sees one batch after the other; holds sums and what one batch needs."""
+    """Receives one batch after the other. It keeps only sums and the data of the present batch."""
 
     def see_map(self, layer: Layer, attention: Tensor) -> None:  # noqa: B027
-        """A layer's map `(B, h, N, N)`, tokens in their true order; rows are output tokens."""
+        """Receive a layer's map `(B, h, N, N)` with tokens in true order. Rows are outputs."""
 
     def see_features(self, layer: Layer, tokens: Tensor) -> None:  # noqa: B027
-        """A layer's output `(B, N, C)`."""
+        """Receive a layer's output `(B, N, C)`."""
 
     def end_batch(self) -> None:  # noqa: B027
-        """All layers of a batch have been shown."""
+        """All layers of a batch have been received."""
 
     @abstractmethod
     def finding(self) -> Finding:
@@ -46,7 +46,7 @@ class Observer(ABC):
 
 
 def plain(values: Tensor, digits: int = 6) -> Any:
-    """A tensor as nested lists for JSON; what is not finite becomes None."""
+    """A tensor as nested lists for JSON. Values that are not finite become None."""
     return _plain(values.detach().to("cpu", torch.float64).tolist(), digits)
 
 

@@ -16,14 +16,14 @@ from vitnas.diagnose.observer import Finding, Observer, plain
 from vitnas.nn.layers.tokens import Grid
 
 RESIDUAL = 0.5
-"""Weight of the identity beside a block's attention, as Abnar and Zuidema have it."""
+"""Weight of the identity in a block, as in Abnar and Zuidema's paper."""
 
 
 def mixing(attention: Tensor, residual: float = RESIDUAL) -> Tensor:
-    """What a block does to tokens: `(h, N, N)` -> `(N, N)` with rows of sum one.
+    """How a block mixes tokens: maps `(h, N, N)` -> `(N, N)`, whose rows have the sum one.
 
-    residual * I + (1 - residual) * mean of the heads. A re-attention map can be negative:
-    absolute values |A| count.
+    residual * I + (1 - residual) * A, where I is the identity and A the mean map of the heads. A
+    re-attention map can have negative entries, so absolute values are used.
     """
     mean = attention.abs().mean(0)
     mean = mean / mean.sum(-1, keepdim=True).clamp_min(torch.finfo(mean.dtype).tiny)
@@ -32,12 +32,14 @@ def mixing(attention: Tensor, residual: float = RESIDUAL) -> Tensor:
 
 
 def merge_rows(rolled: Tensor, before: Grid, after: Grid, prefix: int = 0) -> Tensor:
-    """At a stage's border: rows of the coarser tokens, each the mean of those that it covers.
+    """The rows of the next stage's tokens, at the border between two stages.
+
+    The row of a token is the mean of the rows of those tokens that it covers.
 
     Args:
-        rolled: `(N before, M)`, rows are output tokens.
-        before, after: grids (H, W).
-        prefix: rows in front that stay as they are.
+        rolled: `(N before, M)`; rows are output tokens.
+        before, after: grids (H, W) of the two stages.
+        prefix: number of first rows that do not change.
 
     Returns:
         `(N after, M)`; the rows keep their sum.
@@ -50,18 +52,19 @@ def merge_rows(rolled: Tensor, before: Grid, after: Grid, prefix: int = 0) -> Te
 
 
 class Rollout(Observer):
-    """R = A_L ... A_2 A_1, A_i = 0.5 I + 0.5 (mean of the heads' maps), of one image.
+    """R = A_L ... A_2 A_1 of one image, where A_i = 0.5 I + 0.5 (mean of the heads' maps).
 
-    Source: Abnar and Zuidema, 2020; BViT, Fig. 7. Row 0 of R, the class token's, says what each
-    patch gives to the output; without a class token, or where the head pools all tokens, the mean
-    of the patches' rows does.
+    L is the number of blocks, A_i belongs to block i, and I is the identity.
 
-    Hierarchies: R begins with the first block that has a map, on that stage's grid. At a stage's
-    border the rows of the tokens that become one are averaged, which keeps their sum one. The
-    overlap of downsampling kernels is ignored. Blocks without a map count as the identity. That is
-    right for `identity`, nearly right for convolution and pooling, which mix near tokens only, and
-    wrong for `mlp`.
-    Broad attention is left out.
+    Source: Abnar and Zuidema, 2020; BViT, Fig. 7. If the head reads the class token, row 0 of R
+    (the class token's) says how much each patch contributes to the output. Otherwise the mean of
+    the patches' rows says it.
+
+    Networks of several stages: R starts at the first block that has a map, on the grid of its
+    stage. At the border between two stages, the rows of tokens that are merged are averaged, so
+    their sum stays one. The overlap of downsampling kernels is ignored. Blocks without a map count
+    as the identity. This is right for `identity`, nearly right for convolution and pooling, which
+    only mix near tokens, and wrong for `mlp`. Broad attention is left out.
 
     Args:
         layers: all layers.
@@ -87,7 +90,7 @@ class Rollout(Observer):
 
     @property
     def weights(self) -> Tensor:
-        """What each token of the first grid gives to the output: `(H, W)` with sum at most one."""
+        """How much each token of the first grid contributes: `(H, W)`, sum at most one."""
         assert self._rolled is not None
         assert self.start is not None
         assert self.start.grid is not None
@@ -98,16 +101,17 @@ class Rollout(Observer):
 
     def finding(self) -> Finding:
         if self.start is None:
-            return Finding("the tokens are on no grid, so there is no picture of them")
+            return Finding("the tokens form no grid, so there is no picture of them")
         weights = self.weights
         share = float(weights.sum())
         relative = weights / max(share, torch.finfo(weights.dtype).tiny)
         skipped = [layer.name for layer in self.layers if layer.absent]
         numbers: dict[str, Any] = {
-            "meaning": "what each token of the grid gives to the output through all blocks: row of "
-            "the class token, or mean of all rows, of the product of 0.5 I + 0.5 (mean of heads) "
-            "(attention rollout; BViT, Fig. 7). At a stage's border the rows of tokens that "
-            "become one are averaged; blocks without a map count as the identity",
+            "meaning": "how much each token of the grid contributes to the output through all "
+            "blocks (attention rollout; BViT, Fig. 7). It is the row of the class token, or the "
+            "mean of all rows, of the product over blocks of 0.5 I + 0.5 (mean of the heads' "
+            "maps), with the identity I. Between two stages the rows of tokens that are merged "
+            "are averaged; blocks without a map count as the identity",
             "grid": list(weights.shape),
             "starts_at": self.start.name,
             "read_from": "class token" if self.reads_class and self.start.prefix else "all tokens",

@@ -1,4 +1,4 @@
-"""All diagnostics of one network on some images, and the folder that they are written to."""
+"""All diagnostics of one network on some images, and the folder to which they are written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vitnas.diagnose.rollout import Rollout
 from vitnas.diagnose.similarity import TAU, CrossLayerSimilarity
 from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
-from vitnas.errors import DataError, RunError, VitnasError, reason_of
+from vitnas.errors import ConfigError, DataError, RunError, VitnasError, reason_of
 from vitnas.files import read_bytes, remove_files, write_bytes, write_text
 from vitnas.training.data import Split
 
@@ -33,13 +33,13 @@ _MOST_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found in one network.
+    """The results of all diagnostics of one network.
 
     Attributes:
         found: the network's layers.
-        findings: of each diagnostic that was possible.
-        absent: why the others were not.
-        facts: network, weights, data; for JSON.
+        findings: diagnostic -> its result.
+        absent: diagnostic that was not possible -> why.
+        facts: network, weights and data, for JSON.
     """
 
     found: Survey
@@ -49,7 +49,7 @@ class Diagnosis:
 
     @property
     def figures(self) -> dict[str, bytes]:
-        """PNGs by diagnostic."""
+        """Diagnostic -> PNG."""
         return {name: f.figure for name, f in self.findings.items() if f.figure is not None}
 
     def to_tree(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Diagnosis:
         }
 
     def text(self) -> str:
-        """A line for the network, one for each diagnostic."""
+        """One line for the network and one for each diagnostic."""
         layers, with_maps = self.found.layers, self.found.with_maps
         stages = f" in {self.found.num_stages} stages" if self.found.num_stages > 1 else ""
         lines = [f"{len(layers)} layers{stages}, {len(with_maps)} with an attention map"]
@@ -79,11 +79,11 @@ class Diagnosis:
         return "\n".join(lines)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write the numbers and a PNG for each figure; figures of an earlier diagnosis are
-        deleted.
+        """Write the numbers and a PNG for each figure. Older figures of a diagnosis are deleted.
 
         Raises:
-            RunError: the folder cannot be written, or holds files of these names that are not ours.
+            RunError: the folder cannot be written, or it has files of these names that are not
+                from a diagnosis.
         """
         folder = Path(folder)
         before, figures = check_place(folder), self.figures
@@ -98,10 +98,10 @@ class Diagnosis:
 
 
 def check_place(folder: Path) -> list[str]:
-    """The figures in `folder` that a diagnosis there may replace, by name.
+    """The names of figures in `folder` that a new diagnosis may replace.
 
     Raises:
-        RunError: a file that would be replaced is not one of ours.
+        RunError: a file that would be replaced is not from a diagnosis.
     """
     path, listed = folder / NUMBERS_FILE, list[str]()
     if os.path.lexists(path):
@@ -109,10 +109,10 @@ def check_place(folder: Path) -> list[str]:
             tree = json.loads(read_bytes(path, _MOST_BYTES))
             listed = [name for name in NAMES if name in tree["diagnostics"] and tree["vitnas"]]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise RunError(f"{path}: is no diagnosis of vitnas; give another --out") from None
+            raise RunError(f"{path}: is not a diagnosis of vitnas; give another --out") from None
     for name in NAMES:
         if name not in listed and os.path.lexists(figure := folder / f"{name}.png"):
-            raise RunError(f"{figure}: is of no diagnosis here; move it, or give another --out")
+            raise RunError(f"{figure}: is not from a diagnosis; move it, or give another --out")
     return listed
 
 
@@ -126,24 +126,28 @@ def diagnose(
     log: Path | None = None,
     facts: dict[str, Any] | None = None,
 ) -> Diagnosis:
-    """Run diagnostics on a network. Its mode, weights and `fused_attn` are left as they were.
+    """Run diagnostics on a network. Its mode, weights and `fused_attn` do not change.
 
     Args:
-        network: ours, or a transformer of timm with a list `blocks`; on its device.
-        images: what it sees, of its own size; see `vitnas.diagnose.images.show`.
-        only: names of diagnostics, of `NAMES`.
+        network: our network, or a transformer of timm with a list `blocks`; on any device.
+        images: images of the network's size; see `vitnas.diagnose.images.show`.
+        only: names of diagnostics, from `NAMES`.
         tau: threshold of similar vectors (DeepViT, Eq. 7).
-        image: which of the images rollout is for.
+        image: index of the image for rollout.
         log: the log of its training, for the residual coefficients.
-        facts: further facts for the numbers' file.
+        facts: further facts for the file of numbers.
 
     Raises:
-        VitnasError: the network's blocks are not known, its maps are too large, or nothing of what
-            was asked for can be done.
+        ConfigError: there is no such image.
+        VitnasError: the network's blocks cannot be found, its maps are too large, or none of the
+            diagnostics is possible.
     """
     device = next(network.parameters()).device
     if not 0 <= image < len(images):
-        raise VitnasError(f"--image {image}: there are {len(images)} images, from 0 on")
+        last = len(images) - 1
+        nearest = min(max(image, 0), last)
+        rule = f"must be from 0 to {last}"
+        raise ConfigError(rule, address="--image", value=image, nearest=nearest)
     of_maps = [name for name in only if name in OF_MAPS]
     first = images.normalise(images.x[:1]).to(device)
     found = survey(network, first, maps=bool(of_maps))
@@ -168,7 +172,7 @@ def diagnose(
 
 
 def why_no_maps(found: Survey) -> str:
-    """The reason in words."""
+    """Why no diagnostic of maps is possible."""
     mixers = ", ".join(sorted({layer.mixer for layer in found.layers}))
     return f"no block of this network has an attention map ({mixers})"
 
@@ -176,7 +180,7 @@ def why_no_maps(found: Survey) -> str:
 def _of_maps(
     found: Survey, images: Split, only: Sequence[str], tau: float, image: int
 ) -> dict[str, Finding]:
-    """One run over as many images as the maps' size allows, and one over a single image."""
+    """One run over as many images as the size of the maps allows, and one over a single image."""
     layers, image_hw = found.with_maps, (images.x.shape[-2], images.x.shape[-1])
     observers: dict[str, Observer] = {}
     if "similarity" in only:
@@ -209,7 +213,7 @@ def _some(images: Split, part: slice) -> Split:
 
 
 def _reads_class_token(network: nn.Module) -> bool:
-    """Whether the head reads the class token and not all tokens; ours and timm's words."""
+    """Whether the head reads only the class token. Our networks and timm's say so."""
     config: Any = getattr(network, "config", None)
     pool = getattr(config, "pool", None) or getattr(network, "global_pool", "")
     return str(pool) == "token"

@@ -1,4 +1,4 @@
-"""How alike attention maps of different blocks are (DeepViT, Eq. 2 and 7)."""
+"""Similarity of the attention maps of different blocks (DeepViT, Eq. 2 and 7)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ SIMILAR_BLOCK = 0.8
 
 
 def unit_columns(attention: Tensor, columns: Tensor | None = None) -> Tensor:
-    """`(B, h, N, N)` -> `(B, h, T, N)`: the weights of chosen input tokens for all N output
-    tokens, as vectors of length one. A token without any weight stays zero.
+    """Columns of maps as unit vectors: `(B, h, N, N)` -> `(B, h, T, N)`.
+
+    A column holds the weights of one input token for all N output tokens. A column of zeros stays
+    zero.
 
     Args:
-        attention: the map; row n are the weights of output token n.
+        attention: the map. Row n has the weights of output token n.
         columns: `(T,)` positions of input tokens; None = all.
     """
     chosen = attention if columns is None else attention[..., columns]
@@ -32,28 +34,30 @@ def unit_columns(attention: Tensor, columns: Tensor | None = None) -> Tensor:
 
 
 def cross_layer(units: Sequence[Tensor]) -> Tensor:
-    """M of DeepViT's Eq. 2: L tensors `(B, h, T, N)` of `unit_columns` -> `(B, h, T, L, L)`.
+    """M of DeepViT's Eq. 2: L results of `unit_columns` `(B, h, T, N)` -> `(B, h, T, L, L)`.
 
-    M[p, q] is the cosine between the weights of token t of head h in layers p and q.
+    M[.., h, t, p, q] is the cosine between the columns of token t of head h in layers p and q.
     """
     by_token = torch.stack(list(units), dim=-2)  # (B, h, T, L, N)
     return by_token @ by_token.transpose(-2, -1)
 
 
 def similar_blocks(neighbours: Sequence[float], threshold: float = SIMILAR_BLOCK) -> list[bool]:
-    """Which blocks are similar: more than `threshold` alike with the one before or after.
+    """For each of L blocks, whether it is similar to the block before or after it.
 
-    Source: DeepViT, appendix D, which says "the adjacent block"; we take either neighbour.
+    Source: DeepViT, appendix D. It says "the adjacent block"; here either neighbour counts.
 
     Args:
-        neighbours: S(p, p + 1) of L layers, L - 1 of them.
+        neighbours: the L - 1 similarities S(p, p + 1) of adjacent layers (see
+            `CrossLayerSimilarity`).
+        threshold: a block is similar if one of its values is above this.
     """
     above = [value > threshold for value in neighbours]
     return [before or after for before, after in zip([False, *above], [*above, False], strict=True)]
 
 
 def spread_columns(layers: Sequence[Layer]) -> Tensor | None:
-    """Input tokens to look at where all of them do not fit: evenly spread positions, else None."""
+    """Positions of evenly spread input tokens to compare; None if all tokens fit into memory."""
     numbers, tokens = sum(map(map_size, layers)), layers[0].tokens
     if numbers <= MOST_HELD:
         return None
@@ -62,13 +66,16 @@ def spread_columns(layers: Sequence[Layer]) -> Tensor | None:
 
 
 class CrossLayerSimilarity(Observer):
-    """S(p, q) = share of (head, token) pairs with M > tau, and the mean of M, over all images.
+    """Similarity of the maps of layers p and q over all images.
+
+    S(p, q) is the share of (head, token) pairs whose cosine M[p, q] (see `cross_layer`) is above
+    tau. The mean of M is reported, too.
 
     Source: DeepViT, Eq. 2 (columns of the map, the same head in both layers) and Eq. 7. Maps of
-    different stages differ in size, so maps are compared within their stage only.
+    different stages have different sizes, so maps are compared only within a stage.
 
     Args:
-        layers: those with a map.
+        layers: layers with a map.
         tau: threshold of similar vectors, -1 to 1.
     """
 
@@ -99,11 +106,11 @@ class CrossLayerSimilarity(Observer):
         similar = [similar_blocks(torch.diagonal(ratio, 1).tolist()) for ratio in ratios]
         count, total = sum(map(sum, similar)), sum(map(len, self.groups))
         numbers: dict[str, Any] = {
-            "meaning": "ratio[p][q]: share of (head, input token) pairs whose columns of the maps "
-            "of layers p and q have a cosine above tau (DeepViT, Eq. 2 and 7); mean_cosine: the "
-            "mean of these cosines; a block is similar where ratio with the layer before or after "
-            f"is above {SIMILAR_BLOCK}. Maps are compared within a stage only: those of different "
-            "stages have different sizes.",
+            "meaning": "ratio[p][q]: share of (head, input token) pairs whose columns in the maps "
+            "of layers p and q have a cosine above tau (DeepViT, Eq. 2 and 7). mean_cosine[p][q]: "
+            "the mean of these cosines. A block is similar if its ratio with the layer before or "
+            f"after is above {SIMILAR_BLOCK}. Maps are compared only within a stage, because those "
+            "of different stages have different sizes.",
             "tau": self.tau,
             "images": self.images,
             "similar_blocks": count,

@@ -1,4 +1,4 @@
-"""The network to diagnose: by a name of the zoo or timm, a model file, or a folder."""
+"""The network to diagnose. It is named by the zoo or timm, a model file, or a folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Numbers = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Subject:
-    """A network and what must be known to show it images.
+    """A network, and what is needed to show it images.
 
     Attributes:
         network: on the CPU.
@@ -33,8 +33,9 @@ class Subject:
         weights: the source of its weights, in words.
         image_hw: (H, W) in pixels.
         in_chans: channels of an image.
-        mean, std: what normalises its images, for pixels from 0 to 1; None = those of the data.
-        log: the log of its training, or None.
+        mean, std: mean and deviation that normalise its images, for pixels from 0 to 1; None =
+            those of the data.
+        log: file with the log of its training, or None.
     """
 
     network: nn.Module
@@ -57,9 +58,10 @@ def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subje
         seed: of random weights.
 
     Raises:
-        ConfigError: no such network, with the nearest name, or weights of another one.
-        DataError: weights are missing or damaged.
-        VitnasError: a folder without a network in it.
+        ConfigError: there is no such network (the error names the nearest), or the weights belong
+            to another one.
+        DataError: the weights are missing or damaged.
+        VitnasError: the folder has no network in it.
     """
     path = Path(model)
     if exists(path) and path.is_dir() and (_has_network(path) or not _is_known(model)):
@@ -75,7 +77,7 @@ def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subje
 
 
 def subject_of(network: nn.Module, name: str, weights: str, log: Path | None = None) -> Subject:
-    """A subject from what `network` itself tells."""
+    """A subject made from the attributes of `network`."""
     cfg: Any = getattr(network, "pretrained_cfg", None) or {}
     config: Any = getattr(network, "config", None)
     image_hw = getattr(config, "image_hw", None) or _image_hw(network, cfg)
@@ -95,10 +97,10 @@ def subject_of(network: nn.Module, name: str, weights: str, log: Path | None = N
 
 def _from_folder(folder: Path, weights: str | None) -> Subject:
     if weights is not None:
-        raise VitnasError(f"{folder}: a folder has weights of its own; leave --weights out")
+        raise VitnasError(f"{folder}: a folder has its own weights; leave --weights out")
     if not _has_network(folder):
         raise VitnasError(
-            f"{folder}: no {CONFIG_FILE} in it; give a folder that vitnas export wrote, or a run "
+            f"{folder}: has no {CONFIG_FILE}; give a folder that vitnas export wrote, or a run "
             "with --trial"
         )
     log = folder / LOG_FILE
@@ -128,14 +130,14 @@ def _has_network(folder: Path) -> bool:
 
 
 def _is_known(model: str) -> bool:
-    """Whether it is a name of the zoo or of timm; never one that timm would fetch from a hub."""
+    """Whether it is a name of the zoo or of timm. Names that timm would download are not."""
     if model in zoo_names():
         return True
     return "/" not in model and ":" not in model and bool(timm.is_model(model))
 
 
 def _image_hw(network: nn.Module, cfg: Any) -> tuple[int, int]:
-    """Of timm's networks: what the patch embedding is built for, or what the weights were."""
+    """Image size of a timm network: the one of its patch embedding, else of its weights."""
     found: Any = getattr(getattr(network, "patch_embed", None), "img_size", None)
     if found is None:
         found = tuple(cfg.get("input_size") or (3, 224, 224))[1:]

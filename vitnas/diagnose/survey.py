@@ -1,4 +1,4 @@
-"""One image through a network: which layers can be observed, and what fits into memory."""
+"""Finds by one image which layers of a network can be observed, and how much fits into memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from vitnas.diagnose.layers import Layer, LayerPlace, find_places, grid_of, name
 from vitnas.errors import VitnasError
 
 MOST_OF_A_MAP = 1 << 28
-"""Numbers in one block's map of one image, 1 GiB: N = 3136 with 27 heads, N = 9216 with 3."""
+"""Most numbers in one block's map of one image, 1 GiB: 3136 tokens and 27 heads, 9216 and 3."""
 MOST_HELD = 1 << 26
-"""Numbers in the maps that a stage's comparison holds at a time, 256 MiB."""
+"""Most numbers in the maps that a stage's comparison holds at a time, 256 MiB."""
 MOST_SEEN = 1 << 34
-"""Numbers in all maps of all images; networks with larger maps are shown fewer images."""
+"""Most numbers in all maps of all images. A network with larger maps sees fewer images."""
 MOST_IMAGES = 32
-"""Images in a batch."""
+"""Most images in a batch."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Survey:
 
     Attributes:
         network: the network.
-        places, layers: one for each pass of every block, in order; broad attention last.
+        places, layers: one for each pass of every block, in order. Broad attention is last.
     """
 
     network: nn.Module
@@ -46,17 +46,17 @@ class Survey:
 
     @property
     def largest_comparison(self) -> int:
-        """Numbers in all maps of one image in the stage that has most of them."""
+        """Numbers in all maps of one image in the stage with the most numbers."""
         return max((sum(map(map_size, group)) for group in comparable(self.with_maps)), default=1)
 
     @property
     def map_batch(self) -> int:
-        """Images whose maps are held at a time."""
+        """Number of images whose maps are held at a time."""
         return max(1, min(MOST_IMAGES, MOST_HELD // self.largest_comparison))
 
     @property
     def most_map_images(self) -> int:
-        """Images whose maps are looked at, at most."""
+        """Most images whose maps are read."""
         return max(1, MOST_SEEN // max(1, sum(map(map_size, self.with_maps))))
 
 
@@ -77,12 +77,12 @@ def survey(network: nn.Module, image: Tensor, *, maps: bool = True) -> Survey:
     """Find the layers of a network by showing it one image.
 
     Args:
-        network: ours or timm's; left as it was.
-        image: `(1, C, H, W)`, normalised, where the network is.
-        maps: whether maps will be observed; else none is built.
+        network: our network or timm's. It does not change.
+        image: `(1, C, H, W)`, normalised, on the network's device.
+        maps: whether maps will be observed; otherwise none is built.
 
     Raises:
-        VitnasError: its blocks are not known, or a map does not fit into memory.
+        VitnasError: its blocks cannot be found, or a map is too large.
     """
     places = find_places(network)
     features: dict[int, Tensor] = {}
@@ -144,7 +144,7 @@ def _why_no_map(shape: tuple[int, ...] | None, tokens: int) -> str:
     if shape is None:
         return "its attention builds no map"
     if shape[-2:] != (tokens, tokens):
-        return f"its map is {shape[-2]} x {shape[-1]} and not over all pairs of {tokens} tokens"
+        return f"its map is {shape[-2]} x {shape[-1]}, not over all pairs of {tokens} tokens"
     return ""
 
 
@@ -156,7 +156,7 @@ def _prefix_tokens(network: nn.Module) -> int:
 
 @contextmanager
 def _limited(places: Sequence[LayerPlace]) -> Iterator[None]:
-    """Inside, an attention is stopped before it builds too large a map of one image."""
+    """A context in which an attention raises before it builds too large a map of one image."""
     with ExitStack() as stack:
         for place in places:
             if place.attention is not None:
@@ -175,8 +175,8 @@ def _size_check(place: LayerPlace) -> Any:
         if heads * tokens**2 > MOST_OF_A_MAP:
             raise VitnasError(
                 f"stage {place.stage}, block {place.block}: a map of {heads} heads and {tokens:,} "
-                f"tokens takes {heads * tokens**2 / (1 << 28):.1f} GiB an image, and 1 GiB is the "
-                "limit; take a smaller img_size, or --only features,cka"
+                f"tokens takes {heads * tokens**2 / (1 << 28):.1f} GiB per image, and the limit is "
+                "1 GiB; use a smaller img_size, or --only features,cka"
             )
 
     return check

@@ -14,7 +14,7 @@ from vitnas.training.data import Split
 
 
 def sweep_maps(found: Survey, images: Split, observers: Sequence[Observer]) -> None:
-    """Show the maps of all images to all observers; attention is not fused meanwhile."""
+    """Show the maps of all images to all observers. During this, attention is not fused."""
 
     def see(index: int, attention: Tensor) -> None:
         for observer in observers:
