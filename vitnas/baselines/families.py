@@ -24,7 +24,6 @@ from torch import nn
 
 from vitnas.baselines.baseline import Baseline
 from vitnas.baselines.stages import Grid, convnext, mobilenet, resnet
-from vitnas.baselines.statistics import settle_statistics
 
 _Builder = Callable[[Baseline], nn.Module]
 
@@ -47,7 +46,7 @@ def build_baseline(baseline: Baseline) -> nn.Module:
     Raises:
         KeyError: there is no such family.
     """
-    return settle_statistics(FAMILIES[baseline.family].build(baseline))
+    return FAMILIES[baseline.family].build(baseline)
 
 
 def _depthwise_cnn(baseline: Baseline) -> nn.Module:

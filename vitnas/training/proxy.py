@@ -20,6 +20,7 @@ from vitnas.training.augment import augment_batch
 from vitnas.training.data import Images, Split
 from vitnas.training.device import own_randomness, resolve_device
 from vitnas.training.optim import learning_rate, make_optimizer
+from vitnas.training.statistics import SettledStatistics
 
 _CUDA_STEPS_PER_CHECK = 32  # reading the loss waits for the device
 
@@ -68,6 +69,7 @@ class Training:
     augmentation, dropout and drop-path come from seeds of its own, for each epoch anew, and
     torch's global random state is as before whenever this gives control back. On the CPU and with
     one number of threads the curve is the same to the bit; on CUDA some sums are not ordered.
+    BatchNorm's running statistics are settled from the first batch on, see `SettledStatistics`.
 
     Args:
         model: the network; moved to `device` in place.
@@ -100,6 +102,7 @@ class Training:
         self._augment = proxy.augment_for(images.name)
         self._optimizer = make_optimizer(self.model, proxy.lr, proxy.weight_decay, proxy.optimizer)
         self._steps = count_batches(len(self._train), proxy.batch_size)
+        self._statistics = SettledStatistics(self.model)
 
     def __iter__(self) -> Iterator[EpochResult]:
         return self.epochs()
@@ -135,7 +138,8 @@ class Training:
         """One step of the optimizer; the loss, still on the device."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        loss = self._loss(x, y)
+        with self._statistics.step():
+            loss = self._loss(x, y)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.proxy.grad_clip:

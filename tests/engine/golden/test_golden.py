@@ -1,4 +1,7 @@
-"""A search and replays give what they gave before: the files here are an earlier vitnas's."""
+"""A search and replays give what they gave before: the files here are an earlier vitnas's.
+
+`search.json` is of the first one whose trainings settle BatchNorm's running statistics.
+"""
 
 from __future__ import annotations
 
