@@ -26,7 +26,7 @@ def test_a_table_is_known_by_its_first_bytes() -> None:
     ("content", "message"),
     [
         (gzip.compress(bytes(65 << 20), 1), "larger than 64 MiB"),
-        (SHIPPED.read_bytes()[:1000], "it was cut off"),
+        (SHIPPED.read_bytes()[:1000], "it is cut off"),
         (b"hello", "is not a recorded table"),
         (gzip.compress(b"[" * 200_000), "is not a recorded table"),
     ],

@@ -1,4 +1,4 @@
-"""Samplers and pruners compared by replay: means over seeds, with intervals, as text and JSON."""
+"""Compares samplers and pruners by replay: means over seeds with intervals, as text and JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class SeedMean:
     """A mean over seeds.
 
     Attributes:
-        mean: with what was never reached counted as the whole table.
+        mean: the mean. A seed that never reached the goal counts with the whole table.
         low, high: 95 % percentile interval of the mean, by bootstrap over the seeds.
-        never: seeds in which it was not reached.
+        never: number of seeds that never reached it.
     """
 
     mean: float
@@ -45,7 +45,7 @@ class Pair:
     traces: tuple[Trace, ...]
 
     def reach(self, share: float, of: str, by: str, whole: float) -> SeedMean:
-        """What reaching `share` takes (see `Trace.reach`); `whole` where it never was."""
+        """Mean of `Trace.reach`. A trace that never reached `share` counts as `whole`."""
         found = [trace.reach(share, of, by) for trace in self.traces]
         never = sum(value is None for value in found)
         return _seed_mean([whole if value is None else value for value in found], never)
@@ -55,12 +55,12 @@ class Pair:
 
     @property
     def stopped(self) -> int:
-        """Trainings stopped early, all seeds together."""
+        """Number of trainings stopped early, summed over seeds."""
         return sum(len(trace.stopped) for trace in self.traces)
 
     @property
     def lost(self) -> int:
-        """How many of them were on the whole table's front."""
+        """How many of these were on the whole table's front."""
         return sum(trace.lost for trace in self.traces)
 
 
@@ -77,15 +77,15 @@ def compare(
     processes: int = 1,
     listener: Callable[[str], None] = lambda line: None,
 ) -> list[Pair]:
-    """Replay every pair of a sampler and a pruner with the seeds 0, 1 ...
+    """Replay every pair of a sampler and a pruner with the seeds 0, 1, 2, ...
 
     Args:
-        table: what there is to find.
-        samplers, pruners: by name.
-        seeds: searches of each pair.
-        workers, trials, confidence, bins: of each search; see `replay`.
-        processes: searches at a time; they find the same however many there are.
-        listener: told of every pair that is done.
+        table: the networks with their recorded trainings.
+        samplers, pruners: their names.
+        seeds: number of searches for each pair.
+        workers, trials, confidence, bins: as for `replay`.
+        processes: number of searches at the same time. It does not change the results.
+        listener: called with a line after each pair.
     """
     from joblib import Parallel, delayed
 
@@ -104,7 +104,7 @@ def compare(
 
 
 def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
-    """Two tables for people: hypervolume above chance, and above the worst network."""
+    """The comparison as text: a table above chance, and one above the worst network."""
     lines = [
         f"{table.name}: {len(table.networks)} networks of {table.epochs} epochs, "
         f"{len(table.front)} on the front; {len(pairs[0].traces)} seeds, means (95 % intervals)"
@@ -127,7 +127,7 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
 
 
 def comparison_json(table: Table, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """The same figures for programs; shares of epochs and hypervolume from 0 to 1."""
+    """The comparison for JSON. Shares of epochs and hypervolume are from 0 to 1."""
     return {
         "table": table.name,
         "networks": len(table.networks),

@@ -1,4 +1,4 @@
-"""Any sampler, held to a given set of networks."""
+"""A sampler that proposes only networks of a given set."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _TRIES = 10
 
 
 class HeldSampler(PlannedSampler):
-    """Asks a sampler for a network of the space and proposes the nearest one of a set.
+    """Asks a sampler for a network of the space, and proposes the nearest network of a set.
 
     The distance is the sum of absolute differences of the configuration's standardised columns (see
-    `Encoder`; costs left out). Only networks that the study does not know yet count; ties are
-    broken at random. The study then holds the parameters of the proposed network, so the sampler
-    learns from what was trained, not from what it asked for. `RandomSampler` gets an unknown
-    network directly, each with the same chance.
+    `Encoder`; costs are left out). Networks that the study knows are not proposed. Ties are broken
+    at random. The study holds the parameters of the proposed network, so the sampler learns from
+    the networks that were trained. `RandomSampler` is not asked: an unknown network is drawn, each
+    with the same probability.
 
     Args:
         sampler: the sampler to ask.
-        space: of the networks.
+        space: the space of the networks.
         proposals: the set.
-        seed: of ties and chances.
+        seed: seed of random choices.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class HeldSampler(PlannedSampler):
         return unknown[int(self._random.choice(nearest))]
 
     def _wish(self, study: Study, trial: FrozenTrial) -> dict[str, float] | None:
-        """What the sampler would propose; None when it breaks the rules again and again."""
+        """The sampler's own proposal; None if it breaks the rules in all tries."""
         for _ in range(_TRIES):
             try:
                 config = self._space.suggest(_Asking(self._otherwise, study, trial))
@@ -78,7 +78,7 @@ class HeldSampler(PlannedSampler):
 
 
 class _Asking:
-    """Answers a draw's questions as Optuna's `Trial` has a sampler answer them, storing nothing."""
+    """Has those methods of Optuna's `Trial` that a draw needs. A sampler answers them."""
 
     def __init__(self, sampler: BaseSampler, study: Study, trial: FrozenTrial) -> None:
         self._sampler, self._study, self._trial = sampler, study, trial

@@ -1,8 +1,8 @@
-"""A search replayed from a recorded table: the real engine, recorded curves, simulated time.
+"""Replays a search from a recorded table: the real engine, recorded curves, simulated time.
 
-Controller, samplers and pruners are those of a search. Only the trainings come from the table. A
-worker takes as long for an epoch as the recorded training did on average, and events happen in the
-order of this time.
+Controller, samplers and pruners are those of a search. Only the trainings come from the table. The
+simulated time of an epoch is the mean time of an epoch in the recorded training. Events happen in
+the order of this time.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """How things stand when a network has been trained to its end.
+    """The state of a replay after a training that reached its last epoch.
 
     Attributes:
-        epochs: trained so far, by all workers, as a share of training the whole table.
-        trials: ended so far.
-        seconds: of simulated time.
-        volume: hypervolume of complete networks as a share of the whole table's, above chance.
+        epochs: epochs trained so far by all workers, as a share of those of the whole table.
+        trials: number of trials that have ended.
+        seconds: simulated time.
+        volume: hypervolume of the complete networks above chance, as a share of the whole table's.
         strict: the same above the table's worst network.
     """
 
@@ -57,12 +57,12 @@ class Trace:
     """One replayed search.
 
     Attributes:
-        steps: in order of time.
+        steps: its steps in order of time.
         stopped: keys of the networks that were stopped early.
-        lost: how many of those are on the whole table's front.
-        started: trainings.
-        epochs: trained in the end, as a share of training the whole table.
-        seconds: of simulated time until the last training ended.
+        lost: how many of these are on the whole table's front.
+        started: number of trainings.
+        epochs: epochs trained at the end, as a share of those of the whole table.
+        seconds: simulated time until the last training ended.
     """
 
     steps: tuple[Step, ...]
@@ -73,14 +73,19 @@ class Trace:
     seconds: float
 
     def reach(self, share: float, of: str, by: str) -> float | None:
-        """What it took (`epochs`, `trials` or `seconds`) until `of` (`volume` or `strict`) was at
-        `share`; None when it never was."""
+        """`by` at the first step whose `of` is at least `share`; None if there is no such step.
+
+        Args:
+            share: of the whole table's hypervolume, 0 to 1.
+            of: `volume` or `strict`.
+            by: `epochs`, `trials` or `seconds`.
+        """
         reached = (step for step in self.steps if getattr(step, of) >= share - 1e-9)
         first = next(reached, None)
         return None if first is None else float(getattr(first, by))
 
     def at(self, epochs: float, of: str) -> float:
-        """`volume` or `strict` when so many epochs (as a share) had been spent."""
+        """`of` (`volume` or `strict`) at the last step with at most this share of epochs."""
         until = [getattr(step, of) for step in self.steps if step.epochs <= epochs + 1e-9]
         return float(until[-1]) if until else 0.0
 
@@ -99,14 +104,14 @@ def replay(
     """Search a table.
 
     Args:
-        table: what there is to find.
-        sampler: proposes networks, only those of the table.
-        pruner: stops trials early.
-        seed: of the run.
-        workers: trainings at a time.
-        trials: trainings to start; None = the whole table.
-        confidence: of the pruner's look at learning curves.
-        bins: of similar FLOPs, for its ranks.
+        table: the networks with their recorded trainings.
+        sampler: name of the sampler. It proposes only networks of the table.
+        pruner: name of the pruner, which stops trials early.
+        seed: seed of the run.
+        workers: number of trainings at the same time.
+        trials: number of trainings; None = one for each network of the table.
+        confidence: confidence of the pruner's predictions of learning curves.
+        bins: number of bins of similar FLOPs in which the pruner ranks.
     """
     rules = Rules(
         num_trials=min(trials or len(table.networks), len(table.networks)),
@@ -130,7 +135,7 @@ def replay(
 
 
 def held_sampler(table: Table, name: SamplerName, seed: int, space: SearchSpace) -> BaseSampler:
-    """The sampler of that name, held to the networks of `table`."""
+    """The sampler of this name, which proposes only networks of `table`."""
     proposals = [network.proposal for network in table.networks]
     if name == "ehvi":
         from vitnas.engine.samplers.ehvi import EHVISampler
@@ -142,7 +147,7 @@ def held_sampler(table: Table, name: SamplerName, seed: int, space: SearchSpace)
 
 
 class _Simulation:
-    """Workers that take trainings from the table, and the results so far."""
+    """Workers whose trainings come from the table, and the results so far."""
 
     def __init__(self, table: Table, controller: Controller) -> None:
         self._table, self._controller = table, controller
@@ -158,7 +163,7 @@ class _Simulation:
 
     @property
     def share(self) -> float:
-        """Epochs trained, as a share of training the whole table."""
+        """Epochs trained, as a share of those of the whole table."""
         return self._spent / self._total
 
     def run(self, workers: int) -> None:
@@ -183,7 +188,11 @@ class _Simulation:
         heapq.heappush(self._queue, (now + network.seconds / _length(network), number, epoch))
 
     def _ends(self, now: float, number: int, epoch: int) -> bool:
-        """Report an epoch; whether the training ends with it."""
+        """Report an epoch.
+
+        Returns:
+            Whether the training ends with it.
+        """
         network = self._network(number)
         if epoch > len(network.curve):
             self._controller.fail(number, network.outcome, "as recorded")
@@ -214,12 +223,12 @@ class _Simulation:
 
 
 def _length(network: Recorded) -> int:
-    """Epochs that were begun."""
+    """Number of epochs that were started."""
     return len(network.curve) + (network.outcome is not Outcome.COMPLETE)
 
 
 class _NoFile:
-    """What a `RunStore` writes to a file, for a run without one."""
+    """Takes the place of Optuna's storage in a run without a file. It stores nothing."""
 
     def set_study_user_attr(self, study_id: int, key: str, value: Any) -> None: ...
 
@@ -233,7 +242,7 @@ class _NoFile:
 
 
 class MemoryStore(RunStore):
-    """A run's study without a file."""
+    """A run's study, in memory only."""
 
     def __init__(self, fixed: Mapping[str, Any]) -> None:
         import optuna

@@ -52,9 +52,9 @@ class Recorded:
 
     Attributes:
         config: the network.
-        proposal: what it costs, and the draw that leads to it.
+        proposal: its costs, and the draw that gives it.
         curve: top-1 in percent after each epoch.
-        outcome: complete, or what happened in the epoch after the curve's last.
+        outcome: complete, or what happened in the epoch after the last one of the curve.
         seconds: wall time of its training.
     """
 
@@ -66,7 +66,7 @@ class Recorded:
 
 
 class _StoredNetwork(BaseModel):
-    """A network as a file holds it, each value of its type."""
+    """A network in a table's file."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -79,12 +79,12 @@ class _StoredNetwork(BaseModel):
 
 @dataclass(frozen=True)
 class Table:
-    """Networks of a space, every one trained to the end.
+    """Networks of a space that were all trained to the end.
 
     Attributes:
-        space: what they are drawn from.
-        networks: each different one once.
-        made: how: command, versions, hardware.
+        space: the space of the networks.
+        networks: the networks; none is in it twice.
+        made: how the table was made: command, versions, hardware.
     """
 
     space: SearchSpace
@@ -97,7 +97,7 @@ class Table:
 
     @property
     def epochs(self) -> int:
-        """Length of a training."""
+        """Number of epochs of a training."""
         return self.space.config.proxy.epochs
 
     @cached_property
@@ -129,14 +129,17 @@ class Table:
 
     @property
     def num_images(self) -> int | None:
-        """What a top-1 was scored on; None where it is not known."""
+        """Number of images on which top-1 was measured; None if it is not known."""
         data = self.made.get("data")
         number = data.get("num_val_images") if isinstance(data, Mapping) else None
         return number if isinstance(number, int) and number > 0 else None
 
     @property
     def standard_error(self) -> float | None:
-        """Of a top-1, in points: the images' binomial error, root mean square over networks."""
+        """Standard error of a top-1 in points; None if the number of images is not known.
+
+        It is the binomial error from the number of images, as root mean square over networks.
+        """
         if self.num_images is None:
             return None
         noise = measure([network.curve[-1:] for network in self.complete], self.num_images)
@@ -148,17 +151,19 @@ class Table:
         return max(network.proposal.flops for network in self.networks)
 
     def volume(self, flops: npt.ArrayLike, top1: npt.ArrayLike, floor: float) -> float:
-        """Hypervolume of top-1 against log FLOPs, above `floor` percent and below the FLOPs of
-        the most expensive network."""
+        """Hypervolume of networks in top-1 and log FLOPs.
+
+        It counts top-1 above `floor` percent, and FLOPs up to those of the most expensive network.
+        """
         points = np.stack([np.log(flops), -np.asarray(top1, dtype=np.float64)], axis=-1)
         return hypervolume(points, (math.log(self.most_flops), -floor))
 
 
 def find_table(name: str | Path) -> Table:
-    """The table that `name` means: a results folder, a table's file, or a shipped one by name.
+    """The table of a results folder, of a table's file, or the shipped table of this name.
 
     Raises:
-        RunError: there is none, or it cannot be used.
+        RunError: there is no such table, or it cannot be used.
     """
     path = Path(name)
     if (path / FILE_NAME).is_file():
@@ -170,18 +175,18 @@ def find_table(name: str | Path) -> Table:
         return read_table(shipped[str(name)])
     near = nearest_name(str(name), shipped)
     raise RunError(
-        f"{name}: neither a run, nor a table's file, nor one of {', '.join(shipped)}"
+        f"{name}: must be a run, a table's file, or one of {', '.join(shipped)}"
         + (f" (nearest: {near})" if near else "")
     )
 
 
 def shipped_tables() -> dict[str, Path]:
-    """The tables that come with vitnas, by name."""
+    """Name -> file of the tables that come with vitnas."""
     return {path.name.removesuffix(SUFFIX): path for path in sorted(_SHIPPED.glob("*" + SUFFIX))}
 
 
 def table_of(run: Run) -> Table:
-    """The table in a run: what was trained to the end.
+    """The table of a run: its networks that were trained to the end.
 
     Raises:
         RunError: fewer than two networks were.
@@ -201,15 +206,16 @@ def table_of(run: Run) -> Table:
 
 
 def read_table(file: Path) -> Table:
-    """Read what `write_table` wrote.
+    """Read a file that `write_table` wrote.
 
     Raises:
-        RunError: it is not a table, of another format, or its FLOPs are not today's.
+        RunError: it is not a table, it has another format, or a network's FLOPs differ from those
+            of today's count.
     """
     try:
         tree = json.loads(_unpacked(file))
         if tree["format"] != FORMAT:
-            raise RunError(f"{file}: format {tree['format']}, this vitnas reads {FORMAT}")
+            raise RunError(f"{file}: has format {tree['format']}; this vitnas reads {FORMAT}")
         space, networks, made = dict(tree["space"]), list(tree["networks"]), dict(tree["made"])
         networks = list(map(dict, networks))
     except _NOT_A_TABLE as error:
@@ -218,7 +224,7 @@ def read_table(file: Path) -> Table:
 
 
 def is_table(head: bytes) -> bool:
-    """Whether a file that begins like this is one of `write_table`."""
+    """Whether `head` is the beginning of a file that `write_table` wrote."""
     try:
         return zlib.decompressobj(_GZIP).decompress(head, 16).startswith(b'{"format":')
     except zlib.error:
@@ -226,20 +232,20 @@ def is_table(head: bytes) -> bool:
 
 
 def _unpacked(file: Path) -> bytes:
-    """What a compressed file holds, of which nobody knows how much it is.
+    """The content of a compressed file, up to a maximal size.
 
     Raises:
-        OSError, EOFError, zlib.error: it is no such file, cut off, damaged or too large.
+        OSError, EOFError, zlib.error: the file is not compressed, cut off, damaged or too large.
     """
     unpack = zlib.decompressobj(_GZIP)
     content = unpack.decompress(read_bytes(file, _MOST), _MOST)
     if unpack.eof:
         return content
-    raise EOFError("larger than 64 MiB" if len(content) == _MOST else "it was cut off")
+    raise EOFError("it is larger than 64 MiB" if len(content) == _MOST else "it is cut off")
 
 
 def write_table(table: Table, file: str | Path) -> None:
-    """Write a table as compressed JSON, the same bytes for the same table.
+    """Write a table as compressed JSON. The same table gives the same bytes.
 
     Raises:
         RunError: the file cannot be written.
@@ -274,13 +280,14 @@ def _table(
         raise error.at(file=source) from None
     if found.config.objectives.costs != DEFAULT_COSTS or found.config.measured:
         asked = ", ".join(dict.fromkeys((*found.config.objectives.costs, *found.config.measured)))
-        raise RunError(f"{source}: asks for {asked}; a table is replayed for top1 against flops")
+        raise RunError(f"{source}: has {asked}; a replay needs the objectives top1 and flops only")
     recorded: dict[str, Recorded] = {}
     for network in _recorded(found, networks, source):
         recorded.setdefault(network.proposal.key, network)
     table = Table(found, tuple(recorded.values()), made)
     if len(table.complete) < 2:
-        raise RunError(f"{source}: {len(table.complete)} networks were trained to the end")
+        number = len(table.complete)
+        raise RunError(f"{source}: needs two networks trained to the end, and has {number}")
     return table
 
 
@@ -296,11 +303,12 @@ def _recorded(
         config = validate(ModelConfig, stored.config, file=where)
         proposal = propose_like(space, locate(space, config, where).params)
         if proposal is None or proposal.flops != stored.flops:
-            now = "no network of the space" if proposal is None else proposal.flops
-            raise RunError(f"{where}: {network['flops']} FLOPs when recorded, now {now}")
+            now = "it is not in the space" if proposal is None else f"it has {proposal.flops}"
+            raise RunError(f"{where}: had {network['flops']} FLOPs when recorded; now {now}")
         outcome, curve = stored.outcome, tuple(stored.curve)
         if outcome is Outcome.COMPLETE and len(curve) != space.config.proxy.epochs:
-            raise RunError(f"{where}: {len(curve)} of {space.config.proxy.epochs} epochs")
+            epochs = space.config.proxy.epochs
+            raise RunError(f"{where}: is complete, but has {len(curve)} of {epochs} epochs")
         yield Recorded(config, proposal, curve, outcome, stored.seconds)
 
 
