@@ -27,7 +27,6 @@ ELSEWHERE = {
     "diagnose.draw": "diagnose/test_run.py",
     "diagnose.observer": "diagnose/test_similarity.py",
     "diagnose.sweep": "diagnose/test_run.py",
-    "engine.backends.prepare": "engine/test_objectives.py",
     "engine.decide.candidates": "engine/decide/test_controller.py",
     "engine.decide.job": "engine/decide/test_second_chances.py",
     "engine.decide.rules": "engine/decide/test_controller.py",

@@ -18,6 +18,7 @@ from vitnas.engine.store.study import read_study
 from vitnas.errors import RunError
 from vitnas.records import Run
 from vitnas.report.facts import facts
+from vitnas.training.data import Images, load_data
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,20 @@ def test_few_trials_say_that_the_space_s_own_is_used(tmp_path: Path) -> None:
     assert not [line for line in quiet if "tune" in line]
 
 
-def test_a_search_tunes_first_and_a_resume_does_not(tmp_path: Path) -> None:
+def test_a_search_tunes_first_and_a_resume_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill_folder(tmp_path / "data")
     space, out, said = folder_space(tmp_path / "data"), tmp_path / "run", list[str]()
+    read: list[Any] = []
+
+    def counted(*asked: Any) -> Images:
+        read.append(asked)
+        return load_data(*asked)
+
+    monkeypatch.setattr("vitnas.training.data.load_data", counted)
     run = search(space, out, said, trials=12)
+    assert read == [(space.config.data, (8, 8))]
     assert len([line for line in said if line.startswith("recipe ")]) == 4
     stored = read_study(out)[0]["tuned"]
     assert stored["own"] == space.config.proxy.model_dump(mode="json")

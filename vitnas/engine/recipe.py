@@ -9,12 +9,14 @@ from typing import Any
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
+from vitnas.engine.backends.backend import Backend
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
-from vitnas.engine.store.folder import TUNE_FOLDER
+from vitnas.engine.store.folder import TUNE_FOLDER, check_folder
 from vitnas.engine.store.stored import stored_run
 from vitnas.engine.tuning.options import TuneOptions
-from vitnas.engine.tuning.run import NothingTunedError, run_tune
+from vitnas.engine.tuning.result import BOOK_FILE
+from vitnas.engine.tuning.run import NothingTunedError, tune_on
 
 SHARE = 0.25
 """Trainings of tuning for each trial of the search; minutes of tuning for each minute."""
@@ -44,11 +46,17 @@ def known_recipe(space: SearchSpace, path: Path, options: SearchOptions) -> Foun
 
 
 def tuned_recipe(
-    space: SearchSpace, path: Path, options: SearchOptions, notice: Notice, doing: Notice
+    backend: Backend,
+    space: SearchSpace,
+    path: Path,
+    options: SearchOptions,
+    notice: Notice,
+    doing: Notice,
 ) -> Found:
     """Tune the recipe of a new run on images that none is known for; elsewhere the space's own.
 
     Args:
+        backend: what trains; it reads the images.
         space: what will be searched.
         path: the run's folder; what is tried goes to a folder in it, so that it resumes.
         options: of the search.
@@ -68,7 +76,9 @@ def tuned_recipe(
         return space, None
     notice("no recipe is known for these images: tuning it first (--no-tune: the space's own)")
     try:
-        found = run_tune(space, path / TUNE_FOLDER, how, notice, doing)
+        folder = path / TUNE_FOLDER
+        check_folder(folder, BOOK_FILE)
+        found = tune_on(backend, backend.prepare(space), space, folder, how, notice, doing)
     except NothingTunedError as error:
         notice(f"the space's own recipe is used: {error}")
         return space, None
@@ -92,8 +102,4 @@ def tune_options(options: SearchOptions) -> TuneOptions | None:
         networks=networks,
         minutes=60 * SHARE * min(hours) if hours else None,
         seed=options.seed,
-        workers=options.workers,
-        gpus_per_trial=options.gpus_per_trial,
-        backend=options.backend,
-        ray_address=options.ray_address,
     )

@@ -89,12 +89,12 @@ def run_search(
     if is_locked(path):
         raise in_use(path)
     start = _start(space, options, notice)
-    if tuned is None:
-        space, tuned = tuned_recipe(space, path, options, notice, doing)
     doing(opening(options))
     backend = open_backend(options)
     try:
         doing(f"reading the images of {space.config.data.name}")
+        if tuned is None:
+            space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
         found = backend.prepare(space, options.most_baselines)
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)

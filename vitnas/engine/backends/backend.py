@@ -20,6 +20,8 @@ class Backend(Protocol):
 
     Attributes:
         resources: what it has found or was told to use.
+
+    `prepare` comes first. Called again for another space of the same data, it reads no image twice.
     """
 
     resources: Resources

@@ -41,7 +41,7 @@ class RayBackend:
     """
 
     def __init__(self, workers: int | None, gpus: float | None, address: str | None) -> None:
-        self._is_ours = False
+        self._is_ours, self._worker = False, None
         if address is not None:
             connect(address)
         elif not ray.is_initialized():
@@ -63,7 +63,7 @@ class RayBackend:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
         findings, self._worker = task.options(scheduling_strategy=here).remote(
-            space, self.resources, most_baselines
+            space, self.resources, most_baselines, self._worker
         )
         with _their_own_errors():
             found: Findings = ray.get(findings)

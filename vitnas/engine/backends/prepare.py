@@ -44,7 +44,7 @@ class Findings:
 
 
 def prepare_worker(
-    space: SearchSpace, resources: Resources, most_baselines: int = 0
+    space: SearchSpace, resources: Resources, most_baselines: int = 0, before: Worker | None = None
 ) -> tuple[Findings, Worker]:
     """Read the images of a space: what is found, and the worker that trains on them.
 
@@ -52,6 +52,7 @@ def prepare_worker(
         space: what is searched.
         resources: what trainings run on.
         most_baselines: see `vitnas.baselines.sizes.line_up`.
+        before: an earlier worker; what it has read of the same data is not read again.
 
     Raises:
         DataError: they are missing or unreadable.
@@ -61,9 +62,9 @@ def prepare_worker(
     import torch
 
     from vitnas.baselines.sizes import line_up
-    from vitnas.training.data import check_enough, load_data
+    from vitnas.training.data import check_enough
 
-    images = {size: load_data(space.config.data, size) for size in space.image_sizes()}
+    images = _images(space, before)
     some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
     left = len(some.train.subset(fraction, some.split_seed))
     try:
@@ -78,6 +79,7 @@ def prepare_worker(
         threads=resources.threads,
         gpu_share=resources.memory_share,
         measures=measured_with(space.config.measured),
+        data=space.config.data,
     )
     lineup = line_up(space, most_baselines)
     findings = Findings(
@@ -90,6 +92,18 @@ def prepare_worker(
         baseline_seconds=_seconds_of_baselines(lineup.members, space, images, resources),
     )
     return findings, worker
+
+
+def _images(space: SearchSpace, before: Worker | None) -> dict[tuple[int, int], Images]:
+    """The space's images by (H, W): those that `before` holds, and the others from their files."""
+    from vitnas.training.data import load_data
+
+    data = space.config.data
+    known = {} if before is None or before.data != data else before.images
+    return {
+        size: known[size] if size in known else load_data(data, size)
+        for size in space.image_sizes()
+    }
 
 
 def _seconds_of_training(

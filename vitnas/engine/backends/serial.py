@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from vitnas.config.space import SearchSpace
 from vitnas.cores import threads_beside
 from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.resources import Resources, check_devices
-from vitnas.engine.backends.worker import Trained, Worker
+from vitnas.engine.backends.worker import Trained
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.job import Decision
 from vitnas.engine.decide.steering import Steering
@@ -39,11 +40,12 @@ class SerialBackend:
         if gpus and not there:
             raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
         self.resources = Resources(1, gpus, threads_beside(bool(gpus)))
+        self._worker: Any = None
 
     def prepare(self, space: SearchSpace, most_baselines: int = 0) -> Findings:
         """Read the images; what is known of them, and the baselines."""
-        findings, worker = prepare_worker(space, self.resources, most_baselines)
-        self._worker: Worker = worker.settle()
+        findings, worker = prepare_worker(space, self.resources, most_baselines, self._worker)
+        self._worker = worker.settle()
         return findings
 
     def train(self, steering: Steering, scratch: Path) -> None:
@@ -56,7 +58,7 @@ class SerialBackend:
 
     def score(self, networks: Sequence[Trained]) -> list[float]:
         """Top-1 of networks in percent on the test split."""
-        return self._worker.score(networks)
+        return list(self._worker.score(networks))
 
     def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
         """Do trainings that no sampler proposes; each with what it gave, when it ends."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import COSTS
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import ProxyConfig
+from vitnas.config.training import DataConfig, ProxyConfig
 from vitnas.engine.backends.gate import DeviceGate
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message
@@ -49,6 +49,7 @@ class Worker:
         gpu_share: share of the device's memory that may be used, 0 to 1.
         measures: costs of a network that are measured before its first epoch. Workers that measure
             pause between epochs for each other's measurements.
+        data: what the images were read by; None where nobody asks.
     """
 
     proxy: ProxyConfig
@@ -57,6 +58,7 @@ class Worker:
     threads: int | None = None
     gpu_share: float = 1.0
     measures: tuple[str, ...] = ()
+    data: DataConfig | None = None
 
     def settle(self) -> Worker:
         """The same worker with its data on its device; once per process."""

@@ -57,7 +57,6 @@ def run_tune(
     if options.epochs is not None:
         proxy = space.config.proxy.model_copy(update={"epochs": options.epochs})
         space = space.with_proxy(proxy)
-    networks = varied_networks(space, options.networks, options.seed)
     doing(opening(options))
     backend = open_backend(options)
     try:
@@ -65,13 +64,26 @@ def run_tune(
         found = backend.prepare(space)
         for line in found.notices:
             notice(line)
-        make_folder(path)
-        with locked(path):
-            number = (options.trials + 2) * len(networks)
-            doing(_starting(number, backend, found))
-            return Tuning(space, path, options, backend, found, notice).find(networks)
+        return tune_on(backend, found, space, path, options, notice, doing)
     finally:
         backend.close()
+
+
+def tune_on(
+    backend: Backend,
+    found: Findings,
+    space: SearchSpace,
+    path: Path,
+    options: TuneOptions,
+    notice: Notice,
+    doing: Notice,
+) -> Tuned:
+    """As `run_tune`, on a back end that has read the images and found `found`."""
+    networks = varied_networks(space, options.networks, options.seed)
+    make_folder(path)
+    with locked(path):
+        doing(_starting((options.trials + 2) * len(networks), backend, found))
+        return Tuning(space, path, options, backend, found, notice).find(networks)
 
 
 class Tuning:
