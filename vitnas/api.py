@@ -70,7 +70,7 @@ def search(
     from vitnas.report import write_report
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
-    folder = Path(out) if out is not None else Path("results") / found.name
+    folder = _folder(out, found.name)
     chosen, config = SearchOptions(**options), found.config
     trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
     with Display(trials, epochs, costs=costs, shown=progress) as display:
@@ -98,7 +98,7 @@ def tune(
     *,
     notice: Callable[[str], None] = print,
     **options: Any,
-) -> Tuned:
+) -> tuple[Tuned, Path]:
     """Find the recipe of a space's short training for its images; the same call resumes.
 
     Args:
@@ -108,7 +108,7 @@ def tune(
         **options: fields of `vitnas.engine.tuning.options.TuneOptions`.
 
     Returns:
-        What was found: `proxy`, `gain`, `tried`.
+        What was found: `proxy`, `gain`, `tried`; and the folder that holds it.
 
     Raises:
         VitnasError: the space, folder, data or device cannot be used; or no training ended well.
@@ -120,8 +120,8 @@ def tune(
     from vitnas.engine.tuning.run import run_tune
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
-    folder = Path(out) if out is not None else Path("results") / "tune" / found.name
-    return run_tune(found, folder, TuneOptions(**options), notice, notice)
+    folder = _folder(out, "tune", found.name)
+    return run_tune(found, folder, TuneOptions(**options), notice, notice), folder
 
 
 def calibrate(
@@ -154,7 +154,7 @@ def calibrate(
     from vitnas.calibration.run import run_calibration
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
-    folder = Path(out) if out is not None else Path("results") / "calibrate" / found.name
+    folder = _folder(out, "calibrate", found.name)
     return run_calibration(found, folder, CalibrationOptions(**options), notice), folder
 
 
@@ -300,7 +300,7 @@ def diagnose(
     if found is None:
         raise ConfigError("is required: a data set, a folder or a space", address="--data")
     shown = show(found, subject, images, seed)
-    folder = Path(out) if out is not None else Path("results") / "diagnose" / subject.name
+    folder = _folder(out, "diagnose", subject.name)
     looking.check_place(folder)
     options["log"] = Path(options["log"]) if options.get("log") else subject.log
     facts = {"network": subject.name, "weights": subject.weights, "seed": seed, **shown.facts}
@@ -308,3 +308,8 @@ def diagnose(
     result = looking.diagnose(network, shown.images, chosen, facts=facts, **options)
     result.write(folder)
     return result, folder
+
+
+def _folder(out: str | Path | None, *rooms: str) -> Path:
+    """The folder that a user names, or the one in `results/`."""
+    return Path("results", *rooms) if out is None else Path(out)

@@ -220,6 +220,7 @@ class Run:
         num_trials: how many trials the run was asked for.
         replicates: trainings of candidates with other seeds, by number; their trials know of them.
         baselines: reference networks that were trained for comparison, by family and FLOPs.
+        num_baselines: how many the last session was to have; 0 in a run that does not say.
     """
 
     path: Path
@@ -230,6 +231,7 @@ class Run:
     num_trials: int
     replicates: tuple[TrialRecord, ...] = ()
     baselines: tuple[BaselineRecord, ...] = ()
+    num_baselines: int = 0
 
     def __repr__(self) -> str:
         trials = sum(trial.outcome.is_trial for trial in self.trials)

@@ -52,7 +52,7 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     told: list[str] = []
     run = run_search(SPACE, tmp_path / "run", OPTIONS, ended=told.append)
     entries = read_entries(tmp_path / "run" / FILE_NAME)
-    assert len(run.trials) == 1
+    assert (len(run.trials), run.num_baselines) == (1, 4)
     assert [entry.answer.flops for entry in entries] == [member.flops for member in MEMBERS]
     for entry in entries:
         assert len(entry.answer.curve) == PROXY.epochs

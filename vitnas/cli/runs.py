@@ -56,8 +56,7 @@ def tune(
     from vitnas import api
     from vitnas.engine.tuning.result import RECIPE_FILE
 
-    folder = out or Path("results") / "tune" / api.load_space(space).name
-    found = api.tune(space, folder, notice=complain, **options)
+    found, folder = api.tune(space, out, notice=complain, **options)
     say(found.text())
     say(f"{folder / RECIPE_FILE}: the recipe, to be put into the space")
 

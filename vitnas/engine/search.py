@@ -314,6 +314,7 @@ def _describe(
         environment["tuned"] = store.attrs["tuned"]["line"]
     store.set("environment", environment)
     store.set("num_trials", options.num_trials or 0)
+    store.set("num_baselines", len(found.baselines))
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
     write_text(store.path / "space.yaml", space.text)
 

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.baselines.test_baseline import DIGITS
 from tests.engine.conftest import start, train, train_some
+from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.references import FILE_NAME
+from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.store.folder import locked
 from vitnas.engine.watch.status import read_status, status_text
@@ -50,6 +54,17 @@ def test_a_search_under_way(searching: Controller, tmp_path: Path) -> None:
     assert "2/10 trials, searching" in text
     assert "epoch 1/3  55.50 %" in text
     assert " left" in text
+
+
+def test_baselines_are_counted_apart(searching: Controller, tmp_path: Path) -> None:
+    assert "2/10 trials, not searching" in status_text(read_status(tmp_path))
+    searching.store.set("num_baselines", 3)
+    assert "2/10 trials, 0/3 baselines, not searching" in status_text(read_status(tmp_path))
+    request = Request(DIGITS, searching.space.config.proxy, 0)
+    Book(tmp_path / FILE_NAME).put(request, Answer(outcome=Outcome.FAILED))
+    assert "1/3 baselines" in status_text(read_status(tmp_path))
+    searching.store.set("num_baselines", 0)
+    assert "1/1 baselines" in status_text(read_status(tmp_path))
 
 
 def test_a_search_that_was_killed(searching: Controller, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ class StoredRun(_Stored):
     space: StoredSpace = StoredSpace()
     environment: Environment = Environment()
     num_trials: Count = 0
+    num_baselines: Count = 0
     num_sessions: Count = 0
     test_top1: dict[str, Percent] = {}
     tuned: StoredRecipe | None = None

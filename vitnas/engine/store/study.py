@@ -224,6 +224,7 @@ def read_run(path: str | Path) -> Run:
         space=attrs.get("space", {}),
         environment=facts.environment,
         num_trials=facts.num_trials,
+        num_baselines=facts.num_baselines,
         baselines=read_baselines(path),
     )
 

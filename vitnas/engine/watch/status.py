@@ -55,6 +55,8 @@ class Status:
         num_ended: trainings that have ended, earlier sessions included.
         num_trials: how many the run shall have; None = no bound.
         num_replicates: trainings of candidates with other seeds that have ended; no trials.
+        num_baselines: baselines that have been trained, also in earlier sessions.
+        most_baselines: how many the run shall have; they are trained after its trials.
         epochs: of a full training.
         underway: in training, or interrupted and to be trained again when nobody is searching.
         epochs_per_second: trained in the last session; None before its first training has ended.
@@ -72,6 +74,8 @@ class Status:
     num_ended: int
     num_trials: int | None
     num_replicates: int
+    num_baselines: int
+    most_baselines: int
     epochs: int
     underway: tuple[Underway, ...]
     epochs_per_second: float | None
@@ -114,6 +118,8 @@ def read_status(path: str | Path) -> Status:
         num_ended=num_ended,
         num_trials=run.num_trials or None,
         num_replicates=len(again),
+        num_baselines=len(run.baselines),
+        most_baselines=max(run.num_baselines, len(run.baselines)),
         epochs=run.epochs,
         underway=tuple(_underway(trial, run.costs) for trial in underway),
         epochs_per_second=_rounded(pace.epochs_per_second, 3),
@@ -130,9 +136,12 @@ def status_text(status: Status) -> str:
     """A few lines for a terminal."""
     total = "" if status.num_trials is None else f"/{status.num_trials}"
     doing = "searching" if status.is_searching else "not searching"
-    parts = [f"{status.num_ended}{total} trials", f"{doing}, {clock(status.seconds)}"]
+    parts = [f"{status.num_ended}{total} trials"]
     if status.num_replicates:
-        parts.insert(1, replicates_text(status.num_replicates))
+        parts.append(replicates_text(status.num_replicates))
+    if status.most_baselines:
+        parts.append(f"{status.num_baselines}/{status.most_baselines} baselines")
+    parts.append(f"{doing}, {clock(status.seconds)}")
     rates = rates_text(Pace(status.epochs_per_second, status.seconds_left))
     if rates:
         parts.append(rates)
