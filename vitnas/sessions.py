@@ -32,7 +32,8 @@ class Data(Facts):
         name: of the data set.
         num_classes: its classes.
         mean, std: of a channel of the training images; None where each size has its own.
-        num_train_images, num_val_images, num_test_images: images of each split.
+        num_train_images, num_val_images, num_test_images: images of each split; those that score
+            in any fold, where the proxy has several.
     """
 
     name: Text | None = None

@@ -44,8 +44,9 @@ def weights_of(
     weights = kept.get(trial.number) if epochs is None else None
     if weights is not None:
         return weights, {"file": kept.path(trial.number)}
-    notice(_announced(trial, epochs))
-    return _train(run, trial, epochs, notice)
+    space = validate(SpaceConfig, dict(run.space))
+    notice(_announced(trial, epochs, space.data.folds))
+    return _train(space, trial, epochs, notice)
 
 
 def kept_subject(run: Run, trial: TrialRecord) -> Subject:
@@ -67,20 +68,20 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
     return subject_of(network, f"{run.name}_trial_{trial.number}", where)
 
 
-def _announced(trial: TrialRecord, epochs: int | None) -> str:
-    """That the trial is trained, and how long that takes where the run tells."""
+def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
+    """That the trial is trained, on the first of its folds, and how long that takes where the run
+    tells."""
     number = epochs or trial.epochs
     what = "its weights are not kept; training it again" if epochs is None else "training it anew"
     line = f"trial {trial.number}: {what} for {number} epoch{'s' * (number > 1)}"
     if trial.seconds and trial.curve:
-        line += f", about {span(trial.seconds / len(trial.curve) * number)}"
+        line += f", about {span(trial.seconds / len(trial.curve) / folds * number)}"
     return line
 
 
 def _train(
-    run: Run, trial: TrialRecord, epochs: int | None, notice: Notice
+    space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
 ) -> tuple[bytes, dict[str, Any]]:
-    space = validate(SpaceConfig, dict(run.space))
     proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
     images = load_data(space.data, trial.network.img_size)
     training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")

@@ -29,6 +29,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"drop_path_rate": {"float": [0.0, "5e-1"]}},
         r"model\.drop_path_rate\.float\[1\] = '5e-1': YAML .*\(nearest: 5\.0e-1\)",
     ),
+    "more folds than there are": (
+        {"/data": {"folds": 6}},
+        r"data\.folds = 6: at most 5 parts of val_fraction 0\.2 are apart \(nearest: 5\)",
+    ),
     "nan": ({"drop_path_rate": NAN}, r"model\.drop_path_rate = nan: should be a finite number"),
     "infinite gamma": ({"broad": {"gamma": INF}}, r"model\.broad\.gamma = inf: .*finite number"),
     "infinite range": ({"drop_path_rate": {"float": [0.0, INF]}}, r"two finite numbers"),

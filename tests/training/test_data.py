@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,32 @@ def test_splits_are_disjoint_and_of_the_asked_size(cifar10_root: Path) -> None:
     test = {row.numpy().tobytes() for row in images.test().x}
     scoring = {row.numpy().tobytes() for row in images.val.x}
     assert not test & scoring
+
+
+def test_folds_score_on_images_apart_and_train_on_all_others(digits: Images) -> None:
+    """Five folds of a fifth: every image scores once."""
+    whole = sorted(row.numpy().tobytes() for row in torch.cat([digits.train.x, digits.val.x]))
+    scoring: list[bytes] = []
+    for number in range(5):
+        fold = digits.fold(number)
+        held = [row.numpy().tobytes() for row in fold.val.x]
+        trained = [row.numpy().tobytes() for row in fold.train.x]
+        assert abs(len(held) - len(digits.val)) <= 5  # whole images of each class
+        assert sorted(held + trained) == whole
+        assert torch.equal(fold.train.mean, digits.train.mean)
+        scoring += held
+    assert len(scoring) >= len(whole) - 5
+    assert len(set(scoring)) >= len(set(whole)) - 5
+    assert digits.fold(0) is digits
+    assert torch.equal(digits.fold(2).val.x, digits.fold(2).val.x)
+
+
+def test_too_few_images_for_a_fold_are_an_error(digits: Images) -> None:
+    few = replace(
+        digits, train=digits.train.of(torch.arange(2)), val=digits.val.of(torch.arange(1))
+    )
+    with pytest.raises(DataError, match="digits: 3 training images are too few for so many folds"):
+        few.fold(1)
 
 
 def test_the_split_follows_its_seed_alone(digits: Images) -> None:

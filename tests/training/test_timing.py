@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -27,6 +28,20 @@ def test_the_guess_is_of_the_right_size_and_leaves_no_trace() -> None:
     list(ProxyTraining(config, proxy, images, 0, "cpu"))
     assert guess is not None
     assert 0.1 < guess / (time.perf_counter() - started) < 10
+
+
+def test_folds_are_trained_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = make_space()
+    config = median_network(space)
+    assert config is not None
+    images = load_data(space.config.data, config.image_hw)
+    monkeypatch.setattr("time.perf_counter", iter(range(10_000)).__next__)
+    guesses = [
+        seconds_of_training(config, space.config.proxy, replace(images, folds=folds))
+        for folds in (1, 4)
+    ]
+    assert guesses[0]
+    assert guesses[1] == 4 * guesses[0]
 
 
 def test_a_space_without_a_network_within_its_limits_has_no_median() -> None:

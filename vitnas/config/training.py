@@ -105,6 +105,12 @@ class DataConfig(Frozen):
         description="share of the training images that is held out to score candidates, cut from "
         "each class alike; never taken from the test images",
     )
+    folds: Annotated[int, Field(ge=1, le=100)] = Field(
+        1,
+        description="trainings of each network, each scored on another `val_fraction` of the "
+        "training images; what counts is their mean (k-fold cross-validation). For a few hundred "
+        "scoring images, where chance is as large as what networks differ by",
+    )
     split_seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
         0,
         description="decides which images are held out, and which `train_fraction` keeps; the test "
@@ -126,6 +132,14 @@ class DataConfig(Frozen):
             raise RuleError("is required for imagefolder: the folder that holds train/", "root")
         if self.name == "digits" and self.root is not None:
             raise RuleError("digits come with scikit-learn and have no folder", "root", self.root)
+        return self
+
+    @model_validator(mode="after")
+    def _folds_fit(self) -> DataConfig:
+        most = int(1 / self.val_fraction + 1e-9)
+        if self.folds > most:
+            rule = f"at most {most} parts of val_fraction {self.val_fraction:g} are apart"
+            raise RuleError(rule, "folds", self.folds, most)
         return self
 
     @property

@@ -48,7 +48,15 @@ class Split:
             return self
         _, kept = split_by_class(self.y.cpu(), fraction, seed)
         kept = kept.to(self.y.device)
-        return replace(self, x=self.x[kept], y=self.y[kept])
+        return self.of(kept)
+
+    def of(self, index: Tensor) -> Split:
+        """The images of these indices, or where a mask is true."""
+        return replace(self, x=self.x[index], y=self.y[index])
+
+    def __add__(self, other: Split) -> Split:
+        """These images, then those of `other`."""
+        return replace(self, x=torch.cat([self.x, other.x]), y=torch.cat([self.y, other.y]))
 
     def to(self, device: str | torch.device) -> Split:
         """The same images on `device`; no copy if they are there already."""
@@ -65,6 +73,7 @@ class Images:
         val: what scores candidates: held out of the training images, never test images.
         classes: names of the classes, in the order of their numbers.
         split_seed: the seed of the split, which also draws subsets of `train`.
+        folds: trainings of a network, each on another `fold`.
         fingerprint, skipped: see `vitnas.data.source.DataSource`.
     """
 
@@ -73,6 +82,7 @@ class Images:
     val: Split
     classes: tuple[str, ...]
     split_seed: int = 0
+    folds: int = 1
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     _test: Split | None = field(default=None, repr=False)
@@ -138,6 +148,32 @@ class Images:
                 rule = f"these images of {self.name} have {shorten(expected)}"
                 raise ConfigError(rule, address=address, value=found, nearest=shorten(expected))
 
+    def fold(self, number: int) -> Images:
+        """The same images, of which others score: another part of `train`, as large as `val`.
+
+        Parts of different numbers have no image in common. The normalisation stays that of `train`.
+
+        Args:
+            number: from 0, which is the split as it is.
+
+        Raises:
+            DataError: there are too few images for it.
+        """
+        if number == 0:
+            return self
+        labels, whole = self.train.y.cpu(), len(self.train) + len(self.val)
+        rest = torch.arange(len(labels))
+        for done in range(1, number + 1):
+            share = min(1.0, len(self.val) / (whole - done * len(self.val)))
+            stay, cut = split_by_class(labels[rest], share, self.split_seed)
+            scoring, rest = rest[cut], rest[stay]
+        training = torch.ones(len(labels), dtype=torch.bool)
+        training[scoring] = False
+        if not len(scoring) or not training.any():
+            raise DataError(f"{self.name}: {whole} training images are too few for so many folds")
+        train = self.train.of(training.to(self.train.y.device)) + self.val
+        return replace(self, train=train, val=self.train.of(scoring.to(self.train.y.device)))
+
     def to(self, device: str | torch.device) -> Images:
         """The same data with `train` and `val` on `device`; the test images stay where they are."""
         return replace(self, train=self.train.to(device), val=self.val.to(device))
@@ -196,6 +232,7 @@ def images_of(config: DataConfig, train: Labelled, val: Labelled, source: DataSo
         val=split(val),
         classes=source.classes,
         split_seed=config.split_seed,
+        folds=config.folds,
         fingerprint=source.fingerprint,
         skipped=source.skipped,
         _test=None if source.test is None else split(source.test),

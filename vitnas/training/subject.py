@@ -1,4 +1,4 @@
-"""The short training of whatever has a key: a network of ours, or a reference."""
+"""The short training of whatever has a key: a network of ours, or a reference; on all its folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from vitnas.baselines.sizes import price
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
+from vitnas.seeds import derive_seed
 from vitnas.training.data import Images
+from vitnas.training.device import resolve_device
+from vitnas.training.folds import Folds
 from vitnas.training.proxy import ProxyTraining, Training, seeded
 
 
@@ -20,8 +23,33 @@ def training_of(
     images: Images,
     seed: int,
     device: str | torch.device = "cpu",
+) -> Training | Folds:
+    """The training of `subject` from weights of the same seed; arguments as of `Training`.
+
+    With `images.folds` there are several, with seeds of their own but for the first.
+
+    Raises:
+        DataError: there are too few images for so many folds.
+    """
+    if images.folds == 1:
+        return _training_of(subject, proxy, images, seed, device)
+    images = images.to(resolve_device(device))
+    seeds = [seed, *(derive_seed(seed, "fold", number) for number in range(1, images.folds))]
+    return Folds(
+        [
+            _training_of(subject, proxy, images.fold(number), own, device)
+            for number, own in enumerate(seeds)
+        ]
+    )
+
+
+def _training_of(
+    subject: ModelConfig | Baseline,
+    proxy: ProxyConfig,
+    images: Images,
+    seed: int,
+    device: str | torch.device,
 ) -> Training:
-    """The training of `subject` from weights of the same seed; arguments as of `Training`."""
     if isinstance(subject, ModelConfig):
         return ProxyTraining(subject, proxy, images, seed, device)
     model = seeded(lambda: build_baseline(subject), seed, device)

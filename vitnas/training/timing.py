@@ -40,7 +40,8 @@ def seconds_of_training(
     affordable = max(2, int(_LARGEST / flops_of(subject)))
     batch = min(proxy.batch_size, affordable)
     share = min(1.0, 2 * batch / len(images.train))
-    few = replace(images, train=images.train.subset(share, 0), val=images.val.subset(share, 0))
+    train, val = images.train.subset(share, 0), images.val.subset(share, 0)
+    few = replace(images, train=train, val=val, folds=1)
     short = proxy.model_copy(update={"epochs": 2, "batch_size": batch, "train_fraction": 1.0})
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
@@ -51,7 +52,7 @@ def seconds_of_training(
     finally:
         torch.set_num_threads(before)
     whole = len(images.train) * proxy.train_fraction
-    return last.seconds * proxy.epochs * whole / len(few.train)
+    return last.seconds * images.folds * proxy.epochs * whole / len(few.train)
 
 
 def seconds_between(flops: float, ends: tuple[tuple[float, float], tuple[float, float]]) -> float:

@@ -160,7 +160,11 @@ def _check_fits(space: SearchSpace, images: Images) -> None:
 
 
 def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
-    """What was trained and scored on; without mean and deviation where each size has its own."""
+    """What was trained and scored on; without mean and deviation where each size has its own.
+
+    Raises:
+        DataError: there are too few images for so many folds.
+    """
     images = next(iter(by_size.values()))
     facts = {
         "name": images.name,
@@ -168,7 +172,7 @@ def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
         "mean": [round(value, 6) for value in images.mean],
         "std": [round(value, 6) for value in images.std],
         "num_train_images": len(images.train),
-        "num_val_images": len(images.val),
+        "num_val_images": sum(len(images.fold(number).val) for number in range(images.folds)),
         "num_test_images": len(images.test()) if images.has_test else 0,
         "fingerprint": dict(images.fingerprint),
         "skipped": list(images.skipped),

@@ -19,7 +19,8 @@ from vitnas.records import Outcome
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
-    from vitnas.training.proxy import EpochResult, ProxyTraining, Training
+    from vitnas.training.folds import Folds
+    from vitnas.training.proxy import EpochResult, Training
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,14 @@ class Worker:
         The result depends only on the job, never on earlier jobs of this process.
         """
         from vitnas.nn.weights import weights_bytes
-        from vitnas.training.proxy import ProxyTraining
+        from vitnas.training.subject import training_of
 
         started = time.monotonic()
         device = device_name(self.device)
         try:
             self._cap_memory(1.0 if job.alone else self.gpu_share)
             images = self.images[job.config.image_hw]
-            training = ProxyTraining(job.config, self.proxy, images, job.seed, self.device)
+            training = training_of(job.config, self.proxy, images, job.seed, self.device)
             if self.measures and not job.again:
                 yield self._measure(training, job.config)
                 started = time.monotonic()  # waiting for others is not the network's fault
@@ -125,13 +126,13 @@ class Worker:
             **facts,
         )
 
-    def _training(self, request: Request) -> Training:
+    def _training(self, request: Request) -> Training | Folds:
         from vitnas.training.subject import training_of
 
         images = self.images[request.subject.image_hw]
         return training_of(request.subject, request.proxy, images, request.seed, self.device)
 
-    def _test_score(self, training: Training) -> float | None:
+    def _test_score(self, training: Training | Folds) -> float | None:
         """Top-1 in percent on the test images; None where there are none."""
         from vitnas.training.proxy import evaluate
 
@@ -140,7 +141,7 @@ class Worker:
             return None
         return evaluate(training.scored(), images.test(), training.proxy.eval_batch_size)
 
-    def _measure(self, training: ProxyTraining, config: ModelConfig) -> Measured:
+    def _measure(self, training: Training | Folds, config: ModelConfig) -> Measured:
         """What forward passes cost, in the precision that scores, with the device for itself."""
         from vitnas.cost.device import measure
         from vitnas.training.proxy import autocast
@@ -151,7 +152,7 @@ class Worker:
             costs = measure(training.model, shape, training.device, kinds)
         return Measured(costs, measured_name(self.device))
 
-    def _paused(self, training: ProxyTraining) -> Iterator[EpochResult]:
+    def _paused(self, training: Training | Folds) -> Iterator[EpochResult]:
         """The training, an epoch at a time, none during another worker's measurement."""
         gate, epochs = self._gate() if self.measures else None, iter(training)
         while True:
@@ -194,7 +195,7 @@ class Worker:
             torch.cuda.set_per_process_memory_fraction(share, device)
 
 
-def _scores(training: Training) -> dict[str, tuple[float, float]]:
+def _scores(training: Training | Folds) -> dict[str, tuple[float, float]]:
     """The scores of a network at initialisation, on the same images for every network."""
     import torch
 
