@@ -19,7 +19,7 @@ def test_the_verdict_names_what_to_search_with() -> None:
 
 def test_it_says_so_when_nothing_beats_size() -> None:
     found = judged().model_copy(update={"best": "proxy", "cheapest": "FLOPs"})
-    assert verdict(found).startswith("Nothing here ranks networks of like FLOPs reliably better")
+    assert verdict(found).startswith("Nothing here ranks networks of similar FLOPs reliably better")
 
 
 def test_the_verdict_comes_first_and_every_proxy_has_a_row() -> None:

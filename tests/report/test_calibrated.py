@@ -26,7 +26,7 @@ def calibrated_run(path: Path, fingerprint: str = "a", name: str = "digits") -> 
 
 def test_the_trust_card_tells_what_the_calibration_found(tmp_path: Path) -> None:
     run = calibrated_run(tmp_path / "run")
-    assert "vitnas calibrate measures it" in " ".join(sentences(assess(run)))
+    assert "`vitnas calibrate` measures it" in " ".join(sentences(assess(run)))
     found = judged()
     (tmp_path / "c").mkdir()
     write_calibration(found, tmp_path / "c")
@@ -34,15 +34,17 @@ def test_the_trust_card_tells_what_the_calibration_found(tmp_path: Path) -> None
     assert calibration_of(run) == found
     text = " ".join(sentences(assess(run)))
     assert "A calibration on 16 networks of this space" in text
-    assert f"tau {found.figures('proxy').overall.value:.2f} (" in text
-    assert "vitnas calibrate measures it" not in text
+    assert f"tau is {found.figures('proxy').overall.value:.2f} (" in text
+    assert "`vitnas calibrate` measures it" not in text
 
 
 def test_a_calibration_of_something_else_is_refused_and_not_used(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     write_calibration(judged(), tmp_path / "c")
     others = calibrated_run(tmp_path / "run", fingerprint="b")
-    with pytest.raises(RunError, match=r"another space than .*: the images' fingerprint differs"):
+    with pytest.raises(
+        RunError, match=r"must calibrate the space of .*; the images' fingerprint differs"
+    ):
         adopt(others, tmp_path / "c")
     assert not (others.path / FILE_NAME).exists()
     (others.path / FILE_NAME).write_bytes((tmp_path / "c" / FILE_NAME).read_bytes())

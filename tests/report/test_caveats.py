@@ -40,14 +40,14 @@ def test_a_starved_range_of_flops_is_named() -> None:
     run = run_of(PATH, *trials, *costly)
     assert [(row.started, row.stopped) for row in assess(run).starved] == [(8, 8)]
     text = said(*trials, *costly)
-    assert "100 M FLOPs 8 trainings began and none was finished" in text
+    assert "100 M FLOPs 8 trainings started and none was finished" in text
     assert "none was finished" not in said(*trials, *costly, trial(40, 60.0, 10**8))
 
 
 def test_sentences_say_what_is_not_known() -> None:
     assert "no ranking to trust" in said()
     text = said(trial(0), environment={})
-    assert "does not say how many images" in text
+    assert "does not say on how many images" in text
     assert "1 complete trial cannot show" in text
     assert "No front member has a test top-1" in text
 
@@ -55,5 +55,5 @@ def test_sentences_say_what_is_not_known() -> None:
 def test_thinned_runs_say_so() -> None:
     curves = np.random.default_rng(0).random((3200, 3)).cumsum(axis=1).tolist()
     trials = [trial(n, curve=tuple(curve)) for n, curve in enumerate(curves)]
-    assert "over 1,067 of 3,200 complete trials, thinned evenly" in said(*trials)
+    assert "over 1,067 of 3,200 complete trials, evenly chosen" in said(*trials)
     assert ENVIRONMENT["data"]["num_val_images"] == 5000  # what the numbers above rest on

@@ -110,4 +110,4 @@ def test_the_legend_says_no_more_than_it_knows(tmp_path: Path) -> None:
     assert [trace["name"] for trace in figure.data] == ["Pareto front", "ska"]
     page = render_pages(run, b"").html
     assert "mostly" not in page
-    assert "token mixer that runs most often; of several, the first" in page
+    assert "token mixer that runs most often (in a tie, the first)" in page

@@ -97,9 +97,9 @@ def test_the_csv_files_hold_candidates_and_replicates(run: Run) -> None:
 def test_the_words_say_what_it_means(run: Run) -> None:
     text = " ".join(sentences(assess(run)))
     assert "2 networks that may be on the front got 4 replicates" in text
-    assert "left out: 1 replicate that did not reach the end" in text
-    assert "times as far as that binomial error" in text
-    assert "of 3 on the front, 2 are confident and 1 not. Other images" in text
+    assert "not counted: 1 replicate that did not reach the end" in text
+    assert "times as much as the binomial error" in text
+    assert "Of 3 on the front, 2 are confident and 1 not. Other images" in text
     assert "one seed" not in text
 
 
@@ -119,8 +119,8 @@ def test_without_replicates_the_error_is_the_tables_binomial_one() -> None:
 def test_without_replicates_the_words_say_what_is_missing() -> None:
     run = run_of(PATH, trial(0, 50.0, 10**6), trial(1, 70.0, 2 * 10**6), trial(2, 69.8, 2 * 10**6))
     text = " ".join(sentences(assess(run)))
-    assert "The spread between seeds is not measured here" in text
-    assert "by that error alone, 1 of 2 on the front would be on it" in text
+    assert "The scatter between seeds is not measured here" in text
+    assert "With the binomial error alone, 1 of 2 on the front would be on it" in text
     assert "and 1 other might be" in text
     assert "--replicates 3" in text
     blind = run_of(PATH, trial(0), environment={})

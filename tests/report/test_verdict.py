@@ -14,9 +14,9 @@ from vitnas.report.verdict import baseline_rows, verdict
 def test_a_front_that_is_above() -> None:
     run = run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
     assert verdict(run) == (
-        "At like FLOPs the front is 14.00 points above the best baseline (95 % interval +12.84 to "
-        "+15.16). This is the mean over 10.0 k to 1.00 M FLOPs by log, on 10,000 test images, "
-        "which nothing was chosen by; the front is ahead over 100 % of that range."
+        "At equal FLOPs the front is 14.00 points above the best baseline (95 % interval +12.84 to "
+        "+15.16). This is the mean over log FLOPs from 10.0 k to 1.00 M, on 10,000 test images, "
+        "which were used for no choice. The front is ahead over 100 % of this range."
     )
 
 
@@ -24,23 +24,25 @@ def test_a_front_that_is_below_says_who_is_ahead_and_where() -> None:
     said = verdict(run_with(baseline("plain", 10_000, 90.0, 89.0)))
     assert "31.00 points below the best baseline" in said
     assert said.endswith(
-        "over 0 % of that range. Ahead of the front: plain from 10.0 k to 10.0 k FLOPs."
+        "over 0 % of this range. Ahead of the front: plain from 10.0 k to 10.0 k FLOPs."
     )
 
 
 def test_what_cannot_be_told_apart_is_said_so() -> None:
     said = verdict(run_with(baseline("plain", 10_000, 60.0, 58.2)))
     assert said.startswith(
-        "At like FLOPs the front and the best baseline cannot be told apart: −0.20"
+        "At equal FLOPs the front and the best baseline cannot be told apart: −0.20"
     )
 
 
 def test_runs_without_a_comparison_say_why(tmp_path: Path) -> None:
     assert verdict(run_of(tmp_path, trial(0))).startswith("No baselines were trained")
     diverged = baseline("plain", 10_000, 50.0, outcome=Outcome.DIVERGED, error="loss is nan")
-    assert "No baseline was trained to its end" in verdict(run_with(diverged))
+    assert "No baseline was trained to the end" in verdict(run_with(diverged))
     assert "no FLOPs in common" in verdict(run_with(baseline("plain", 2_000_000, 9.0, 9.0)))
-    assert "nothing to compare" in verdict(run_of(tmp_path, baselines=(baseline("p", 9, 9.0),)))
+    assert "baselines are not compared" in verdict(
+        run_of(tmp_path, baselines=(baseline("p", 9, 9.0),))
+    )
     assert baseline_rows(run_with(diverged))[0]["top1"] == "diverged"
 
 
@@ -51,7 +53,7 @@ def test_every_file_of_a_report_has_it(tmp_path: Path) -> None:
     first = (tmp_path / "report.md").read_text().splitlines()[2]
     assert first == verdict(run)
     page = (tmp_path / "report.html").read_text()
-    assert page.index("At like FLOPs the front is") < page.index("on the Pareto front of")
+    assert page.index("At equal FLOPs the front is") < page.index("on the Pareto front of")
     assert "baseline plain" in page
     assert (tmp_path / "baselines.csv").read_text().count("\n") == 3
     assert '"points": 13.7' in (tmp_path / "comparison.json").read_text()

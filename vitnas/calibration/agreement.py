@@ -1,7 +1,7 @@
 """How well scores rank networks: Kendall's tau to the truth, overall and among like sizes.
 
 In most spaces a larger network is better, so any score that grows with FLOPs has a high tau over
-all networks. A search needs more: to tell networks of like FLOPs apart. Hence tau within bins of
+all networks. A search needs more: to tell networks of similar FLOPs apart. Hence tau within bins of
 FLOPs: the mean of the bins' taus.
 
 Intervals are 95 % percentile intervals of a bootstrap over networks (Efron and Tibshirani, An

@@ -113,7 +113,7 @@ class Calibration(_Stored):
 
     @property
     def beats_size(self) -> bool:
-        """Whether anything ranks networks of like FLOPs better than their size does."""
+        """Whether anything ranks networks of similar FLOPs better than their size does."""
         return self.figures(self.cheapest).kind != "size"
 
 

@@ -17,7 +17,7 @@ def verdict(found: Calibration) -> str:
     of = f"of {len(found.networks)} networks of {found.space.get('name')}"
     if not found.beats_size:
         return (
-            f"Nothing here ranks networks of like FLOPs reliably better than their size: {of}, "
+            f"Nothing here ranks networks of similar FLOPs reliably better than their size: {of}, "
             f"{size.name} alone has tau {tau_text(size.within)} within FLOPs bins, and the best, "
             f"{best.name}, cannot be told from that with {tau_text(best.within)}."
         )

@@ -131,7 +131,9 @@ class SearchOptions(Options):
     pruner_bins: Annotated[
         int,
         Option(
-            "Of the pruner front: number of bins of like FLOPs in which trials are ranked.", 1, 1000
+            "Of the pruner front: number of bins of similar FLOPs in which trials are ranked.",
+            1,
+            1000,
         ),
     ] = 1
 

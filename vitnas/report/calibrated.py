@@ -1,4 +1,4 @@
-"""The calibration that a run has been told of: a copy of its file in the run's folder."""
+"""The calibration of a run: a copy of the calibration's file in the run's folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAME = ("data", "proxy", "model", "limits")
 
 
 def calibration_of(run: Run) -> Calibration | None:
-    """The calibration in the run's folder; None where there is none of this space and data."""
+    """The calibration in the run's folder; None if there is none for this space and data."""
     try:
         found = read_calibration(run.path)
     except RunError:
@@ -22,22 +22,22 @@ def calibration_of(run: Run) -> Calibration | None:
 
 
 def adopt(run: Run, folder: Path) -> None:
-    """Put the calibration of `folder` into the run's folder, where every later report finds it.
+    """Copy the calibration of `folder` into the run's folder, for this and every later report.
 
     Raises:
-        RunError: there is none in `folder`, it is of another space or other images, or the run's
-            folder cannot be written to.
+        RunError: `folder` has none, it is for another space or other images, or the run's folder
+            cannot be written.
     """
     found = read_calibration(folder)
     difference = _difference(run, found)
     if difference:
-        raise RunError(f"{folder}: calibrates another space than {run.path}: {difference} differs")
+        raise RunError(f"{folder}: must calibrate the space of {run.path}; {difference} differs")
     with writing(run.path):
         write_text(run.path / FILE_NAME, found.model_dump_json(indent=1) + "\n")
 
 
 def _difference(run: Run, found: Calibration) -> str:
-    """The first part in which the spaces or the images differ; empty where none does."""
+    """The first part in which the spaces or the images differ; empty if they are equal."""
     parts = [name for name in _SAME if run.space.get(name) != found.space.get(name)]
     here, there = (data.told().get("fingerprint") for data in (run.environment.data, found.data))
     if here and there and here != there:

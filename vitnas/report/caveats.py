@@ -1,4 +1,4 @@
-"""The sentences that say how far the ranking can be trusted."""
+"""Sentences on how far the ranking can be trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vitnas.report.trust import Trust
 
 
 def sentences(trust: Trust) -> list[str]:
-    """One short paragraph for each limit, with its numbers; there is always one."""
+    """One short paragraph with numbers for each limit of the ranking. There is at least one."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
     parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds(trust)]
@@ -24,7 +24,7 @@ def sentences(trust: Trust) -> list[str]:
 def _sampling(trust: Trust) -> str:
     if trust.standard_error is None or trust.num_images is None:
         return (
-            "The run does not say how many images top-1 was measured on, so its sampling error "
+            "The run does not say on how many images top-1 was measured, so its sampling error "
             "is not known."
         )
     text = (
@@ -35,12 +35,12 @@ def _sampling(trust: Trust) -> str:
     if pairs and trust.close_neighbours is not None:
         text += (
             f" Of {plural(pairs, 'pair')} of neighbours on the front, {trust.close_neighbours} "
-            "differ by less than one standard error of their difference, taken as independent"
+            "differ by less than one standard error of their difference"
         )
         text += (
-            ", from replicates."
+            ", which comes from replicates."
             if trust.spread is not None
-            else "; the images are the same ones, so the true error of a difference is smaller."
+            else ". Both are measured on the same images, so the true error is smaller."
         )
     return text
 
@@ -49,7 +49,7 @@ def _fidelity(trust: Trust) -> str:
     if not trust.taus:
         return (
             f"{plural(trust.num_ranked, 'complete trial')} cannot show how stable the ranking "
-            "is over the epochs: that takes three that differ and several epochs."
+            "is over the epochs: this needs three different trials and several epochs."
         )
     listed = ", ".join(f"{tau:.2f} after epoch {epoch}" for epoch, tau in trust.taus)
     text = (
@@ -64,25 +64,26 @@ def _fidelity(trust: Trust) -> str:
 
 
 def _long(found: Calibration | None) -> str:
-    """How the ranking after the proxy relates to the ranking after a long training."""
+    """How well the ranking after the proxy agrees with that after a long training."""
     if found is None:
         return (
-            " How the ranking after the proxy relates to the ranking after a full training is not "
-            "in these numbers; vitnas calibrate measures it."
+            " These numbers do not say how well the ranking after the proxy agrees with that after "
+            "a full training; `vitnas calibrate` measures it."
         )
     proxy, size, ceiling = found.figures(PROXY), found.best_size, found.ceiling_within
     return (
-        f" A calibration on {len(found.networks)} networks of this space tells how the proxy's "
-        f"ranking agrees with that after {found.long_epochs} epochs: tau {tau_text(proxy.overall)} "
-        f"over all, {tau_text(proxy.within)} among networks of like FLOPs, where {size.name} alone "
-        f"has {size.within.value:.2f} and another long training {ceiling.value:.2f}."
+        f" A calibration on {len(found.networks)} networks of this space compares the proxy's "
+        f"ranking with that after {found.long_epochs} epochs: tau is {tau_text(proxy.overall)} "
+        f"over all networks, and {tau_text(proxy.within)} among networks of similar FLOPs. There "
+        f"{size.name} alone has {size.within.value:.2f}, and another long training has "
+        f"{ceiling.value:.2f}."
     )
 
 
 def _how_many(trust: Trust) -> str:
     if trust.num_ranked == trust.num_complete:
         return plural(trust.num_ranked, "complete trial")
-    return f"{trust.num_ranked:,} of {trust.num_complete:,} complete trials, thinned evenly"
+    return f"{trust.num_ranked:,} of {trust.num_complete:,} complete trials, evenly chosen"
 
 
 def _censoring(trust: Trust) -> str:
@@ -90,14 +91,15 @@ def _censoring(trust: Trust) -> str:
         return ""
     verb = "was" if trust.num_stopped == 1 else "were"
     text = (
-        f"{plural(trust.num_stopped, 'trial')} {verb} stopped early and might have gone on "
-        "rising: they are drawn hollow, are on no front, and are missing from the taus above."
+        f"{plural(trust.num_stopped, 'trial')} {verb} stopped early. Their top-1 might have "
+        "become higher, so they are drawn hollow, are never on the front, and are not in the taus "
+        "above."
     )
     for row in trust.starved:
         text += (
             f" Between {count_text(row.low)} and {count_text(row.high)} FLOPs "
-            f"{plural(row.started, 'training')} began and none was finished, so the front says "
-            "nothing about networks of that size."
+            f"{plural(row.started, 'training')} started and none was finished, so the front says "
+            "nothing about networks of this size."
         )
     return text
 
@@ -105,14 +107,14 @@ def _censoring(trust: Trust) -> str:
 def _test(trust: Trust) -> str:
     if trust.test_gaps is None:
         return (
-            "No front member has a test top-1. The front is chosen by its scores, so those are "
-            "optimistic: the best of many noisy measurements is partly luck."
+            "No front member has a test top-1. The front is chosen by its scores, so its scores "
+            "are optimistic: the best of many noisy measurements is partly luck."
         )
     low, mean, high = trust.test_gaps
     text = (
         f"Test top-1 minus scoring top-1 over {plural(trust.num_tested, 'front member')}: mean "
         f"{signed_text(mean)}, from {signed_text(low)} to {signed_text(high)} points. A negative "
-        "mean is the price of choosing by noisy scores, unless the splits differ in themselves."
+        "mean is the result of a choice by noisy scores, unless the splits themselves differ."
     )
     if trust.num_beaten_on_test:
         text += (
@@ -127,7 +129,7 @@ def _measured(trust: Trust) -> str:
         return ""
     text = (
         f"{_passes(trust.measured)}, measured once for each network before its first epoch: repeat "
-        "them where a few percent matter."
+        "the measurement if a few percent matter."
     )
     if trust.num_devices > 1:
         text += f" They come from {trust.num_devices} different devices and cannot be compared."
@@ -157,10 +159,10 @@ def _seeds(trust: Trust) -> str:
     )
     if trust.num_lost_replicates:
         lost = plural(trust.num_lost_replicates, "replicate")
-        text += f"; left out: {lost} that did not reach the end"
+        text += f"; not counted: {lost} that did not reach the end"
     text += (
-        f". Trainings of one network scatter {trust.spread:.2f} times as far as that binomial "
-        "error, pooled over networks; ± is one standard error of a mean."
+        f". The trainings of one network scatter {trust.spread:.2f} times as much as the binomial "
+        "error, as an estimate over all networks; ± is one standard error of a mean."
     )
     return f"{text} {_standing(trust)}"
 
@@ -168,9 +170,9 @@ def _seeds(trust: Trust) -> str:
 def _standing(trust: Trust) -> str:
     """What confident and plausible mean, and how many there are."""
     text = (
-        "A network is confident when the chance that no cheaper one has a higher expected top-1 on "
-        "these images is at least 0.9, and plausible from 0.1 on, taking noise as normal and "
-        f"independent: of {trust.front_size} on the front, {trust.num_confident} "
+        "A network is confident if, with a probability of at least 0.9, no cheaper one has a "
+        "higher expected top-1 on these images; it is plausible from 0.1 on. Noise counts as "
+        f"normal and independent. Of {trust.front_size} on the front, {trust.num_confident} "
         f"{_are(trust.num_confident)} confident and {trust.num_plausible} not"
     )
     if trust.num_plausible_off:
@@ -178,7 +180,7 @@ def _standing(trust: Trust) -> str:
         text += (
             f"; {off} more {_are(off)} not on the front of the means, but may be on the true one"
         )
-    return text + ". Other images would add an error of their own, much the same for all networks."
+    return text + ". Other images would add another error, almost equal for all networks."
 
 
 def _are(number: int) -> str:
@@ -187,16 +189,16 @@ def _are(number: int) -> str:
 
 def _one_seed(trust: Trust) -> str:
     text = (
-        "Every network was trained with one seed. The spread between seeds is not measured here, "
+        "Every network was trained with one seed. The scatter between seeds is not measured here, "
         "and the binomial error does not include it"
     )
     if trust.standard_error is not None:
         text += (
-            f": by that error alone, {trust.num_confident} of {trust.front_size} on the front "
-            "would be on it with a probability of at least 0.9, and "
+            f". With the binomial error alone, {trust.num_confident} of {trust.front_size} on the "
+            "front would be on it with a probability of at least 0.9, and "
             f"{plural(trust.num_plausible_off, 'other')} might be"
         )
     return text + (
-        ". Before you choose between neighbours, train those that may be on the front again: run "
-        "the same command with `--replicates 3`."
+        ". Before you choose between neighbours, run the same command with `--replicates 3`: it "
+        "trains the networks again that may be on the front."
     )

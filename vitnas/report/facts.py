@@ -1,4 +1,4 @@
-"""What a run says of itself: data, proxy, sessions. Anything may be missing in old runs."""
+"""Facts about a run: data, proxy, sessions. In old runs any of them may be missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def space_name(run: Run) -> str:
 
 
 def facts(run: Run) -> list[tuple[str, str]]:
-    """(label, value) pairs on space, data, proxy and seed; unknown values are left out."""
+    """(label, value) pairs about space, data, proxy and seed. Unknown values are left out."""
     sessions = run.environment.sessions
     pairs = [
         ("Run", str(run.path)),
@@ -39,7 +39,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _pruner(session: Session) -> str:
-    """`curve, confidence 0.98`; `nobody` without a pruner."""
+    """`curve, confidence 0.98`; `nobody` without pruning; empty if it is not known."""
     if session.pruner is None:
         return ""
     return "nobody" if session.pruner.name == "none" else _mapping(session.pruner.told())
@@ -55,7 +55,7 @@ def _distinct(texts: Iterable[str]) -> str:
 
 
 def _taken_over(run: Run) -> str:
-    """`results/a (12 trials)` for every run whose results were taken over."""
+    """`results/a (12 trials)` for every run from which results were taken over."""
     runs = Counter(trial.origin.rpartition(", trial ")[0] for trial in run.trials if trial.taken)
     return ", ".join(f"{path} ({plural(count, 'trial')})" for path, count in runs.items())
 
@@ -100,7 +100,7 @@ def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _mapping(tree: Mapping[str, Any]) -> str:
-    """`cifar10, epochs 12, batch size 512`: a name speaks for itself."""
+    """`cifar10, epochs 12, batch size 512`. A name has no label."""
     parts = (
         said if name == "name" else f"{_label(name)} {said}"
         for name, value in tree.items()

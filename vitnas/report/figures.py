@@ -1,7 +1,7 @@
-"""The page's plots as plain trees for plotly.js; colours of text and grid are the page's.
+"""The page's plots as plain trees for plotly.js. Colours of text and grid are the page's.
 
-Large runs are thinned: at most 2,000 points behind the front and 150 curves behind the front
-members' own. Thinning takes every k-th trial by number, and `Figure.note` says that it happened.
+Of large runs only a part is drawn: beside the front's members, at most 2,000 points and 150 curves.
+It is every k-th trial by number, and `Figure.note` says so.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """What plotly draws, and what was left out of it (empty when nothing was)."""
+    """Data and layout for plotly, and a note on trials that are not drawn (empty if all are)."""
 
     data: list[Tree]
     layout: Tree
@@ -52,12 +52,12 @@ class Figure:
 
 
 def thin(items: Sequence[_Item], most: int) -> list[_Item]:
-    """Every k-th item counted from the last, so that at most `most` are left."""
+    """At most `most` of the items: every k-th one, counted from the last."""
     return list(items[::-1][:: -(-len(items) // most)][::-1]) if items else []
 
 
 def front_figure(run: Run, cost: str = "flops") -> Figure | None:
-    """Top-1 against the log of a cost; None when nothing has been trained."""
+    """Top-1 against the log of a cost; None without a trained network."""
     complete, stopped = drawable(run, Outcome.COMPLETE), drawable(run, Outcome.STOPPED)
     if not complete and not stopped:
         return None
@@ -124,7 +124,7 @@ def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int])
 
 
 def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) -> Tree:
-    """Marks without a filling, each in its mixer's colour and shape."""
+    """Hollow marks, each in its mixer's colour and shape."""
     mixers = [dominant_mixer(trial) for trial in trials]
     looks = {
         "color": [colour(mixer) for mixer in mixers],
@@ -160,7 +160,7 @@ def _baseline_hover(one: BaselineRecord) -> str:
 
 
 def _bars(run: Run, cost: str) -> list[Tree]:
-    """One standard error up and down for each network that is drawn large."""
+    """Error bars of one standard error for each network that is drawn large."""
     shown = barred(run)
     if not shown:
         return []
@@ -207,7 +207,7 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
 
 
 def _hover(trial: TrialRecord) -> str:
-    """Plotly reads a few HTML tags here; the network line has none, by construction."""
+    """Plotly reads some HTML tags here, so `<` in the network's line is escaped."""
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
     test = "" if trial.test_top1 is None else f" (test {percent_text(trial.test_top1)} %)"
     line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
@@ -237,7 +237,7 @@ def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
 
 
 def _knee_ring(run: Run, cost: str) -> list[Tree]:
-    """A ring around the knee, where the front is long enough to have one."""
+    """A ring around the knee of a front with at least three members."""
     knee, members = run.knee, drawn_front(run)
     if knee is None or knee not in members or len(members) < 3:
         return []
@@ -254,7 +254,7 @@ def _front_layout(cost: str, low: float, high: float) -> Tree:
 
 
 def curves_figure(run: Run) -> Figure | None:
-    """Top-1 after each epoch; None when no trial has finished an epoch."""
+    """Top-1 after each epoch; None if no trial has finished an epoch."""
     members = drawn_front(run)
     numbers = {trial.number for trial in members}
     others = [t for t in drawable(run, Outcome.COMPLETE) if t.number not in numbers]
@@ -325,5 +325,5 @@ def volume_figure(run: Run) -> Figure | None:
 
 
 def _short(value: float | None) -> float | None:
-    """Three digits keep the page small; what is not finite becomes a gap."""
+    """`value` with three digits, to keep the page small. Values that are not finite are gaps."""
     return round(value, 3) if value is not None and isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Colours, shapes and axis ticks that both plots share, so that a mixer looks the same in each."""
+"""Colours, shapes and axis ticks of both plots, so that a mixer looks the same in each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vitnas.config.costs import COSTS, EXACT, amount
 from vitnas.config.mixers import MIXERS, Mixer
 
 KNEE_COLOUR = "#d6365f"
-_OTHER = Mixer("")  # of other packages, and of what is not recorded
+_OTHER = Mixer("")  # for mixers of other packages, and for unreadable configurations
 
 
 def colour(mixer: str) -> str:
@@ -34,7 +34,7 @@ _BASELINES = (
 
 
 def baseline_shape(place: int) -> tuple[str | tuple[int, int, int], str]:
-    """Matplotlib's marker and plotly's symbol of a run's family of baselines, by its place."""
+    """Matplotlib's marker and plotly's symbol of the family with this index in the run."""
     return _BASELINES[place % len(_BASELINES)]
 
 
@@ -48,16 +48,16 @@ _TICKS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in ran
 
 
 def cost_range(lowest: float, highest: float) -> tuple[float, float]:
-    """Limits of a cost's axis with room at both ends; a single value gets half a decade."""
+    """Limits of a cost's axis with a margin at both ends; half a decade for a single value."""
     room = max(0.04 * log10(highest / lowest), 0.02) if highest > lowest else 0.25
     return lowest / 10**room, highest * 10**room
 
 
 def top1_range(complete: Sequence[float], front: Sequence[float]) -> tuple[float, float] | None:
-    """Axis limits in percent that show the front well: poor networks may fall below.
+    """Axis limits in percent that show the front well. Poor networks may be below them.
 
-    From the lower of the front's minimum and the 5th percentile of the complete trials to the
-    front's best, with some room; None without a complete trial.
+    They reach from the front's minimum, or the 5th percentile of the complete trials if it is
+    lower, to the front's best, with a margin. None without a complete trial.
     """
     if not complete or not front:
         return None
@@ -67,8 +67,11 @@ def top1_range(complete: Sequence[float], front: Sequence[float]) -> tuple[float
 
 
 def cost_ticks(cost: str, lowest: float, highest: float) -> tuple[list[float], list[str]]:
-    """Positions and labels of the ticks of a logarithmic axis: powers of ten, or 1-2-5 below two
-    and a half decades; finer steps where these give fewer than three labels."""
+    """Positions and labels of the ticks of a logarithmic axis.
+
+    They are powers of ten, or 1-2-5 below two and a half decades, or finer steps if these give
+    fewer than three labels.
+    """
     is_wide = log10(highest / lowest) >= 2.5
     decades = range(floor(log10(lowest)), floor(log10(highest)) + 1)
     shown: list[float] = []
@@ -83,7 +86,7 @@ def cost_ticks(cost: str, lowest: float, highest: float) -> tuple[list[float], l
 
 
 def _tick_text(cost: str, value: float) -> str:
-    """The number without trailing zeros; the axis has the unit."""
+    """The number without trailing zeros and without the axis's unit."""
     number, _, letter = amount(cost, value).partition(" ")
     if "." in number:
         number = number.rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""A trial's network in one line, and the token mixer that it is drawn as."""
+"""A trial's network in one line, and the token mixer that gives its mark in plots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 
 
 def network_line(trial: TrialRecord) -> str:
-    """`2x dwconv 32 > 3x mhsa 64 h2`; says so where the tree is no longer a valid configuration."""
+    """`2x dwconv 32 > 3x mhsa 64 h2`, or words if the stored configuration is no longer valid."""
     config = _config(trial)
     if config is None:
         return f"unreadable configuration {trial.key}" if trial.config else "not recorded"
@@ -21,7 +21,7 @@ def network_line(trial: TrialRecord) -> str:
 
 
 def dominant_mixer(trial: TrialRecord) -> str:
-    """The token mixer that runs most often (blocks x passes); at a tie, the earlier stage's."""
+    """The token mixer that runs most often (blocks x passes). In a tie the earlier stage wins."""
     config = _config(trial)
     if config is None:
         return UNKNOWN

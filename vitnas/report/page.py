@@ -1,8 +1,7 @@
 """report.html and report.md: one set of values, two templates.
 
-The page is one file that works offline. plotly.js is carried in it gzipped (1.5 MB instead of 4.8,
-2 MB as text) and unpacked by the browser; a browser that cannot unpack it shows
-the static picture.
+The page is one file that works offline. It contains plotly.js, compressed from 4.8 to 1.5 MB (2 MB
+as text), and the browser unpacks it. A browser that cannot do this shows the static picture.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ def render_pages(run: Run, picture: bytes) -> Pages:
     """Both pages from one set of values.
 
     Args:
-        run: what is reported.
-        picture: front.png, which the page shows until the interactive plot is there.
+        run: the run.
+        picture: front.png. The page shows it until the interactive plot is ready.
     """
     view = _view(run)
     markdown = _environment(_markdown_text).get_template("report.md.j2").render(**view)
@@ -69,7 +68,7 @@ def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
 
 
 def _place(run: Run, cost: str) -> str:
-    """The element in which the front is drawn against a cost."""
+    """Id of the element for the plot of the front against a cost."""
     return "front_plot" if cost == run.costs[0] else f"front_plot_{cost}"
 
 
@@ -81,7 +80,7 @@ def packed_plotly() -> str:
 
 
 def _script_safe(figures: Mapping[str, Figure | None]) -> str:
-    """JSON that cannot end the script element that it stands in."""
+    """JSON that cannot close the script element around it."""
     trees = {
         name: {"data": figure.data, "layout": figure.layout}
         for name, figure in figures.items()
@@ -92,7 +91,7 @@ def _script_safe(figures: Mapping[str, Figure | None]) -> str:
 
 
 def _view(run: Run) -> dict[str, Any]:
-    """What both templates show."""
+    """The values for both templates."""
     return {
         **summary_view(run),
         "facts": facts(run),
@@ -132,18 +131,18 @@ def _environment(finalize: Callable[[Any], Any] | None = None) -> Environment:
 
 
 def code_span(text: str) -> Markup:
-    """Text as code in Markdown; nothing in it ends the code or means anything else."""
+    """Text as code in Markdown. No character in it can end the code."""
     return Markup("`" + " ".join(text.split()).replace("`", "'") + "`")
 
 
 def _markdown_text(value: Any) -> Any:
-    """What is put into Markdown outside of code; viewers run HTML in it."""
+    """Text for Markdown outside of code. `<` is escaped, because viewers run HTML."""
     is_plain = isinstance(value, str) and not isinstance(value, Markup)
     return value.replace("<", "&lt;") if is_plain else value
 
 
 def code_spans(text: str) -> Markup:
-    """Text as HTML, what stands in backticks as code."""
+    """Text as HTML. Parts in backticks become code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

@@ -1,5 +1,7 @@
-"""front.png: top-1 against the log of each cost, for a paper or a slide. Drawn without pyplot or a
-display."""
+"""front.png: top-1 against the log of each cost, for a paper or a slide.
+
+It is drawn without pyplot and without a display.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _INK = "#22262e"
 
 
 def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
-    """Trials of one outcome that can be drawn: top-1 is finite, and every cost is above 0."""
+    """Trials of one outcome that can be drawn: with finite top-1 and every cost above 0."""
     return [
         trial
         for trial in run.trials
@@ -48,9 +50,10 @@ def drawn_front(run: Run) -> list[TrialRecord]:
 
 
 def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
-    """Corners of the best top-1 up to each value of one cost, whatever the other costs are.
+    """Corners of the step line of one cost: the best top-1 for at most each value of this cost.
 
-    With one cost these are the whole front. Along the line the cost gets worse and top-1 rises.
+    Other costs are ignored. With one cost the corners are the whole front. Along the line the cost
+    gets worse and top-1 rises.
     """
     members = sorted(drawn_front(run), key=lambda t: (*t.minimized([cost]), -(t.top1 or 0.0)))
     corners: list[tuple[float, float]] = []
@@ -61,14 +64,16 @@ def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
 
 
 def drawn_open(run: Run) -> list[TrialRecord]:
-    """In a run with replicates: networks that are or may be on the front, but not confidently."""
+    """Networks that are on the front or plausible, but not confident; empty without replicates."""
     drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
     return [t for t in open_trials(run) if t.number in drawn] if is_repeated(run) else []
 
 
 def barred(run: Run) -> list[tuple[TrialRecord, float]]:
-    """In a run with replicates: networks that are or may be on the front, each with its standard
-    error in points."""
+    """Networks that are or may be on the front, each with its standard error in points.
+
+    Empty in a run without replicates.
+    """
     if not is_repeated(run):
         return []
     shown = {trial.number: trial for trial in (*drawn_front(run), *drawn_open(run))}
@@ -76,7 +81,7 @@ def barred(run: Run) -> list[tuple[TrialRecord, float]]:
 
 
 def drawn_baselines(run: Run, cost: str) -> list[tuple[str, list[BaselineRecord]]]:
-    """Families of baselines, each with those that have a place in the plane of this cost."""
+    """Families of baselines, each with its members that can be drawn against this cost."""
     if cost not in EXACT:
         return []
     families: dict[str, list[BaselineRecord]] = {}
@@ -87,7 +92,7 @@ def drawn_baselines(run: Run, cost: str) -> list[tuple[str, list[BaselineRecord]
 
 
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
-    """The range of the top-1 axis, None for all, and how many trials lie below it."""
+    """The range of the top-1 axis (None for all values), and how many trials are below it."""
     trials = drawable(run, Outcome.COMPLETE)
     front = [trial.top1 or 0.0 for trial in drawn_front(run)]
     limits = top1_range([trial.top1 or 0.0 for trial in trials], front)
@@ -100,10 +105,10 @@ def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
 
 
 def front_png(run: Run) -> bytes:
-    """The front over all trials as a PNG, 1360 x 880 pixels for each cost, side by side.
+    """The front over all trials as a PNG, with one panel of 1360 x 880 pixels for each cost.
 
-    Complete trials are filled, early-stopped ones hollow (their top-1 is a lower bound in time,
-    not a result), the front is a step line, the knee has a ring.
+    Complete trials are filled marks. Trials that were stopped early are hollow, because their top-1
+    is not that of a full training. The front is a step line, and the knee has a ring.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""How the front grew with the trials, as a share of the dominated volume at the end."""
+"""How the front grew with the trials: hypervolume as a share of the hypervolume at the end."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from vitnas.records import Run, TrialRecord
 
 
 def reference_point(run: Run) -> tuple[float, ...]:
-    """The worst corner: top-1 of guessing in percent, and of each cost the worst allowed or seen.
+    """The worst corner: top-1 of guessing in percent, and the worst allowed or seen of each cost.
 
-    Guessing is 0 where the number of classes is not known.
+    Without a known number of classes, top-1 of guessing is 0.
     """
     classes = run.environment.data.num_classes
     return (100.0 / classes if classes else 0.0, *(_worst(run, cost) for cost in run.costs))
 
 
 def _worst(run: Run, cost: str) -> float:
-    """The highest amount, or the lowest where more is better; 1 where there is none above 0."""
+    """The worst amount of a cost: the highest, or the lowest if more is better; 1 without any."""
     amounts = [value for trial in run.complete for value in trial.costs([cost])]
     known = [value for value in (*amounts, _limit(run, cost) or 0.0) if 0 < value < inf]
     return max(known, key=lambda value: log_cost(cost, value), default=1.0)
@@ -39,8 +39,9 @@ def _limit(run: Run, cost: str) -> float | None:
 def volume_curve(run: Run) -> list[tuple[int, float]]:
     """(trial number, hypervolume so far) after each complete trial, in order of their number.
 
-    The hypervolume is taken in top-1 points times ln of each cost above `reference_point`, and
-    divided by its last value, so that the curve ends at 1. Empty when no trial beats the reference.
+    The hypervolume is measured from `reference_point` in top-1 points times ln of each cost. It is
+    divided by its last value, so the curve ends at 1. Empty if no trial is better than the
+    reference.
     """
     worst, *dearest = reference_point(run)
     corner = (-worst, *(value + 1e-9 for value in log_costs(run.costs, dearest)))
@@ -66,5 +67,5 @@ def _usable(trial: TrialRecord, costs: Sequence[float]) -> bool:
 
 
 def reached(curve: list[tuple[int, float]], share: float) -> int | None:
-    """After how many complete trials the curve first had `share` of its last value."""
+    """Number of complete trials after which the curve first had `share` of its last value."""
     return next((count for count, (_, value) in enumerate(curve, 1) if value >= share), None)

@@ -1,4 +1,4 @@
-"""How the hypervolume of replayed searches grows with the epochs they spend, drawn."""
+"""A plot of replayed searches: hypervolume against the share of the epochs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SPENT = np.geomspace(0.005, 1.0, 160)
 
 
 def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
-    """A PNG of 1210 x 495 pixels: one panel a measure, one line a pair, means over seeds.
+    """A PNG of 1210 x 495 pixels with a panel for each measure and a line for each pair.
 
-    Colours are samplers, line styles are pruners; the share of epochs is logarithmic, because what
-    matters happens in its first tenth.
+    Lines are means over seeds. Colours are samplers, line styles are pruners. The axis of epochs is
+    logarithmic, because lines differ most in its first tenth.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,12 +62,12 @@ def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
 
 
 def is_replay_png(head: bytes) -> bool:
-    """Whether a file that begins like this was drawn by `replay_png`."""
+    """Whether `head` is the beginning of a file that `replay_png` drew."""
     return head.startswith(b"\x89PNG") and b"Software\0vitnas" in head
 
 
 def write_replay_png(table: Table, pairs: Sequence[Pair], file: Path) -> None:
-    """Write `replay_png`.
+    """Write the plot of `replay_png` to a file.
 
     Raises:
         RunError: the file cannot be written.

@@ -1,7 +1,7 @@
 """Errors of top-1, and which networks are confident or plausible members of the front.
 
-Without replicates, errors are binomial, and the report gives chances in words only: the binomial
-error does not include the scatter of trainings with other seeds.
+Without replicates, errors are binomial, and the report gives chances only in a sentence: the
+binomial error does not include the scatter of trainings with other seeds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def is_repeated(run: Run) -> bool:
 
 
 def error_of(run: Run, trial: TrialRecord) -> float | None:
-    """Standard error of a trial's top-1 in points; None where it is not known."""
+    """Standard error of a trial's top-1 in points; None if it is not known."""
     if run.noise is None or trial.outcome is not Outcome.COMPLETE or trial.top1 is None:
         return None
     return run.noise.error(trial.top1, len(trial.trainings))
@@ -31,13 +31,13 @@ def open_trials(run: Run) -> list[TrialRecord]:
 
 
 def off_front(run: Run) -> list[TrialRecord]:
-    """Networks that may be on the front, although not by their means, cheapest first."""
+    """Networks that may be on the true front, but are not on that of the means, cheapest first."""
     members = {trial.number for trial in run.front}
     return [t for t in (*run.confident, *run.plausible) if t.number not in members]
 
 
 def standing_text(run: Run, trial: TrialRecord) -> str:
-    """`confident 0.97`, `plausible 0.41`; a number below both; a dash where it is not known."""
+    """`confident 0.97`, `plausible 0.41`, only the number below 0.1, or a dash if unknown."""
     chance = run.chances.get(trial.number)
     if chance is None:
         return NOTHING

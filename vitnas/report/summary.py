@@ -45,7 +45,7 @@ View = dict[str, Any]
 
 
 def summary_view(run: Run) -> View:
-    """Everything about the trials; what is not known is empty, never missing."""
+    """All values about the trials. Unknown ones are empty, never missing."""
     rows = front_rows(run)
     return {
         "title": title(run),
@@ -74,7 +74,7 @@ def summary_view(run: Run) -> View:
 
 
 def _bound(costs: Sequence[str]) -> str:
-    """Whether a point of the step line is the best top-1 at most, or at least, at its cost."""
+    """`at most` or `at least`: how the step line's points relate to the value on their axis."""
     more = [cost for cost in costs if COSTS[cost].sign < 0]
     if len(more) == len(costs):
         return "at least"
@@ -82,7 +82,7 @@ def _bound(costs: Sequence[str]) -> str:
 
 
 def title(run: Run) -> str:
-    """The folder's name, with the space's where it says more."""
+    """The folder's name, and the space's name if it is different."""
     folder, space = run.path.name, space_name(run)
     return folder if not space or space == folder else f"{folder} – {space}"
 
@@ -111,7 +111,7 @@ def lead(run: Run) -> str:
 
 
 def key_numbers(run: Run) -> list[dict[str, str]]:
-    """Best, knee and cheapest of the front as far as they differ, and what the run cost."""
+    """Best, knee and cheapest member of the front, and the time of all trainings."""
     members, knee = run.front, run.knee
     if not members or knee is None:
         return []
@@ -137,7 +137,7 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
 def _cheapest(
     members: Sequence[TrialRecord], costs: Sequence[str]
 ) -> list[tuple[str, TrialRecord]]:
-    """The member that costs least; with several costs, one for each."""
+    """The cheapest member; with several costs, one for each cost."""
     if len(costs) == 1:
         return [("Cheapest on the front", members[0])]
     return [
@@ -194,7 +194,7 @@ def _measured(trial: TrialRecord, run: Run) -> list[str]:
 
 
 def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
-    """One standard error of the difference to the cheaper neighbour, in points; 0 if unknown."""
+    """Standard error of the difference to the next cheaper member, in points; 0 if unknown."""
     return hypot(*(error_of(run, trial) or 0.0 for trial in (row.trial, before.trial)))
 
 
@@ -218,7 +218,7 @@ def _outcome_views(run: Run) -> list[View]:
 
 
 def error_rows(run: Run) -> list[dict[str, str]]:
-    """The commonest errors of failed, diverged and out-of-memory trials, with their trials."""
+    """The most frequent errors of trials that failed, with the numbers of these trials."""
     wanted = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
     found: dict[str, list[int]] = {}
     for trial in run.trials:
@@ -255,7 +255,7 @@ def _range_text(low: float, high: float) -> str:
 
 
 def progress_text(run: Run) -> str:
-    """When the front was nearly what it is now; empty with fewer than two complete trials."""
+    """After how many trials the front was nearly final; empty below two complete trials."""
     curve = volume_curve(run)
     if len(curve) < 2:
         return ""
@@ -279,7 +279,7 @@ def _reference_text(run: Run) -> str:
 
 
 def _named_text(cost: str, value: float) -> str:
-    """A cost with its name where the unit does not say it: `41.2 M FLOPs`, `0.53 ms`."""
+    """A cost, with its name if the unit does not show it: `41.2 M FLOPs`, `0.53 ms`."""
     return cost_text(cost, value) + (f" {COSTS[cost].noun}" if cost in EXACT else "")
 
 

@@ -1,4 +1,4 @@
-"""The tables of a run as plain rows: front, outcomes, FLOPs bins, and the two CSV files."""
+"""The tables of a run as plain rows: front, outcomes, bins of FLOPs, and the CSV files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True)
 class FrontRow:
-    """A front member beside the next cheaper one.
+    """A front member, compared with the next cheaper one.
 
     Attributes:
         trial: the member.
         network: its network in one line.
-        gain: top-1 points above the next cheaper member; None for the cheapest, and where there
-            are several costs, so that "next cheaper" means nothing.
-        cost: its cost as a multiple of the next cheaper member's; None likewise.
+        gain: top-1 points above the next cheaper member. None for the cheapest member, and if there
+            are several costs: then no member is "the next cheaper".
+        cost: its cost divided by that of the next cheaper member; None in the same cases.
         is_knee: whether it is the knee of the front.
     """
 
@@ -50,7 +50,7 @@ class FrontRow:
 
 
 def front_rows(run: Run) -> list[FrontRow]:
-    """The front, cheapest by the first cost first."""
+    """The front, sorted by the first cost."""
     members, knee = run.front, run.knee
     rows = []
     for index, trial in enumerate(members):
@@ -67,18 +67,18 @@ def _ratio(trial: TrialRecord, before: TrialRecord, cost: str) -> float | None:
 
 
 def measured_columns(run: Run) -> tuple[str, ...]:
-    """The costs that were measured in the run, whether they are objectives or under limits."""
+    """The costs that were measured in the run, as objectives or for limits."""
     return measured_costs(run.trials)
 
 
 def measured_costs(trials: Iterable[TrialRecord]) -> tuple[str, ...]:
-    """The costs that were measured of at least one of these trials."""
+    """The costs that were measured for at least one of these trials."""
     known = {name for trial in trials for name in trial.measured}
     return tuple(name for name in MEASURED if name in known)
 
 
 def outcome_counts(run: Run) -> list[tuple[Outcome, int]]:
-    """How many candidates ended in each way; outcomes that did not occur are left out."""
+    """Number of candidates of each outcome that occurred."""
     return [(outcome, run.count(outcome)) for outcome in Outcome if run.count(outcome)]
 
 
@@ -259,5 +259,5 @@ def _csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """A spreadsheet runs text that begins like a formula; with an apostrophe it stays text."""
+    """`value`, with an apostrophe before text that a spreadsheet would run as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

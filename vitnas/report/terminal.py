@@ -17,7 +17,7 @@ _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 
 
 def front_text(run: Run) -> str:
-    """The front, cheapest first, in aligned columns; says so when it is empty."""
+    """The front in aligned columns, cheapest first, or a line that says that it is empty."""
     rows = front_rows(run)
     if not rows:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
@@ -30,7 +30,7 @@ def front_text(run: Run) -> str:
 
 
 def summary_text(run: Run) -> str:
-    """The front and, where there are baselines, what it is worth beside them."""
+    """The front, and its comparison with the baselines if there are any."""
     return "\n".join([front_text(run), *([verdict(run)] if run.baselines else [])])
 
 
@@ -45,7 +45,7 @@ def ended_text(run: Run) -> str:
 
 
 def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
-    """The front with errors and chances, and what else may be on it."""
+    """The front with errors and chances, and further networks that may be on it."""
     shown = [*(row.trial for row in front_rows(run)), *off_front(run)]
     cells: list[tuple[str, ...]] = [
         (*heads[:1], "top-1 % ± error", "of", "on the front", *heads[2:])

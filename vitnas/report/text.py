@@ -1,4 +1,4 @@
-"""How numbers are written for people: units, digits, and what stands where nothing is known."""
+"""Numbers as text: units and digits, and a dash for unknown values."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def cost_text(name: str, value: float | None) -> str:
 
 
 def percent_text(value: float | None, digits: int = 2) -> str:
-    """A number that already is in percent: `81.234` -> `81.23`; a dash for None and NaN."""
+    """A number in percent: `81.234` -> `81.23`; a dash for None and NaN."""
     return NOTHING if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def signed_text(value: float | None, digits: int = 2) -> str:
-    """Points gained or lost, with their sign and a true minus."""
+    """A difference with its sign and a true minus: `-0.2` -> `−0.20`; a dash for None and NaN."""
     if value is None or not math.isfinite(value):
         return NOTHING
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def duration_text(seconds: float | None) -> str:
-    """`4210` seconds -> `1 h 10 min`; two units at most."""
+    """`4210` seconds -> `1 h 10 min`; at most two units."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     if seconds < 60:

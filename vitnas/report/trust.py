@@ -1,4 +1,4 @@
-"""How far the ranking of a run can be trusted, in numbers that the run itself contains."""
+"""How far the ranking of a run can be trusted, in numbers from the run itself."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ _EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
 
 @dataclass(frozen=True)
 class Trust:
-    """What limits the ranking. None stands for what the run does not tell.
+    """The limits of the ranking. None means that the run does not say it.
 
     Attributes:
-        num_images: images of the scoring split.
-        front_size: members of the front.
-        standard_error: binomial standard error, in points, of the front's median top-1.
-        close_neighbours: neighbours by top-1 on the front whose top-1 differ by less than one
+        num_images: number of images of the scoring split.
+        front_size: number of members of the front.
+        standard_error: binomial standard error of the front's median top-1, in points.
+        close_neighbours: number of neighbours on the front whose top-1 differ by less than one
             standard error of their difference.
-        taus: (epoch, Kendall's tau-b between top-1 after that epoch and after the last).
-        flops_tau: the same between FLOPs and top-1 after the last epoch.
-        num_ranked: complete trials that the taus are taken over.
-        num_complete: all complete trials.
+        taus: (epoch, Kendall's tau-b between top-1 after this epoch and after the last one).
+        flops_tau: Kendall's tau-b between FLOPs and top-1 after the last epoch.
+        num_ranked: number of complete trials from which the taus are computed.
+        num_complete: number of all complete trials.
         epochs: epochs of a complete trial.
-        num_stopped: trials stopped early, which no tau can include.
+        num_stopped: number of trials stopped early. No tau includes them.
         starved: bins of FLOPs (see `flops_bins`) in which trials were stopped and none completed.
-        num_tested: front members with a test top-1.
-        test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, points.
-        num_beaten_on_test: front members that another member dominates by test top-1.
-        measured: costs that were measured of the front's members.
-        num_devices: devices on which the costs of the front were measured.
-        num_repeated: networks that were trained to the end more than once.
-        num_replicates: their further trainings, those that did not reach their end included.
-        num_lost_replicates: those that did not.
-        spread: deviation of a network's trainings as a multiple of the binomial error; None
-            without replicates.
-        num_confident: front members that are on it with a probability of at least 0.9.
-        num_plausible: the other front members.
-        num_plausible_off: networks off the front with a probability of at least 0.1.
-        calibration: of the run's space on the run's images.
+        num_tested: number of front members with a test top-1.
+        test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, in points.
+        num_beaten_on_test: number of front members that another member dominates by test top-1.
+        measured: costs that were measured for the front's members.
+        num_devices: number of devices on which these costs were measured.
+        num_repeated: number of networks that were trained to the end more than once.
+        num_replicates: number of replicates, also of those that did not reach the end.
+        num_lost_replicates: number of replicates that did not reach the end.
+        spread: scatter of a network's trainings as a multiple of the binomial error; None without
+            replicates.
+        num_confident: number of front members that are on it with a probability of at least 0.9.
+        num_plausible: number of the other front members.
+        num_plausible_off: number of networks that are not on the front of the means, but on the
+            true one with a probability of at least 0.1.
+        calibration: the calibration for the run's space and images.
     """
 
     num_images: int | None
@@ -83,7 +84,7 @@ class Trust:
 
 
 def assess(run: Run) -> Trust:
-    """Everything that can be said of the ranking without training anything again."""
+    """Everything about the ranking that is known without further trainings."""
     members = run.front
     scores = sorted(trial.top1 or 0.0 for trial in members)
     images = run.environment.data.num_val_images or None
@@ -123,7 +124,7 @@ def assess(run: Run) -> Trust:
 
 
 def _close(run: Run) -> int:
-    """Neighbours nearer than the standard error of a difference of independent measurements."""
+    """Number of neighbours that differ by less than the standard error of independent scores."""
     return sum(
         abs((after.top1 or 0.0) - (before.top1 or 0.0))
         < hypot(error_of(run, before) or 0.0, error_of(run, after) or 0.0)
@@ -132,7 +133,7 @@ def _close(run: Run) -> int:
 
 
 def _ranked(run: Run) -> list[TrialRecord]:
-    """Complete trials with finite curves of the usual length, thinned evenly to 1,500."""
+    """Complete trials with finite curves of the usual length, at most 1,500, evenly chosen."""
     finite = [t for t in run.complete if t.curve and all(isfinite(value) for value in t.curve)]
     if not finite:
         return []

@@ -1,4 +1,4 @@
-"""What a report says of the baselines: one sentence, and a table."""
+"""What a report says about the baselines: a few sentences, and a table."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ NONE = (
 
 
 def verdict(run: Run) -> str:
-    """The front against the baselines in a few sentences; the first words of a report."""
+    """The comparison of the front with the baselines in a few sentences. A report begins so."""
     found = versus(run)
     if found is not None:
         return f"{_difference(found)} {_basis(found)}{_winners(found)}"
     if not run.baselines:
         return NONE
     if not any(one.outcome is Outcome.COMPLETE for one in run.baselines):
-        return "No baseline was trained to its end, so the front is compared with none."
+        return "No baseline was trained to the end, so the front is not compared."
     if not run.front:
-        return "No trial was trained to the end, so there is nothing to compare the baselines with."
+        return "No trial was trained to the end, so the baselines are not compared."
     return "The front and the baselines have no FLOPs in common, so they are not compared."
 
 
@@ -33,12 +33,12 @@ def _difference(found: Versus) -> str:
     interval = f"95 % interval {low} to {high}"
     if not found.is_sure:
         return (
-            "At like FLOPs the front and the best baseline cannot be told apart: "
+            "At equal FLOPs the front and the best baseline cannot be told apart: "
             f"{signed_text(found.points)} points, {interval}."
         )
     side = "above" if found.points > 0 else "below"
     return (
-        f"At like FLOPs the front is {percent_text(abs(found.points))} points {side} the best "
+        f"At equal FLOPs the front is {percent_text(abs(found.points))} points {side} the best "
         f"baseline ({interval})."
     )
 
@@ -46,13 +46,14 @@ def _difference(found: Versus) -> str:
 def _basis(found: Versus) -> str:
     images = f"{found.num_images:,}"
     where = (
-        f"on {images} test images, which nothing was chosen by"
+        f"on {images} test images, which were used for no choice"
         if found.on_test
-        else f"on the {images} images that both were chosen by, which flatters the best of many"
+        else f"on the {images} images by which both were chosen, so the best of many is optimistic"
     )
     return (
-        f"This is the mean over {count_text(found.low)} to {count_text(found.high)} FLOPs by log, "
-        f"{where}; the front is ahead over {100 * found.share:.0f} % of that range."
+        f"This is the mean over log FLOPs from {count_text(found.low)} to "
+        f"{count_text(found.high)}, {where}. The front is ahead over {100 * found.share:.0f} % of "
+        "this range."
     )
 
 
@@ -67,7 +68,7 @@ def _winners(found: Versus) -> str:
 
 
 def baseline_rows(run: Run) -> list[Mapping[str, str]]:
-    """The table of the baselines as text, by family and FLOPs."""
+    """The table of the baselines as text, sorted by family and FLOPs."""
     return [_row(one) for one in run.baselines]
 
 

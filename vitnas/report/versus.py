@@ -1,4 +1,4 @@
-"""The front against the baselines at like FLOPs: by how many points, and how surely."""
+"""The front against the baselines at equal FLOPs: a difference in points, and its error."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Scored(NamedTuple):
 
     Attributes:
         flops: multiply-adds of one image.
-        chosen_by: top-1 in percent by which it is preferred to cheaper ones.
-        top1: top-1 in percent that counts.
-        name: of its family; empty for a candidate.
+        chosen_by: top-1 in percent by which it is chosen, on the scoring split.
+        top1: top-1 in percent that is compared.
+        name: name of its family; empty for a candidate.
     """
 
     flops: float
@@ -33,13 +33,14 @@ class Scored(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """One number of FLOPs, and what each side has there.
+    """One number of FLOPs, and the networks of both sides there.
 
     Attributes:
         flops: multiply-adds of one image.
         ours: our network.
-        theirs: a family's next smaller and next larger member; the same one twice at its ends.
-        share: how far `flops` lies from the smaller to the larger one by log, 0 to 1.
+        theirs: the next smaller and the next larger member of a family; beyond the largest member,
+            this member twice.
+        share: position of `flops` between these two, in log FLOPs, 0 to 1.
     """
 
     flops: float
@@ -49,26 +50,26 @@ class Pairing(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Ours minus theirs, in points of the top-1 that counts."""
+        """Our top-1 minus theirs, in points."""
         return self.ours.top1 - self.rival(lambda one: one.top1)
 
     def rival(self, value: Callable[[Scored], float]) -> float:
-        """A value of theirs, between the two members along a line over log FLOPs."""
+        """A value of theirs: interpolated between the two members along log FLOPs."""
         smaller, larger = map(value, self.theirs)
         return smaller + self.share * (larger - smaller)
 
 
 @dataclass(frozen=True)
 class Versus:
-    """What the comparison found.
+    """The result of the comparison.
 
     Attributes:
-        points: front minus best baseline, mean over log FLOPs, in points of top-1.
+        points: front minus best baseline in points of top-1, as a mean over log FLOPs.
         error: its standard error in points, from the number of images.
-        low, high: the FLOPs that both sides cover.
-        share: of that range by log, where the front is above, 0 to 1.
-        ahead: where a family of baselines is above: its name and the range of FLOPs.
-        num_images: that top-1 was measured on.
+        low, high: the range of FLOPs that both sides cover.
+        share: share of this range, in log FLOPs, in which the front is above, 0 to 1.
+        ahead: ranges in which a family of baselines is above: (name, low, high).
+        num_images: number of images on which top-1 was measured.
         on_test: whether these are the test images.
     """
 
@@ -83,26 +84,34 @@ class Versus:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %, in points."""
+        """95 % interval of `points`."""
         return self.points - _SURE * self.error, self.points + _SURE * self.error
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval does not contain 0."""
         low, high = self.interval
         return low > 0 or high < 0
 
 
 def versus(run: Run) -> Versus | None:
-    """Compare a run's front with its baselines; None where one of them is missing.
+    """Compare a run's front with its baselines.
 
-    At any number of FLOPs we have our best network of at most so many. A family has what lies on
-    the line over log FLOPs between its next smaller and next larger member, since it could be had
-    at any width, and beyond its largest that one; the best family there is theirs. Both are chosen
-    on the scoring split. What counts is top-1 on the test images, which were used for nothing else:
-    a choice among many on the scoring split does not flatter it there. Where some network has no
-    test score, the scoring split counts. A side reaches from its cheapest network to the costliest
-    that was trained to the end.
+    At a number of FLOPs, our side is the best network with at most so many. A family of baselines
+    could be built at any width. So its value is interpolated along log FLOPs between the next
+    smaller and the next larger member; beyond its largest member it is that member's. Their side is
+    the best family.
+
+    Networks and families are chosen by their scores on the scoring split. Their top-1 on the test
+    images is compared. Test images were used for nothing else, so a choice among many networks
+    does not make it optimistic. If a network has no test score, the scoring split is compared.
+
+    A side covers the FLOPs from its cheapest to its most expensive network that was trained to the
+    end.
+
+    Returns:
+        None if the run has no front, no complete baseline, no common range of FLOPs, or no known
+        number of images.
     """
     data, theirs = run.environment.data, _complete(run.baselines)
     members = [trial for trial in run.front if trial.flops > 0]
@@ -128,7 +137,7 @@ def versus(run: Run) -> Versus | None:
 def places_of(
     ours: Sequence[Scored], theirs: Sequence[Scored], low: float, high: float
 ) -> list[Pairing]:
-    """Both sides at the middles of `_PLACES` equal parts of the log FLOPs from `low` to `high`."""
+    """Both sides at the middles of `_PLACES` equal parts of log FLOPs from `low` to `high`."""
     families: dict[str, list[Scored]] = {}
     for one in sorted(theirs, key=lambda one: one.flops):
         families.setdefault(one.name, []).append(one)
@@ -145,7 +154,7 @@ def _place(flops: float, ours: Iterable[Scored], families: Iterable[Sequence[Sco
 
 
 def _between(family: Sequence[Scored], flops: float) -> tuple[tuple[Scored, Scored], float]:
-    """The members next to `flops`, and how far it lies between them by log."""
+    """The two members next to `flops`, and its position between them in log FLOPs, 0 to 1."""
     for smaller, larger in pairwise(family):
         if smaller.flops <= flops < larger.flops:
             share = log(flops / smaller.flops) / log(larger.flops / smaller.flops)
@@ -159,8 +168,8 @@ def difference(
     """Mean difference over log FLOPs in points, and its standard error.
 
     Args:
-        places: evenly over log FLOPs.
-        error_of: standard error of a top-1 in percent; scores of different networks are taken as
+        places: evenly spaced over log FLOPs.
+        error_of: standard error of a top-1 in percent. Scores of different networks count as
             independent.
     """
     shares: dict[Scored, float] = defaultdict(float)

@@ -25,7 +25,7 @@ from vitnas.report.versus import versus
 def write_report(run: Run) -> None:
     """Write trials.csv, front.csv, front.png, report.md, report.html and configs/ into `run.path`.
 
-    Works at any moment of a run: with nothing complete the tables are empty and say so.
+    It works at any moment of a run. Without a complete trial the tables are empty and say so.
 
     Raises:
         RunError: the folder cannot be written.
@@ -54,7 +54,7 @@ def write_report(run: Run) -> None:
 
 
 def _write_configs(run: Run) -> None:
-    """`configs/<trial>.yaml` for every complete trial, the front's among them."""
+    """Write `configs/<trial>.yaml` for every complete trial."""
     members = {trial.number for trial in run.front}
     known = [trial for trial in run.complete if trial.config]
     folder = own_folder(run.path / "configs") if known else run.path
@@ -64,7 +64,7 @@ def _write_configs(run: Run) -> None:
 
 
 def _write_changed(path: Path, text: str) -> None:
-    """Skip a file that has this text already: renaming a thousand files takes seconds."""
+    """Write a file if its text differs: to write a thousand files takes seconds."""
     content = text.encode()
     try:
         same = read_bytes(path, len(content)) == content
@@ -75,7 +75,7 @@ def _write_changed(path: Path, text: str) -> None:
 
 
 def config_text(run: Run, trial: TrialRecord, *, on_front: bool) -> str:
-    """A model file whose head says where it comes from and what it reached."""
+    """A model file. Its first lines name the trial, its scores and its costs."""
     lines = [
         network_line(trial),
         f"Trial {trial.number} of {run.path.name}, space {space_name(run)}"
