@@ -53,7 +53,7 @@ FLOORS = [
     ("engine.decide",),
     ("engine.backends",),
     ("engine.tuning",),
-    ("engine.baselines", "engine.options", "engine.recipe", "engine.search"),
+    ("engine.baselines", "engine.options", "engine.recipe", "engine.search", "engine.session"),
     ("calibration", "replay"),
     ("report",),
     ("trained",),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vitnas.config.space import SearchSpace
+from vitnas.engine import session
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
@@ -30,11 +29,7 @@ from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, 
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.engine.watch.text import span
-from vitnas.environment import session_facts
-from vitnas.errors import RunError
-from vitnas.files import write_text
 from vitnas.records import Run, TrialRecord
-from vitnas.sessions import Data
 
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""
@@ -85,7 +80,7 @@ def run_search(
     space, tuned = known_recipe(space, path, options)
     if (path / study.FILE_NAME).exists():
         attrs = study.read_study(path)[0]
-        study.refuse_other(path, attrs, _fixed(space, options))  # before reading any image
+        study.refuse_other(path, attrs, session.fixed(space, options))  # before reading any image
     if is_locked(path):
         raise in_use(path)
     start = _start(space, options, notice)
@@ -99,13 +94,13 @@ def run_search(
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         with locked(path), study.writable(path):
-            store = study.RunStore(path, _fixed(space, options) | (tuned or {}))
+            store = study.RunStore(path, session.fixed(space, options) | (tuned or {}))
             try:
-                _refuse_other_images(store, found.data)
+                session.refuse_other_images(store, found.data)
                 for line in found.notices:
                     notice(line)
-                options = _resumed(options, store)
-                _describe(store, space, options, backend.resources, found)
+                options = session.resumed(options, store)
+                session.describe(store, space, options, backend.resources, found)
                 costs = space.config.objectives.costs
                 with _listening(path, costs, options, listener) as listen:
                     num_images = found.data.num_val_images or 0
@@ -130,11 +125,6 @@ def run_search(
     finally:
         backend.close()
     return study.read_run(path)
-
-
-def _fixed(space: SearchSpace, options: SearchOptions) -> dict[str, Any]:
-    """What does not change between the sessions of a run."""
-    return {"space": space.to_tree(), "seed": options.seed}
 
 
 def _starting(
@@ -258,17 +248,9 @@ def _train(
     with two_step_interrupt(wind_down):
         if not controller.done:
             backend.train(steering, path / ".tune")
-    _note(controller.store, ended_by=controller.cut_short_by)
+    session.note(controller.store, ended_by=controller.cut_short_by)
     if controller.is_interrupted:
         raise KeyboardInterrupt
-
-
-def _resumed(options: SearchOptions, store: study.RunStore) -> SearchOptions:
-    """`options`; which weights are kept stays as it was unless they say otherwise."""
-    if options.keep_weights is not None:
-        return options
-    sessions = store.attrs.get("environment", {}).get("sessions")
-    return replace(options, keep_weights=sessions[-1].get("keep_weights")) if sessions else options
 
 
 def _train_baselines(
@@ -285,58 +267,8 @@ def _train_baselines(
     try:
         train_baselines(store.path, requests, backend.answers, cache, **tellers)
     except KeyboardInterrupt:
-        _note(store, ended_by="interrupted")
+        session.note(store, ended_by="interrupted")
         raise
-
-
-def _describe(
-    store: study.RunStore,
-    space: SearchSpace,
-    options: SearchOptions,
-    resources: Resources,
-    found: Findings,
-) -> None:
-    """Write down what this session is, in the study and beside it."""
-    environment = store.attrs.get("environment", {})
-    facts = session_facts(
-        **options.facts(),
-        workers=resources.workers,
-        gpus_per_trial=resources.gpus,
-        device=found.device,
-    )
-    environment = {
-        "sessions": [*environment.get("sessions", []), facts],
-        "seed": options.seed,
-        "data": found.data.told(),
-        "proxy": space.config.proxy.model_dump(mode="json"),
-    }
-    if "tuned" in store.attrs:
-        environment["tuned"] = store.attrs["tuned"]["line"]
-    store.set("environment", environment)
-    store.set("num_trials", options.num_trials or 0)
-    store.set("num_baselines", len(found.baselines))
-    write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
-    write_text(store.path / "space.yaml", space.text)
-
-
-def _refuse_other_images(store: study.RunStore, found: Data) -> None:
-    """Make sure that the training images are those of the earlier sessions, where these say so."""
-    stored = store.attrs.get("environment", {}).get("data", {}).get("fingerprint")
-    changes = list(study.differences(stored, found.told()["fingerprint"])) if stored else []
-    if changes:
-        raise RunError(
-            f"{store.path}: the training images have changed since this run began: "
-            f"{'; '.join(changes)}; use another --out"
-        )
-
-
-def _note(store: study.RunStore, **facts: str | None) -> None:
-    """Add facts to what is known of this session."""
-    environment = store.attrs["environment"]
-    *earlier, now = environment["sessions"]
-    environment = {**environment, "sessions": [*earlier, {**now, **facts}]}
-    store.set("environment", environment)
-    write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
 
 
 def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:

@@ -1,0 +1,62 @@
+"""What one session writes down, the next one holds on to: images, weights to keep, why it ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.engine.conftest import make_space
+from tests.engine.test_search import SERIAL, folder_space
+from tests.training.conftest import fill_folder
+from vitnas.engine import session
+from vitnas.engine.options import SearchOptions
+from vitnas.engine.search import run_search
+from vitnas.engine.store.study import RunStore, read_run
+from vitnas.errors import RunError
+
+
+def test_a_run_goes_on_only_with_the_images_that_it_began_with(tmp_path: Path) -> None:
+    fill_folder(tmp_path / "data")
+    space, out = folder_space(tmp_path / "data"), tmp_path / "run"
+    run_search(space, out, SearchOptions(trials=1, **SERIAL))
+    run_search(space, out, SearchOptions(trials=2, **SERIAL))
+    before = read_run(out)
+    Image.new("RGB", (8, 8)).save(tmp_path / "data" / "train" / "red" / "new.png")
+    message = r"run: the training images have changed .*num_images: 15 -> 16; use another --out"
+    with pytest.raises(RunError, match=message):
+        run_search(space, out, SearchOptions(trials=3, **SERIAL))
+    assert read_run(out) == before
+
+
+def test_which_weights_a_run_keeps_stays_until_it_is_told_otherwise(tmp_path: Path) -> None:
+    """They are kept for a `vitnas export` of any network, which a session more must not undo."""
+    space, out = make_space(proxy={"epochs": 1, "train_fraction": 0.1}), tmp_path / "run"
+    fixed = {**SERIAL, "sampler": "random", "pruner": "none"}
+
+    def kept(trials: int, **options: Any) -> tuple[int, int]:
+        run = run_search(space, out, SearchOptions(trials=trials, **fixed, **options))
+        return len(run.complete), len(list((out / "weights").iterdir()))
+
+    assert kept(3, keep_weights="100MB") == (3, 3)
+    assert kept(4) == (4, 4)
+    assert kept(5) == (5, 5), "the third session knows of the first one's"
+    complete, on_front = kept(6, keep_weights="1")
+    assert on_front == len(read_run(out).front) < complete
+
+
+def test_a_fact_is_added_to_the_session_that_runs(tmp_path: Path) -> None:
+    space = make_space()
+    store = RunStore(tmp_path, session.fixed(space, SearchOptions()))
+    store.set("environment", {"sessions": [{"workers": 1}, {"workers": 2}]})
+    session.note(store, ended_by="the time is up")
+    store.close()
+    stored = json.loads((tmp_path / "environment.json").read_text())["sessions"]
+    assert stored == [{"workers": 1}, {"workers": 2, "ended_by": "the time is up"}]
+    assert [one.ended_by for one in read_run(tmp_path).environment.sessions] == [
+        None,
+        "the time is up",
+    ]
