@@ -1,13 +1,14 @@
 """Nothing lost: one search that is killed 20 times, runs into a full disk and loses a node.
 
-Two nodes of Ray on this machine, small hybrids on the digits, no early stopping. At random moments
-of the run's first nine tenths the driver or a worker is killed with SIGKILL, a fifth of them soon
-after the last one, so that they meet a start; once the disk that holds the run is filled, once a
-node is removed. After each end of the driver the same search is started again. In the end the study
-is compared with a ledger that every driver kept of what it was told: exactly N trials, none lost,
-none twice, none running, nothing trained again that had ended, and no more epochs repeated than
-were in flight when something was killed. The disk is a tmpfs of its own where one may be mounted
-(as root); elsewhere the driver's file size is limited, which SQLite meets in the same place.
+Two nodes of Ray on this machine, networks of the space `digits`, no early stopping. At random
+moments of the run's first nine tenths the driver or a worker is killed with SIGKILL, a fifth of
+them soon after the last one, so that they meet a start; once the disk that holds the run is filled,
+once a node is removed. After each end of the driver the same search is started again. In the end
+the study is compared with a ledger that every driver kept of what it was told: exactly N trials,
+none lost, none twice, none running, nothing trained again that had ended, and no more epochs
+repeated than were in flight when something was killed. The disk is a tmpfs of its own where one may
+be mounted (as root); elsewhere the driver's file size is limited, which SQLite meets in the same
+place.
 """
 
 from __future__ import annotations
@@ -28,30 +29,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, conclude, is_quick, show
+from common import ROOT, conclude, digits_space, is_quick, show
 
-SPACE = {
-    "name": "chaos",
-    "data": {"name": "digits"},
-    "proxy": {"epochs": 8, "batch_size": 64, "train_fraction": 0.3},
-    "model": {
-        "img_size": 8,
-        "in_chans": 1,
-        "num_classes": 10,
-        "stem": {"kind": "conv", "stride": 2},
-        "groups": {"choice": ["[1]", "[1,1]", "[2,1]"]},
-        "stages": [
-            {
-                "token_mixer": {"choice": ["dwconv", "ska", "mhsa"]},
-                "depth": {"int": [1, 4]},
-                "embed_dim": {"choice": [16, 32, 48, 64]},
-                "head_dim": 16,
-                "kernel_size": 3,
-                "mlp_ratio": {"choice": [1.0, 2.0, 3.0]},
-            }
-        ],
-    },
-}
+EPOCHS = 8
 SEED = 20
 WORKERS = 2
 DISK_MB = 24
@@ -60,8 +40,6 @@ PATIENCE_S = 240.0
 
 def drive(folder: Path, address: str, trials: int) -> None:
     """What is killed: a search that writes down everything it is told, a line a system call."""
-    from vitnas.config.files import validate
-    from vitnas.config.space import SearchSpace, SpaceConfig
     from vitnas.engine.options import SearchOptions
     from vitnas.engine.search import run_search
     from vitnas.errors import VitnasError
@@ -82,7 +60,7 @@ def drive(folder: Path, address: str, trials: int) -> None:
         pruner="none",
         baselines=False,
     )
-    space = SearchSpace(validate(SpaceConfig, SPACE))
+    space = digits_space(epochs=EPOCHS, batch_size=64, train_fraction=0.3)
     try:
         run_search(space, folder / "disk" / "run", options, note)
     except VitnasError as error:
@@ -282,8 +260,7 @@ def judge(chaos: Chaos, events: list[str]) -> dict[str, float | str | list[str]]
     run = read_run(chaos.run)
     trained = [trial for trial in run.trials if trial.is_ended_here]
     repeated, again = repeated_epochs(chaos.lines())
-    expected = SPACE["proxy"]["epochs"]  # type: ignore[index]
-    whole = [t for t in trained if t.outcome is Outcome.COMPLETE and t.epochs == expected]
+    whole = [t for t in trained if t.outcome is Outcome.COMPLETE and t.epochs == EPOCHS]
     return {
         "trials": len(trained),
         "trials_lost": chaos.trials - len(whole),

@@ -93,6 +93,14 @@ def draw_configs(space: SearchSpace, count: int, first_seed: int = 0) -> list[Mo
     return configs
 
 
+def digits_space(**proxy: float) -> SearchSpace:
+    """The space `digits` with other fields of its short training."""
+    from vitnas.config.space import load_space
+
+    space = load_space("digits")
+    return space.with_proxy(space.config.proxy.model_copy(update=proxy))
+
+
 def made_up_curve(config: ModelConfig, flops: int, epochs: int) -> list[float]:
     """Top-1 after each epoch as a training on digits might give it; no training is done.
 

@@ -27,9 +27,8 @@ from pathlib import Path
 
 import pareto
 import sampler
-from common import conclude, fresh_process, is_quick, made_up_curve, show
+from common import conclude, digits_space, fresh_process, is_quick, made_up_curve, show
 
-from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.backends.worker import Worker
 from vitnas.engine.decide.controller import Controller
@@ -63,13 +62,6 @@ class Lookup(Worker):
             yield EpochDone(epoch, top1, 0.01 * epoch, "cpu", weights)
 
 
-def _space(epochs: int) -> SearchSpace:
-    """The space `digits`, its trainings as long as asked for."""
-    config = load_space("digits").config
-    proxy = config.proxy.model_copy(update={"epochs": epochs})
-    return SearchSpace(config.model_copy(update={"proxy": proxy}))
-
-
 def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> None:
     """One search in this process; prints how things stood at the end of every trial: wall and
     processor seconds, and the most memory so far in bytes."""
@@ -89,7 +81,7 @@ def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> 
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             ends.append((time.perf_counter(), time.process_time(), peak))
 
-    space = _space(epochs)
+    space = digits_space(epochs=epochs)
     backend = Backend(workers, 0.0, None)
     try:
         backend.give(Lookup(space.config.proxy, {}, "cpu"))
