@@ -187,20 +187,19 @@ def _made(model: type[_Part], values: Mapping[str, Any]) -> _Part:
 
 @cache
 def _in_part(model: type[_Part]) -> type[_Part]:
-    """A kind of `model` whose fields may be absent, and that keeps nothing it derives from them."""
-    inside: dict[str, Any] = {"__module__": __name__, "__getattr__": _absent}
+    """A kind of `model` whose fields may be absent, and that keeps nothing it derives from them.
+
+    A class, as one object around any part would draw a third fewer networks a second.
+    """
+
+    class Known(model, defer_build=True):  # type: ignore[call-arg, misc, valid-type]
+        def __getattr__(self, name: str) -> Any:
+            raise NotSettled(name) if name in model.model_fields else AttributeError(name)
+
     for name, value in vars(model).items():
         if isinstance(value, cached_property):
-            inside[name] = property(value.func)
-    kind: Any = type(model)
-    known: type[_Part] = kind(f"Known{model.__name__}", (model,), inside, defer_build=True)
-    return known
-
-
-def _absent(part: Frozen, name: str) -> Any:
-    if name in type(part).model_fields:
-        raise NotSettled(name)
-    raise AttributeError(f"{type(part).__name__} has no field {name}")
+            setattr(Known, name, property(value.func))
+    return Known
 
 
 @cache
