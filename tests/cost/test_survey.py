@@ -76,6 +76,21 @@ def test_continuous_axes_have_no_number() -> None:
     assert found.flops[0] < found.flops[1]
 
 
+def test_the_ends_of_a_continuous_range_are_found_also_where_it_is_not_always_asked() -> None:
+    expansion = {"float": [1.0, 4.0]}
+    space = space_of(
+        {
+            "downsample": {"choice": ["separable", "mbconv"]},
+            "downsample_expansion": expansion,
+            "stages": [stage(), stage()],
+        }
+    )
+    fixed = [{"downsample": kind, "stages": [stage(), stage()]} for kind in ("separable", "mbconv")]
+    ends = [closed_form(next(space_of(each).networks())).flops for each in fixed]
+    assert extremes(space, "flops") == tuple(ends)
+    assert survey(space, draws=50).flops == tuple(ends)
+
+
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [

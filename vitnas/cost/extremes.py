@@ -22,13 +22,26 @@ Wheels = list[tuple[int, int]]
 _STARTS = 3
 _ATTEMPTS = 300
 _WIDEST = 100
+_CONTINUOUS = 17
+
+
+class _Trial(PositionTrial):
+    """Offers a few values of a continuous range, evenly apart, both ends included."""
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        if step is not None:
+            return super().suggest_float(name, low, high, step=step, log=log)
+        part = self._turn(_CONTINUOUS) / (_CONTINUOUS - 1)
+        return min(high, low + part * (high - low))
 
 
 def extremes(space: SearchSpace, quantity: Quantity) -> tuple[int, int] | None:
     """Least and greatest value found within the limits.
 
     Returns:
-        The two ends; None when the space has a continuous axis or no start lies within the limits.
+        The two ends; None when no start lies within the limits.
     """
     ends: list[int] = []
     for sign in (1, -1):
@@ -42,10 +55,7 @@ def extremes(space: SearchSpace, quantity: Quantity) -> tuple[int, int] | None:
 
 def _climb(space: SearchSpace, quantity: Quantity, sign: int, seed: int) -> int | None:
     """The local minimum (`sign` 1) or maximum (-1) that a climb from a random start reaches."""
-    try:
-        wheels, cost = _start(space, seed)
-    except ValueError:  # a continuous axis
-        return None
+    wheels, cost = _start(space, seed)
     if cost is None:
         return None
     best: int = getattr(cost, quantity)
@@ -77,7 +87,7 @@ def _start(space: SearchSpace, seed: int) -> tuple[Wheels, Cost | None]:
 
 def _price(space: SearchSpace, positions: list[int]) -> tuple[Wheels, Cost | None]:
     """The answers that the positions stand for, and the cost; None outside rules and limits."""
-    trial = PositionTrial(positions)
+    trial = _Trial(positions)
     try:
         cost = closed_form(space.suggest(trial))
     except Refused:
