@@ -1,4 +1,4 @@
-"""The file of a table: known by its first bytes, bounded, and each value of its type."""
+"""Recorded tables: their files are known, bounded and typed; their FLOPs are those of today."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from vitnas.errors import VitnasError
-from vitnas.replay.tables import is_table, read_table, shipped_tables, write_table
+from tests.replay.made_up import TABLE
+from vitnas.cost.closed_form import closed_form
+from vitnas.errors import RunError, VitnasError
+from vitnas.replay.tables import find_table, is_table, read_table, shipped_tables, write_table
 
 SHIPPED = shipped_tables()["digits"]
 
@@ -66,3 +68,58 @@ def test_a_value_of_another_type(tmp_path: Path, key: str, value: Any) -> None:
     file.write_bytes(gzip.compress(json.dumps(tree).encode(), 1))
     with pytest.raises(VitnasError, match=rf"t\.json\.gz: networks\[0\]: {key}"):
         read_table(file)
+
+
+def test_a_table_survives_its_file(tmp_path: Path) -> None:
+    file, again = tmp_path / "t.json.gz", tmp_path / "again.json.gz"
+    write_table(TABLE, file)
+    read = read_table(file)
+    assert read.networks == TABLE.networks
+    write_table(read, again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_shipped_tables_are_whole_and_priced_as_today() -> None:
+    assert "digits" in shipped_tables()
+    for name, file in shipped_tables().items():
+        assert file.stat().st_size < 300_000
+        table = find_table(name)
+        assert len({n.proposal.key for n in table.networks}) == len(table.networks) >= 150
+        for network in table.networks[::50]:
+            assert closed_form(network.config).flops == network.proposal.flops
+        assert "/" not in str(table.made.get("command"))
+
+
+def test_changed_flops_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.json.gz"
+    write_table(TABLE, file)
+    tree = json.loads(gzip.decompress(file.read_bytes()))
+    tree["networks"][3]["flops"] += 1
+    file.write_bytes(gzip.compress(json.dumps(tree).encode()))
+    with pytest.raises(RunError, match=r"networks\[3\]: had \d+ FLOPs .*; now it has \d+"):
+        read_table(file)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        gzip.compress(b"[]", mtime=0),
+        gzip.compress(b'{"format": 1}', mtime=0),
+        gzip.compress(b'{"format": 9, "space": {}, "networks": [], "made": {}}', mtime=0),
+        gzip.compress(b'{"format": 1, "space": {}, "networks": [], "made": {}}', mtime=0),
+        gzip.compress(b'{"format": 1, "space": 3, "networks": 4, "made": 5}', mtime=0),
+        gzip.compress(b"{", mtime=0)[:9],
+    ],
+)
+def test_what_is_no_table_is_one_line(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "t.json.gz"
+    file.write_bytes(content)
+    with pytest.raises(VitnasError, match=r"t\.json\.gz"):
+        read_table(file)
+
+
+def test_a_table_of_another_name_is_told_the_nearest() -> None:
+    with pytest.raises(RunError, match=r"digit: must be a run, .* \(nearest: digits\)"):
+        find_table("digit")

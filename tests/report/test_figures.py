@@ -1,13 +1,9 @@
-"""What the plots show and leave out; the picture is a picture."""
+"""What the plots of the page show and leave out."""
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
-
-import pytest
-from PIL import Image
 
 from tests.report.runs import invented_run, run_of, tree, trial
 from vitnas.records import Outcome
@@ -19,9 +15,7 @@ from vitnas.report.figures import (
     thin,
     volume_figure,
 )
-from vitnas.report.marks import cost_range, cost_ticks, top1_range
 from vitnas.report.page import render_pages
-from vitnas.report.plots import front_png, shown_top1
 
 PATH = Path("results/small")
 
@@ -74,32 +68,6 @@ def test_figures_are_json_without_nan() -> None:
 def test_nothing_to_draw_is_none() -> None:
     run = run_of(PATH, trial(0, None, outcome=Outcome.FAILED))
     assert front_figure(run) is curves_figure(run) is volume_figure(run) is None
-
-
-def test_poor_trials_fall_below_the_axis_and_are_counted() -> None:
-    good = [trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)]
-    run = run_of(PATH, *good, trial(7, 20.0, outcome=Outcome.STOPPED))
-    limits, below = shown_top1(run)
-    assert limits is not None
-    assert 70 < limits[0] < 80 < 82 < limits[1]
-    assert below == 1
-    assert top1_range([], []) is None
-
-
-@pytest.mark.parametrize(("low", "high"), [(1e6, 1e6), (3e6, 8e6), (2e5, 3e9), (1e6, 1.01e6)])
-def test_axes_have_ticks_inside(low: float, high: float) -> None:
-    ends = cost_range(low, high)
-    positions, labels = cost_ticks("flops", *ends)
-    assert ends[0] < low <= high < ends[1]
-    assert 2 <= len(positions) == len(labels) <= 9
-    assert all(ends[0] <= position <= ends[1] for position in positions)
-
-
-@pytest.mark.parametrize("number", [0, 1, 40])
-def test_the_picture_is_a_picture(number: int) -> None:
-    image = Image.open(io.BytesIO(front_png(invented_run(PATH, number))))
-    assert image.size == (1360, 880)
-    assert len(image.convert("RGB").resize((80, 60)).getcolors(4800) or []) > 2
 
 
 def test_the_legend_says_no_more_than_it_knows(tmp_path: Path) -> None:

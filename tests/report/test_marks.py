@@ -45,3 +45,12 @@ def test_the_front_is_shown_and_a_poor_network_may_fall_below() -> None:
 )
 def test_costs_in_words(names: list[str], text: str) -> None:
     assert and_text(names) == text
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e6, 1e6), (3e6, 8e6), (2e5, 3e9), (1e6, 1.01e6)])
+def test_axes_have_ticks_inside(low: float, high: float) -> None:
+    ends = cost_range(low, high)
+    positions, labels = cost_ticks("flops", *ends)
+    assert ends[0] < low <= high < ends[1]
+    assert 2 <= len(positions) == len(labels) <= 9
+    assert all(ends[0] <= position <= ends[1] for position in positions)

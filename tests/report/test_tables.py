@@ -108,3 +108,16 @@ def test_trees_of_another_version_are_named_not_fatal() -> None:
     assert network_line(trial(0, config={"wings": 2}, key="abc")) == "unreadable configuration abc"
     assert network_line(trial(0, config={})) == "not recorded"
     assert dominant_mixer(trial(0, config={"wings": 2})) == "unknown"
+
+
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    run = run_of(
+        Path("r"),
+        trial(0, 60.0, device="@SUM(1)", params={"a": "=1+1", "b": -0.5, "c": "+x"}),
+        trial(1, None, outcome=Outcome.FAILED, error="=cmd|'/c calc'!A1", params={"c": "\t=1"}),
+    )
+    rows = list(csv.DictReader(io.StringIO(trials_csv(run))))
+    names = ("device", "params.a", "params.b", "params.c")
+    assert [rows[0][name] for name in names] == ["'@SUM(1)", "'=1+1", "-0.5", "'+x"]
+    assert rows[1]["error"] == "'=cmd|'/c calc'!A1"
+    assert rows[1]["params.c"] == "'\t=1"

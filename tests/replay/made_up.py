@@ -1,0 +1,38 @@
+"""A made-up table: networks of a small space with curves that rise with FLOPs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.engine.conftest import make_space
+from vitnas.engine.samplers.pool import SpacePool
+from vitnas.records import Outcome
+from vitnas.replay.tables import Recorded, Table
+
+
+def made_up_table(count: int = 40) -> Table:
+    """Networks of the tiny space with curves that rise with FLOPs, one of them diverging."""
+    space = make_space(proxy={"epochs": 6, "batch_size": 64})
+    proposals = sorted(SpacePool(space, 0, first=400).sample(), key=lambda p: p.key)[:count]
+    networks = []
+    for index, proposal in enumerate(proposals):
+        end = 60 + 30 * (1 - 2e5 / (proposal.flops + 2e5)) + index % 7
+        curve = tuple(round(end - 10 / epoch, 4) for epoch in range(1, 7))
+        config = space.suggest(_Answers(proposal.params))
+        networks.append(Recorded(config, proposal, curve, seconds=3.0 + index % 3))
+    lost = replace(networks[5], curve=networks[5].curve[:1], outcome=Outcome.DIVERGED)
+    networks[5] = lost
+    return Table(space, tuple(networks), {"command": "made up"})
+
+
+class _Answers:
+    def __init__(self, params: object) -> None:
+        self._params = params
+
+    def suggest_categorical(self, name: str, choices: object) -> object:
+        return self._params[name]  # type: ignore[index]
+
+    suggest_int = suggest_float = lambda self, name, low, high, **more: self._params[name]
+
+
+TABLE = made_up_table()

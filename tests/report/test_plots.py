@@ -1,0 +1,33 @@
+"""front.png: a picture of the whole front; poor trials are counted below its axis."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.report.runs import invented_run, run_of, trial
+from vitnas.records import Outcome
+from vitnas.report.marks import top1_range
+from vitnas.report.plots import front_png, shown_top1
+
+PATH = Path("results/small")
+
+
+def test_poor_trials_fall_below_the_axis_and_are_counted() -> None:
+    good = [trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)]
+    run = run_of(PATH, *good, trial(7, 20.0, outcome=Outcome.STOPPED))
+    limits, below = shown_top1(run)
+    assert limits is not None
+    assert 70 < limits[0] < 80 < 82 < limits[1]
+    assert below == 1
+    assert top1_range([], []) is None
+
+
+@pytest.mark.parametrize("number", [0, 1, 40])
+def test_the_picture_is_a_picture(number: int) -> None:
+    image = Image.open(io.BytesIO(front_png(invented_run(PATH, number))))
+    assert image.size == (1360, 880)
+    assert len(image.convert("RGB").resize((80, 60)).getcolors(4800) or []) > 2
