@@ -31,14 +31,6 @@ ELSEWHERE = {
     "engine.pruning.curves": "engine/pruning/test_pareto.py",
     "engine.watch.panel": "engine/watch/test_display.py",
     "engine.watch.progress": "engine/watch/test_display.py",
-    "exported.conversion": "exported/test_convert.py",
-    "exported.network": "exported/test_folder.py",
-    "nn.graft.families": "nn/graft/test_apply.py",
-    "nn.mixers.base": "nn/mixers/test_table.py",
-    "nn.zoo.weights.checkpoint": "exported/test_convert.py",
-    "nn.zoo.weights.layout": "exported/test_convert.py",
-    "nn.zoo.weights.translate": "nn/zoo/weights/test_metaformer.py",
-    "testing": "nn/mixers/test_table.py",
     "training.card": "training/test_final.py",
 }
 """Modules without a file of tests of their own yet, and the file that tests them. It only shrinks:

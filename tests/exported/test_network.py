@@ -1,0 +1,74 @@
+"""A network leaves and comes back the same, or nothing is written at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import vitnas
+from tests.report.runs import run_of, tree, trial
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig, load_config
+from vitnas.errors import ConfigError, DataError
+from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
+from vitnas.exported.network import export_network
+from vitnas.exported.read import load
+from vitnas.nn.model import build_model
+from vitnas.nn.weights import weights_bytes
+from vitnas.records import Run, TrialRecord
+
+LOOPED = tree("dwconv", "mhsa")
+LOOPED["stages"][1] |= {"groups": [4, 1], "nll_ratio": 1.0}
+BROAD = {**tree("mhsa", "ska"), "broad": {"gamma": 0.4}}
+
+
+def network(config: dict[str, Any]) -> torch.nn.Module:
+    """With weights and batch norm statistics unlike fresh ones, in eval mode."""
+    torch.manual_seed(3)
+    model = build_model(validate(ModelConfig, config))
+    images = torch.randn(4, 3, 32, 32)
+    for _ in range(2):
+        model.train()(images)
+    return model.eval()
+
+
+def one_trial(config: dict[str, Any] | None = None, **more: Any) -> tuple[Run, TrialRecord]:
+    chosen = trial(5, 61.25, config=config or tree(), **more)
+    return run_of(Path("results/small"), chosen), chosen
+
+
+@pytest.mark.parametrize("config", [tree(), LOOPED, BROAD, tree("cska", "pool", "mlp")])
+def test_the_same_logits_come_back(config: dict[str, Any], tmp_path: Path) -> None:
+    model = network(config)
+    folder = export_network(*one_trial(config), weights_bytes(model), tmp_path / "net")
+    loaded = load(folder)
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.equal(loaded(images), model(images))
+    assert not loaded.training
+    assert load_config(folder / CONFIG_FILE).to_tree() == validate(ModelConfig, config).to_tree()
+
+
+def test_the_folder_has_three_files_and_no_leftovers(tmp_path: Path) -> None:
+    folder = tmp_path / "nets" / "one"
+    folder.mkdir(parents=True)  # empty folders are welcome
+    export_network(*one_trial(), weights_bytes(network(tree())), str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        CONFIG_FILE,
+        WEIGHTS_FILE,
+    ]
+    assert [path.name for path in folder.parent.iterdir()] == ["one"]
+    assert vitnas.load(folder).num_classes == 10
+
+
+def test_weights_of_another_network_write_nothing(tmp_path: Path) -> None:
+    other = weights_bytes(network(tree("dwconv", "mhsa", depth=2)))
+    with pytest.raises(ConfigError, match="weights of another network"):
+        export_network(*one_trial(), other, tmp_path / "net")
+    with pytest.raises(DataError, match="safetensors"):
+        export_network(*one_trial(), other[:100], tmp_path / "net")
+    assert list(tmp_path.iterdir()) == []
