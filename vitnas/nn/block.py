@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vitnas.nn.layers.checkpoint import checkpointed
 from vitnas.nn.layers.mlp import build_mlp
-from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.norm import apply_norm, build_norm
 from vitnas.nn.layers.residual import build_residual
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Place, Tap, build_mixer
@@ -49,7 +49,7 @@ class Block(nn.Module):
         dim, residual = stage.embed_dim, config.residual_of(stage)
         self.grad_checkpointing = False
         self.branch_scale = config.branch_scale
-        norm = partial(build_norm, dim, config.norm_of(stage), config.norm_eps)
+        norm = partial(build_norm, dim, config.norm_of(stage), config.norm_eps, stage.passes)
         self.norm1 = nn.Identity() if stage.facts.whole else norm()
         self.mixer = build_mixer(place)
         self.residual1 = build_residual(residual, dim)
@@ -68,10 +68,11 @@ class Block(nn.Module):
         return self._run(x, grid, passed, taps)
 
     def _run(self, x: Tensor, grid: Grid, passed: int, taps: list[Tap] | None) -> Tensor:
-        mixed = self.mixer(self.norm1(x), grid, passed, taps)
+        mixed = self.mixer(apply_norm(self.norm1, x, passed), grid, passed, taps)
         x = self.residual1(x, self._branch(mixed))
         if self.has_mlp:
-            x = self.residual2(x, self._branch(self.mlp(self.norm2(x))))
+            normed = apply_norm(self.norm2, x, passed)
+            x = self.residual2(x, self._branch(self.mlp(normed)))
         return x
 
     def _branch(self, x: Tensor) -> Tensor:
