@@ -1,13 +1,14 @@
-"""Something to do once another package has been imported."""
+"""Something to do once another package has been imported, and what waits until then."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from vitnas.hook import when_imported
+from vitnas.hook import interrupts_wait_for, when_imported
 
 
 @pytest.fixture
@@ -40,6 +41,14 @@ def test_is_called_at_once_when_it_is_imported_already() -> None:
     assert found == [1]
 
 
+def test_two_may_wait_for_one_import(package: str) -> None:
+    found: list[int] = []
+    when_imported(f"{package}.inner", lambda: found.append(1))
+    when_imported(f"{package}.inner", lambda: found.append(2))
+    __import__(package)
+    assert sorted(found) == [1, 2]
+
+
 def test_waits_for_an_import_that_succeeds(package: str, tmp_path: Path) -> None:
     found: list[int] = []
     inner = tmp_path / package / "inner.py"
@@ -51,3 +60,17 @@ def test_waits_for_an_import_that_succeeds(package: str, tmp_path: Path) -> None
     inner.write_text("value = 12345\n")
     __import__(package)
     assert found == [1]
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(package: str, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    code = "import os, pathlib, signal", "os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / package / "inner.py").write_text(
+        "\n".join((*code, f"pathlib.Path({str(done)!r}).touch()"))
+    )
+    interrupts_wait_for(f"{package}.inner")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with pytest.raises(KeyboardInterrupt):
+        __import__(package)
+    assert done.exists()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

@@ -171,7 +171,7 @@ def is_under_way(run: Path) -> bool:
 
 
 def test_ctrl_c_before_anything_is_written(command: list[str], tmp_path: Path) -> None:
-    # Python loses an interrupt that arrives in a destructor, and torch's import aborts at one.
+    # Python loses an interrupt that arrives in a destructor.
     for wait in (1.0, 0.6, 1.4, 0.3, 0.1):  # somewhere in its imports
         process = start(command, 0)
         time.sleep(wait)

@@ -1,34 +1,62 @@
-"""Something to do once another package has been imported, without importing it ourselves."""
+"""Something to do about another package's import, without importing it ourselves.
+
+Standard library only and nothing loaded, so that it may stand in a package's `__init__`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
 def when_imported(module: str, then: Callable[[], None]) -> None:
-    """Call `then` once `module` is imported: now if it is already, else right after its import.
+    """Call `then` once `module` is imported: now if it is already, else right after its import."""
 
-    Standard library only and nothing loaded, so that it may stand in a package's `__init__`.
-    """
+    @contextmanager
+    def around() -> Iterator[None]:
+        yield
+        then()
+
     if module in sys.modules:
         then()
     else:
-        sys.meta_path.insert(0, _Finder(module, then))
+        sys.meta_path.insert(0, _Finder(module, around))
+
+
+def interrupts_wait_for(module: str) -> None:
+    """Let a Ctrl-C during the import of `module` wait for its end.
+
+    Compiled code may abort at an exception, and Python 3.11 turns one inside a class statement into
+    another.
+    """
+    if module not in sys.modules:
+        sys.meta_path.insert(0, _Finder(module, _without_interrupts))
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    import signal
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Finder:
-    """Finds `module` as the other finders would, and has `then` called after it."""
+    """Finds `module` as the finders behind it would, and executes it inside `around`."""
 
-    def __init__(self, module: str, then: Callable[[], None]) -> None:
-        self.module, self.then = module, then
+    def __init__(self, module: str, around: Callable[[], AbstractContextManager[None]]) -> None:
+        self.module, self.around = module, around
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self.module:
             return None
-        for finder in sys.meta_path:
-            spec: Any = None if finder is self else finder.find_spec(name, path, target)
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            spec: Any = finder.find_spec(name, path, target)
             if spec is not None:
                 spec.loader = _Loader(spec.loader, self)
                 return spec
@@ -46,7 +74,6 @@ class _Loader:
 
     def exec_module(self, module: Any) -> None:
         module.__loader__ = module.__spec__.loader = self.loader
-        self.loader.exec_module(module)
-        if self.finder in sys.meta_path:  # an import that failed before keeps it waiting
-            sys.meta_path.remove(self.finder)
-            self.finder.then()
+        with self.finder.around():
+            self.loader.exec_module(module)
+            sys.meta_path.remove(self.finder)  # an import that fails keeps it waiting

@@ -13,6 +13,7 @@ import typer
 
 from vitnas.cli.streams import complain, flush, say, settle_streams, told
 from vitnas.errors import VitnasError, printable
+from vitnas.hook import interrupts_wait_for
 
 if TYPE_CHECKING:
     from vitnas.records import Run
@@ -37,6 +38,8 @@ MOST = {
 }
 """The greatest values of numbers on the command line; those of a search are in its options."""
 _RESUMABLE = ("search", "train", "tune", "calibrate")
+
+interrupts_wait_for("torch")
 
 app = typer.Typer(
     name="vitnas",
