@@ -18,12 +18,6 @@ ELSEWHERE = {
     "config.network": "config/test_matters.py",
     "config.parts": "config/test_matters.py",
     "config.tables": "config/test_schema.py",
-    "cost.extremes": "cost/test_survey.py",
-    "cost.mixers": "nn/mixers/test_table.py",
-    "cost.operators": "cost/test_counter.py",
-    "cost.survey_text": "cost/test_survey.py",
-    "data.listing": "data/test_imagefolder.py",
-    "data.table": "data/test_foreign.py",
     "engine.decide.candidates": "engine/decide/test_controller.py",
     "engine.decide.job": "engine/decide/test_second_chances.py",
     "engine.decide.rules": "engine/decide/test_controller.py",
@@ -31,7 +25,6 @@ ELSEWHERE = {
     "engine.pruning.curves": "engine/pruning/test_pareto.py",
     "engine.watch.panel": "engine/watch/test_display.py",
     "engine.watch.progress": "engine/watch/test_display.py",
-    "training.card": "training/test_final.py",
 }
 """Modules without a file of tests of their own yet, and the file that tests them. It only shrinks:
 a new module gets its namesake."""
