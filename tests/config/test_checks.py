@@ -1,0 +1,45 @@
+"""Rules that only the whole network can break."""
+
+from __future__ import annotations
+
+from tests.config.test_model import CONV, MHSA, build, complaint
+
+
+def test_shared_maps_come_from_a_block_of_the_same_stage() -> None:
+    deep, shared = {**MHSA, "depth": 4}, {"source": "shared"}
+    config = build(deep, deep, reattention_blocks=3, reattention=shared)
+    assert config.map_source == 4
+    assert build(deep, deep, reattention_blocks=3).map_source is None
+    assert complaint(deep, deep, reattention_blocks=4, reattention=shared).startswith(
+        "reattention_blocks = 4: shared maps come from an earlier block of the stage: at most 3"
+    )
+    fields = {"reattention_blocks": 1, "reattention": shared}
+    assert "passed once" in complaint({**deep, "groups": [1, 1]}, **fields)
+    assert "a query and a key" in complaint(deep, broad={"gamma": 1.0}, **fields)
+
+
+def test_attention_is_needed_where_something_builds_on_it() -> None:
+    assert complaint(CONV, reattention_blocks=1).endswith("no stage has mhsa (nearest: 0)")
+    assert "collects from mhsa and ska" in complaint(CONV, broad={"gamma": 0.5})
+    cska = {"token_mixer": "cska", "embed_dim": 64}
+    assert "collects from mhsa and ska" in complaint(cska, broad={"gamma": 0.5})
+    assert build(CONV, broad={"gamma": 0.0}).broad_sources == ()
+
+
+def test_reattention_needs_whole_maps() -> None:
+    assert "g = 1 in every pass" in complaint(MHSA, groups="[4,1]", reattention_blocks=1)
+
+
+def test_a_class_token_stays_in_one_stage_of_tokens() -> None:
+    assert "one stage only" in complaint(MHSA, MHSA, class_token=True)
+    assert "reads a grid" in complaint(CONV, class_token=True)
+    config = build(MHSA, class_token=True)
+    assert config.pool == "token"
+    assert config.num_tokens(0) == 16 * 16 + 1
+
+
+def test_stages_are_one_to_five() -> None:
+    assert build(*[MHSA] * 5).grids[-1] == (1, 1)
+    assert "img_size = 32" in complaint(*[MHSA] * 5, stem={"kind": "conv", "stride": 4})
+    assert complaint(*[MHSA] * 6).startswith("stages")
+    assert complaint().startswith("stages = []")
