@@ -11,17 +11,11 @@ TESTS = Path(__file__).parent
 ELSEWHERE = {
     "__main__": "cli/test_streams.py",
     "cli.app": "cli/test_mistakes.py",
-    "cli.declared": "engine/test_options.py",
     "config.grammar": "config/test_space_mistakes.py",
     "config.network": "config/test_matters.py",
     "config.tables": "config/test_schema.py",
-    "engine.decide.candidates": "engine/decide/test_controller.py",
     "engine.decide.job": "engine/decide/test_second_chances.py",
     "engine.decide.rules": "engine/decide/test_controller.py",
-    "engine.decide.steering": "engine/backends/test_tune.py",
-    "engine.pruning.curves": "engine/pruning/test_pareto.py",
-    "engine.watch.panel": "engine/watch/test_display.py",
-    "engine.watch.progress": "engine/watch/test_display.py",
 }
 """Modules without a file of tests of their own yet, and the file that tests them. It only shrinks:
 a new module gets its namesake."""

@@ -1,4 +1,4 @@
-"""Searches with replicates, whose accuracies differ by their seed."""
+"""Searches whose accuracies differ by their seed, with and without replicates."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def replicating(controller_of: Make) -> Make:
         return controller_of(replication=Replication(replicates, IMAGES), **options)
 
     return make
+
+
+def begin(controller: Controller) -> Job:
+    """The next job, on its worker."""
+    job = controller.next()
+    assert job is not None
+    controller.began(job.number)
+    return job
 
 
 def noisy(job: Job, epoch: int) -> float:

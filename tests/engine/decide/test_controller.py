@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import make_space, start, train, train_some
+from tests.engine.decide.conftest import Make, finish_all
 from vitnas.engine.decide.controller import MAX_RETRIES, Controller
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
 from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord
-
-Make = Callable[..., Controller]
-
-
-def finish_all(controller: Controller) -> None:
-    while (job := controller.next()) is not None:
-        train(controller, job)
 
 
 def test_n_trials_are_n_trainings_of_n_networks(controller_of: Make, tmp_path: Path) -> None:
@@ -32,31 +25,6 @@ def test_n_trials_are_n_trainings_of_n_networks(controller_of: Make, tmp_path: P
     assert len({trial.key for trial in run.complete}) == 20
     assert run.count(Outcome.RUNNING) == 0
     assert all(trial.epochs == 3 and trial.flops > 0 for trial in run.complete)
-
-
-def test_duplicates_are_answered_from_the_study(controller_of: Make, tmp_path: Path) -> None:
-    """54 networks, 40 trainings: random draws must meet some of them again."""
-    finish_all(controller_of(num_trials=40))
-    run = read_run(tmp_path)
-    duplicates = [trial for trial in run.trials if trial.outcome is Outcome.DUPLICATE]
-    assert duplicates
-    by_number = {trial.number: trial for trial in run.trials}
-    for trial in duplicates:
-        assert trial.duplicate_of is not None
-        assert by_number[trial.duplicate_of].key == trial.key
-        assert by_number[trial.duplicate_of].outcome is Outcome.COMPLETE
-    assert len(run.complete) == 40
-
-
-def test_a_small_space_ends_when_it_is_exhausted(controller_of: Make) -> None:
-    model = dict(make_space().config.model)
-    model["stages"] = [{"token_mixer": "mhsa", "embed_dim": {"choice": [32, 64]}}]
-    model["groups"] = "[1]"
-    controller = controller_of(make_space(model=model), num_trials=9)
-    finish_all(controller)
-    assert controller.exhausted
-    assert controller.done
-    assert controller.num_ended == 2
 
 
 def test_a_worker_lost_after_the_space_is_exhausted_is_made_good(controller_of: Make) -> None:
@@ -73,18 +41,6 @@ def test_a_worker_lost_after_the_space_is_exhausted_is_made_good(controller_of: 
     assert not controller.done
     finish_all(controller)
     assert controller.num_ended == 2
-
-
-def test_what_is_over_the_limits_costs_nothing(controller_of: Make, tmp_path: Path) -> None:
-    space = make_space(limits={"flops": {"max": 4.0e5}})
-    finish_all(controller_of(space, num_trials=10))
-    run = read_run(tmp_path)
-    refused = [trial for trial in run.trials if trial.outcome is Outcome.REFUSED]
-    assert refused
-    assert all(trial.flops > 4e5 and not trial.curve for trial in refused)
-    assert all("above the limit 400 k" in str(trial.error) for trial in refused)
-    assert all(trial.flops <= 4e5 for trial in run.complete)
-    assert len(run.complete) == 10
 
 
 def test_a_run_goes_on_where_it_stopped(controller_of: Make, tmp_path: Path) -> None:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.engine.conftest import train
+from tests.engine.decide.conftest import Make, begin
 from vitnas.engine.decide.budget import Budget
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import Decision, EpochDone, Job
-from vitnas.engine.decide.steering import Steering
+from vitnas.engine.decide.job import Job
 from vitnas.engine.store.study import read_run
-from vitnas.engine.store.weights import KeptWeights
 from vitnas.records import Outcome
-
-Make = Callable[..., Controller]
-
-
-def start(controller: Controller) -> Job:
-    job = controller.next()
-    assert job is not None
-    controller.began(job.number)
-    return job
 
 
 def out_of_memory(controller: Controller, job: Job) -> None:
@@ -34,17 +21,17 @@ def test_out_of_memory_is_tried_again_alone_when_all_else_is_done(
     controller_of: Make, tmp_path: Path
 ) -> None:
     controller = controller_of(num_trials=3)
-    greedy, other = start(controller), start(controller)
+    greedy, other = begin(controller), begin(controller)
     controller.report(greedy.number, 1, 50.0)
     out_of_memory(controller, greedy)
     assert controller.trials[greedy.number].outcome is Outcome.RUNNING
-    third = start(controller)
+    third = begin(controller)
     assert third.number != greedy.number
     train(controller, other)
     assert controller.next() is None, "it would not be alone"
     assert not controller.done
     train(controller, third)
-    again = start(controller)
+    again = begin(controller)
     assert (again.number, again.seed, again.alone) == (greedy.number, greedy.seed, True)
     train(controller, again)
     assert controller.done
@@ -56,7 +43,7 @@ def test_out_of_memory_is_tried_again_alone_when_all_else_is_done(
 def test_out_of_memory_alone_is_the_architecture_s(controller_of: Make, tmp_path: Path) -> None:
     controller = controller_of(num_trials=1)
     for _ in range(2):
-        out_of_memory(controller, start(controller))
+        out_of_memory(controller, begin(controller))
     assert controller.done
     (trial,) = [trial for trial in read_run(tmp_path).trials if trial.key]
     assert (trial.outcome, trial.error) == (Outcome.OOM, "OutOfMemoryError: CUDA")
@@ -64,26 +51,26 @@ def test_out_of_memory_alone_is_the_architecture_s(controller_of: Make, tmp_path
 
 def test_several_may_be_alone_at_a_time_on_a_device_each(controller_of: Make) -> None:
     controller = controller_of(num_trials=2)
-    first, second = start(controller), start(controller)
+    first, second = begin(controller), begin(controller)
     out_of_memory(controller, first)
     out_of_memory(controller, second)
-    assert {start(controller).number, start(controller).number} == {first.number, second.number}
+    assert {begin(controller).number, begin(controller).number} == {first.number, second.number}
 
 
 def test_a_resumed_run_knows_what_has_to_be_alone(controller_of: Make) -> None:
     first = controller_of(num_trials=2)
-    greedy = start(first)
+    greedy = begin(first)
     out_of_memory(first, greedy)
     first.store.close()
     second = controller_of(num_trials=2)
-    other = start(second)
+    other = begin(second)
     assert other.number != greedy.number
     assert not other.alone
     train(second, other)
-    again = start(second)
+    again = begin(second)
     assert (again.number, again.alone) == (greedy.number, True)
     second.interrupt(again.number, "node died")
-    assert start(second).alone
+    assert begin(second).alone
 
 
 def test_a_small_space_tries_again_before_it_ends(controller_of: Make) -> None:
@@ -93,10 +80,10 @@ def test_a_small_space_tries_again_before_it_ends(controller_of: Make) -> None:
     model["stages"] = [{"token_mixer": "mhsa", "embed_dim": {"choice": [32, 64]}}]
     model["groups"] = "[1]"
     controller = controller_of(make_space(model=model), num_trials=9)
-    greedy = start(controller)
+    greedy = begin(controller)
     out_of_memory(controller, greedy)
-    train(controller, start(controller))
-    train(controller, start(controller))
+    train(controller, begin(controller))
+    train(controller, begin(controller))
     assert controller.next() is None
     assert controller.done
     assert controller.num_ended == 2
@@ -105,7 +92,7 @@ def test_a_small_space_tries_again_before_it_ends(controller_of: Make) -> None:
 
 def test_draining_starts_nothing_and_forgets_nothing(controller_of: Make) -> None:
     controller = controller_of(num_trials=5)
-    running, lost = start(controller), start(controller)
+    running, lost = begin(controller), begin(controller)
     controller.drain()
     assert controller.next() is None
     assert not controller.done
@@ -116,12 +103,12 @@ def test_draining_starts_nothing_and_forgets_nothing(controller_of: Make) -> Non
     assert controller.is_interrupted
     controller.store.close()
     resumed = controller_of(num_trials=5)
-    assert start(resumed) == lost
+    assert begin(resumed) == lost
 
 
 def test_draining_at_the_very_end_interrupts_nothing(controller_of: Make) -> None:
     controller = controller_of(num_trials=1)
-    job = start(controller)
+    job = begin(controller)
     controller.drain()
     train(controller, job)
     assert controller.done
@@ -131,7 +118,7 @@ def test_draining_at_the_very_end_interrupts_nothing(controller_of: Make) -> Non
 
 def test_time_that_is_up_lets_what_runs_end(controller_of: Make) -> None:
     controller = controller_of(num_trials=5, budget=Budget(seconds=1e6))
-    job = start(controller)
+    job = begin(controller)
     controller._meter.budget = Budget(seconds=0.0)
     assert controller.next() is None
     assert not controller.done
@@ -147,7 +134,7 @@ def test_gpu_time_of_earlier_sessions_counts(controller_of: Make, tmp_path: Path
     first = controller_of(num_trials=5, budget=budget)
     clock = [0.0]
     first._meter._clock = lambda: clock[0]
-    job = start(first)
+    job = begin(first)
     clock[0] = 7200.0
     train(first, job)
     assert first.next() is None
@@ -159,43 +146,13 @@ def test_gpu_time_of_earlier_sessions_counts(controller_of: Make, tmp_path: Path
     assert second.done
 
 
-def test_a_training_that_is_late_is_ended(controller_of: Make, tmp_path: Path) -> None:
-    controller = controller_of(num_trials=2)
-    steering = Steering(controller, KeptWeights(tmp_path), trial_seconds=60.0)
-    late = start(controller)
-    assert steering.take(late.number, EpochDone(1, 50.0, 30.0)) is Decision.CONTINUE
-    assert steering.take(late.number, EpochDone(2, 60.0, 61.0)) is Decision.STOP
-    just = start(controller)
-    for epoch, seconds in ((1, 20.0), (2, 40.0), (3, 61.0)):
-        steering.take(just.number, EpochDone(epoch, 50.0, seconds))
-    trial = controller.trials[late.number]
-    assert (trial.outcome, trial.curve) == (Outcome.TIMEOUT, (50.0, 60.0))
-    assert trial.error == "not done after 61 s; a training may take 60 s"
-    assert controller.trials[just.number].outcome is Outcome.COMPLETE
-
-
-@pytest.mark.parametrize(("seconds", "outcome"), [(59.0, "running"), (72.0, "timeout")])
-def test_a_worker_that_was_late_is_not_taken_for_lost(
-    controller_of: Make, tmp_path: Path, seconds: float, outcome: str
-) -> None:
-    controller = controller_of(num_trials=1)
-    clock = [0.0]
-    controller._meter._clock = lambda: clock[0]
-    steering = Steering(controller, KeptWeights(tmp_path), trial_seconds=60.0)
-    job = start(controller)
-    clock[0] = seconds
-    steering.lose(job.number, "exit code 1")
-    assert controller.trials[job.number].outcome.value == outcome
-    assert (start(controller) == job) if outcome == "running" else controller.done
-
-
 def test_a_lost_training_shows_no_epochs_of_its_first_attempt(
     controller_of: Make, tmp_path: Path
 ) -> None:
     controller = controller_of(num_trials=1)
-    job = start(controller)
+    job = begin(controller)
     controller.report(job.number, 1, 50.0)
     assert read_run(tmp_path).trials[job.number].curve == (50.0,)
     controller.interrupt(job.number, "node died")
-    assert start(controller) == job
+    assert begin(controller) == job
     assert read_run(tmp_path).trials[job.number].curve == ()

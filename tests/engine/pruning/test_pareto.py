@@ -176,21 +176,6 @@ def test_a_high_confidence_needs_many_finished_curves() -> None:
     assert rule.stops(hopeless, finished(19), ("flops",))
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_the_stated_confidence_holds_for_curves_like_the_finished_ones(confidence: float) -> None:
-    """Of 3,000 optimistic ends so many are not exceeded, within sampling error."""
-    from vitnas.engine.pruning.curves import CurveModel
-
-    held = 0
-    for seed in range(100):
-        known = finished(60, seed)
-        model = CurveModel(known[:30])
-        for trial in known[30:]:
-            early = replace(trial, curve=trial.curve[:2])
-            held += trial.curve[-1] <= model.optimistic(early, confidence)
-    assert confidence - 0.03 <= held / 3000 <= confidence + 0.05
-
-
 @pytest.mark.parametrize(
     ("epochs", "rungs"), [(12, (2, 5)), (1, ()), (3, ()), (4, (1, 2)), (300, (50, 125))]
 )

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import io
-import re
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from tests.engine.conftest import start, train, train_some
-from vitnas.engine.decide.controller import Controller
+from tests.engine.decide.conftest import Make
 from vitnas.engine.store.folder import locked
 from vitnas.engine.watch.display import Display
-from vitnas.engine.watch.panel import _Panel
 from vitnas.engine.watch.progress import Progress
 from vitnas.engine.watch.status import read_status
-from vitnas.engine.watch.text import clock, span
 from vitnas.records import Outcome, TrialRecord
-
-Make = Callable[..., Controller]
 
 
 class Terminal(io.StringIO):
@@ -157,35 +150,3 @@ def test_a_terminal_gets_a_panel(controller_of: Make) -> None:
     text = run(controller_of, Terminal(), 3)
     assert "3/3 trials, 0 running" in text
     assert text.count("[3/3] trial 2") == 1, "a line a trial stays above the panel"
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_panel_shows_epochs_and_cuts_only_networks(controller_of: Make, width: int) -> None:
-    progress = Progress(9, 3, ("flops",))
-    controller = controller_of(num_trials=9, listener=progress.listen)
-    train_some(controller, 2)
-    job = start(controller)
-    controller.report(job.number, 1, 55.5)
-    console = Console(width=width, file=io.StringIO())
-    console.print(_Panel(progress).render())
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert re.search(rf"trains +{job.number} +1/3 +55\.50 +[\d.]+ [kM] +[\d.]+ k", text), text
-    assert re.search(r"front +\d +3/3", text)
-    assert all(len(line) <= width for line in text.splitlines())
-    assert "2/9 trials, 1 running" in text
-    progress.doing = "scoring the front"
-    console.print(_Panel(progress).render())
-    assert "scoring the front  0:00" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75.4, "1:15"), (3723, "1:02:03")])
-def test_times_read_like_a_clock(seconds: float, text: str) -> None:
-    assert clock(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.5, "10 s"), (44, "40 s"), (100, "2 min"), (4000, "67 min"), (7200, "2 h"), (2e5, "2 days")],
-)
-def test_about_how_long(seconds: float, text: str) -> None:
-    assert span(seconds) == text
