@@ -38,12 +38,19 @@ def interrupts_wait_for(module: str) -> None:
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     import signal
+    import threading
 
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():  # which is never interrupted
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+    for number in heard[:1]:
+        signal.raise_signal(number)
 
 
 class _Finder:
