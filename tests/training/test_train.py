@@ -70,8 +70,10 @@ def killed_after(number: int) -> Any:
 
 @pytest.mark.parametrize("changes", PARTS, ids=lambda changes: "-".join(changes))
 def test_a_killed_training_goes_on_to_the_same_weights(
-    model_file: Path, tmp_path: Path, changes: dict[str, Any]
+    model_file: Path, lrc: ModelConfig, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
+    tree = lrc.model_dump() | {"norm": "batchnorm"}
+    save_config(ModelConfig.model_validate(tree), model_file)
     wanted = plan(model_file, epochs=3, **changes)
     whole = train_network(wanted, tmp_path / "whole", device="cpu")
     with pytest.raises(Killed):
