@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.conftest import SERIAL, complaint, space_file, vitnas_says
+from tests.cli.conftest import SERIAL, complaint, space_file
 from tests.config.trees import space_tree
 from vitnas.config.files import dump_yaml
 
@@ -141,9 +141,3 @@ def test_a_folder_without_permission(
 def test_no_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     line = complaint(capsys, "search", "--gpus-per-trial", "0.5")
     assert line == "--gpus-per-trial 0.5: this machine has no CUDA device"
-
-
-def test_help_when_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = vitnas_says(capsys)
-    assert "Usage" in out + err
-    assert not (out + err).startswith("vitnas: ")

@@ -53,11 +53,6 @@ def test_groups_may_stand_in_the_network_or_in_the_stages() -> None:
     assert once.stages[0].passes == 2
 
 
-def test_reattention_goes_to_the_last_mhsa_blocks() -> None:
-    config = build({**MHSA, "depth": 3}, CONV, {**MHSA, "depth": 2}, reattention_blocks=4)
-    assert config.reattention_plan == (2, 0, 2)
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

@@ -8,15 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import given
-from pydantic import BaseModel
 
 from tests.strategies import model_configs
 from vitnas.config.files import read_yaml
 from vitnas.config.model import ModelConfig
-from vitnas.config.recipe import Recipe
 from vitnas.config.schema import model_schema, space_schema
-from vitnas.config.space import SpaceConfig, shipped_spaces
-from vitnas.config.tables import END, fields_of, fields_page, start_of
+from vitnas.config.space import shipped_spaces
 
 MODEL = jsonschema.Draft202012Validator(model_schema())
 SPACE = jsonschema.Draft202012Validator(space_schema())
@@ -57,22 +54,3 @@ def test_the_shipped_files_are_current(kind: str, schema: dict[str, Any]) -> Non
     """Made by `vitnas schema KIND > space/KIND.schema.json`."""
     folder = next(iter(shipped_spaces().values())).parent
     assert json.loads((folder / f"{kind}.schema.json").read_text()) == schema
-
-
-@pytest.mark.parametrize("kind", ["space", "model", "recipe"])
-def test_the_tables_of_fields_are_current(kind: str) -> None:
-    """Between the two comments stands what `vitnas schema fields` prints."""
-    folder = next(iter(shipped_spaces().values())).parent
-    name = "docs/training.md" if kind == "recipe" else "space/README.md"
-    page = (folder.parent / name).read_text()
-    start = page.index(start_of(kind))
-    assert page[start : page.index(END, start)] + END + "\n" == fields_of(kind)
-    assert fields_of(kind) in fields_page()
-
-
-@pytest.mark.parametrize("of", [SpaceConfig, ModelConfig, Recipe])
-def test_every_field_is_described(of: type[BaseModel]) -> None:
-    schema = of.model_json_schema()
-    for part in (schema, *schema["$defs"].values()):
-        for name, field in part["properties"].items():
-            assert field.get("description"), f"{part.get('title')}.{name}"
