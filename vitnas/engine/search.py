@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from vitnas.config.space import SearchSpace
@@ -23,7 +24,7 @@ from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.recipe import known_recipe, tuned_recipe
+from vitnas.engine.recipe import Found, known_recipe, tuned_recipe
 from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
@@ -42,6 +43,16 @@ class _Start:
 
     first: tuple[Candidate, ...]
     known: tuple[tuple[Path, Candidate, TrialRecord, tuple[TrialRecord, ...]], ...]
+
+
+@dataclass(frozen=True)
+class _Watcher:
+    """Who is told what; see `run_search`."""
+
+    listener: Listener | None
+    notice: Notice
+    doing: Notice
+    ended: Notice
 
 
 def run_search(
@@ -75,56 +86,38 @@ def run_search(
         DataError: the images are missing or unreadable.
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
-    path = Path(out)
-    check_folder(path)
-    space, tuned = known_recipe(space, path, options)
-    if (path / study.FILE_NAME).exists():
-        attrs = study.read_study(path)[0]
-        study.refuse_other(path, attrs, session.fixed(space, options))  # before reading any image
-    if is_locked(path):
-        raise in_use(path)
+    path, watcher = Path(out), _Watcher(listener, notice, doing, ended)
+    space, tuned = _known(space, path, options)
     start = _start(space, options, notice)
     doing(opening(options))
-    backend = open_backend(options)
-    try:
+    with closing(open_backend(options)) as backend:
         doing(f"reading the images of {space.config.data.name}")
         if tuned is None:
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
         found = backend.prepare(space, options.most_baselines)
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)
-        with locked(path), study.writable(path):
-            store = study.RunStore(path, session.fixed(space, options) | (tuned or {}))
-            try:
-                session.refuse_other_images(store, found.data)
-                for line in found.notices:
-                    notice(line)
-                options = session.resumed(options, store)
-                session.describe(store, space, options, backend.resources, found)
-                costs = space.config.objectives.costs
-                with _listening(path, costs, options, listener) as listen:
-                    num_images = found.data.num_val_images or 0
-                    replication = Replication(options.replicates, num_images, costs)
-                    controller = _controller(
-                        store, space, options, backend, listen, start, replication
-                    )
-                    weights = KeptWeights(
-                        path, num_images if replication.wanted else None, options.kept_bytes
-                    )
-                    _take_over(controller, start, weights, found.measured_on, notice)
-                    _train(path, controller, backend, options, weights, notice)
-                if found.data.num_test_images:
-                    doing("scoring the front on the test images")
-                    _score_front(store, backend, path)
-                if found.baselines:
-                    doing(f"training {len(found.baselines)} baselines")
-                    _train_baselines(store, space, backend, found, notice=notice, ended=ended)
-            finally:
-                store.close()
+        fixed = session.fixed(space, options) | (tuned or {})
+        with locked(path), study.writable(path), closing(study.RunStore(path, fixed)) as store:
+            options = session.begin(store, space, options, backend.resources, found)
+            _Search(store, space, options, backend, found, start, watcher).run()
         doing("ending the workers")
-    finally:
-        backend.close()
     return study.read_run(path)
+
+
+def _known(space: SearchSpace, path: Path, options: SearchOptions) -> Found:
+    """The space with the recipe that the run has tuned, if it can be this run; reads no image.
+
+    Raises:
+        RunError: the folder cannot be used, or holds a run of another space or seed.
+    """
+    check_folder(path)
+    space, tuned = known_recipe(space, path, options)
+    if (path / study.FILE_NAME).exists():
+        study.refuse_other(path, study.read_study(path)[0], session.fixed(space, options))
+    if is_locked(path):
+        raise in_use(path)
+    return space, tuned
 
 
 def _starting(
@@ -162,131 +155,149 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
     return _Start(first, tuple(known))
 
 
-def _take_over(
-    controller: Controller, start: _Start, weights: KeptWeights, device: str, notice: Notice
-) -> None:
-    """Enter what other runs found, with the weights that they kept.
+@dataclass(frozen=True)
+class _Search:
+    """One session, once its images are read and its study is open for writing."""
 
-    Where this run measures, on `device`, what was measured on others cannot be compared.
-    """
-    taken, elsewhere = 0, Counter[str]()
-    for folder, candidate, trial, replicates in start.known:
-        if device and trial.measured_on != device:
-            elsewhere[trial.measured_on or "no device"] += 1
-            continue
-        number = controller.take(candidate, trial, replicates)
-        if number is not None:
-            taken += 1
-            content = KeptWeights(folder).get(trial.number)
-            if content is not None:
-                weights.put(number, content)
-    if taken:
-        weights.clean(controller.trials, controller.costs)
-        notice(f"--start-from: {taken} results taken over")
-    for other, count in elsewhere.items():
-        notice(f"--start-from: {count} results not taken over: measured on {other}, not {device}")
+    store: study.RunStore
+    space: SearchSpace
+    options: SearchOptions
+    backend: Backend
+    found: Findings
+    start: _Start
+    watcher: _Watcher
 
+    def run(self) -> None:
+        """Train, score the front on the test images, and train the baselines."""
+        for line in self.found.notices:
+            self.watcher.notice(line)
+        with self._listening() as listen:
+            first, rules = self.start.first, self._rules()
+            controller = Controller(self.store, self.space, rules, listener=listen, first=first)
+            self._take_over(controller)
+            self._train(controller)
+        if self.found.data.num_test_images:
+            self.watcher.doing("scoring the front on the test images")
+            self._score_front()
+        if self.found.baselines:
+            self.watcher.doing(f"training {len(self.found.baselines)} baselines")
+            self._train_baselines()
 
-@contextmanager
-def _listening(
-    path: Path, costs: Sequence[str], options: SearchOptions, listener: Listener | None
-) -> Iterator[Listener | None]:
-    """The listener, joined by what writes TensorBoard's files where that is asked for."""
-    if not options.tensorboard:
-        yield listener
-        return
-    from vitnas.engine.watch.tensorboard import Curves
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return self.space.config.objectives.costs
 
-    with Curves(path / "tensorboard", costs) as curves:
+    @property
+    def replication(self) -> Replication:
+        num_images = self.found.data.num_val_images or 0
+        return Replication(self.options.replicates, num_images, self.costs)
 
-        def both(event: str, trial: TrialRecord) -> None:
-            curves.listen(event, trial)
-            if listener is not None:
-                listener(event, trial)
+    @cached_property
+    def weights(self) -> KeptWeights:
+        """The weights that the run keeps: the front's, and others up to a size."""
+        again = self.replication
+        num_images = again.num_images if again.wanted else None
+        return KeptWeights(self.store.path, num_images, self.options.kept_bytes)
 
-        yield both
+    @contextmanager
+    def _listening(self) -> Iterator[Listener | None]:
+        """The listener, joined by what writes TensorBoard's files where that is asked for."""
+        listener = self.watcher.listener
+        if not self.options.tensorboard:
+            yield listener
+            return
+        from vitnas.engine.watch.tensorboard import Curves
 
+        with Curves(self.store.path / "tensorboard", self.costs) as curves:
 
-def _controller(
-    store: study.RunStore,
-    space: SearchSpace,
-    options: SearchOptions,
-    backend: Backend,
-    listener: Listener | None,
-    start: _Start,
-    replication: Replication,
-) -> Controller:
-    costs = space.config.objectives.costs
-    rules = Rules(
-        num_trials=options.num_trials or _ENDLESS,
-        seed=options.seed,
-        sampler=options.sampler,
-        pruner=options.make_pruner(space.config.proxy.epochs, costs),
-        budget=options.budget(backend.resources.gpus),
-        replication=replication,
-    )
-    return Controller(store, space, rules, listener=listener, first=start.first)
+            def both(event: str, trial: TrialRecord) -> None:
+                curves.listen(event, trial)
+                if listener is not None:
+                    listener(event, trial)
 
+            yield both
 
-def _train(
-    path: Path,
-    controller: Controller,
-    backend: Backend,
-    options: SearchOptions,
-    weights: KeptWeights,
-    notice: Notice,
-) -> None:
-    """Let the back end train until nothing is left to start, and note why it ended."""
-    seconds = None if options.trial_minutes is None else 60 * options.trial_minutes
-    steering = Steering(controller, weights, seconds)
+    def _rules(self) -> Rules:
+        options = self.options
+        return Rules(
+            num_trials=options.num_trials or _ENDLESS,
+            seed=options.seed,
+            sampler=options.sampler,
+            pruner=options.make_pruner(self.space.config.proxy.epochs, self.costs),
+            budget=options.budget(self.backend.resources.gpus),
+            replication=self.replication,
+        )
 
-    def wind_down() -> None:
-        controller.drain()
-        running = controller.num_in_flight
-        notice(f"finishing what is running ({running}); Ctrl-C again stops now")
+    def _take_over(self, controller: Controller) -> None:
+        """Enter what other runs found, with the weights that they kept.
 
-    with two_step_interrupt(wind_down):
-        if not controller.done:
-            backend.train(steering, path / ".tune")
-    session.note(controller.store, ended_by=controller.cut_short_by)
-    if controller.is_interrupted:
-        raise KeyboardInterrupt
+        Where this run measures, what was measured on another device cannot be compared.
+        """
+        device, notice = self.found.measured_on, self.watcher.notice
+        taken, elsewhere = 0, Counter[str]()
+        for folder, candidate, trial, replicates in self.start.known:
+            if device and trial.measured_on != device:
+                elsewhere[trial.measured_on or "no device"] += 1
+                continue
+            number = controller.take(candidate, trial, replicates)
+            if number is not None:
+                taken += 1
+                content = KeptWeights(folder).get(trial.number)
+                if content is not None:
+                    self.weights.put(number, content)
+        if taken:
+            self.weights.clean(controller.trials, controller.costs)
+            notice(f"--start-from: {taken} results taken over")
+        for other, count in elsewhere.items():
+            measured = f"measured on {other}, not {device}"
+            notice(f"--start-from: {count} results not taken over: {measured}")
 
+    def _train(self, controller: Controller) -> None:
+        """Let the back end train until nothing is left to start, and note why it ended."""
+        minutes = self.options.trial_minutes
+        steering = Steering(controller, self.weights, None if minutes is None else 60 * minutes)
 
-def _train_baselines(
-    store: study.RunStore,
-    space: SearchSpace,
-    backend: Backend,
-    found: Findings,
-    **tellers: Notice,
-) -> None:
-    """Train what the front is compared with, or take it from the user's cache."""
-    environment, config = store.attrs["environment"], space.config
-    requests = requests_for(found.baselines, config.proxy, environment["seed"])
-    cache = shared_cache(config.data, found.data, found.device, environment["sessions"][-1])
-    try:
-        train_baselines(store.path, requests, backend.answers, cache, **tellers)
-    except KeyboardInterrupt:
-        session.note(store, ended_by="interrupted")
-        raise
+        def wind_down() -> None:
+            controller.drain()
+            running = controller.num_in_flight
+            self.watcher.notice(f"finishing what is running ({running}); Ctrl-C again stops now")
 
+        with two_step_interrupt(wind_down):
+            if not controller.done:
+                self.backend.train(steering, self.store.path / ".tune")
+        session.note(self.store, ended_by=controller.cut_short_by)
+        if controller.is_interrupted:
+            raise KeyboardInterrupt
 
-def _score_front(store: study.RunStore, backend: Backend, path: Path) -> None:
-    """Score the members of the final front once on the test split; no other network is scored.
+    def _train_baselines(self) -> None:
+        """Train what the front is compared with, or take it from the user's cache."""
+        environment, config = self.store.attrs["environment"], self.space.config
+        requests = requests_for(self.found.baselines, config.proxy, environment["seed"])
+        now = environment["sessions"][-1]
+        cache = shared_cache(config.data, self.found.data, self.found.device, now)
+        tellers = {"notice": self.watcher.notice, "ended": self.watcher.ended}
+        try:
+            train_baselines(self.store.path, requests, self.backend.answers, cache, **tellers)
+        except KeyboardInterrupt:
+            session.note(self.store, ended_by="interrupted")
+            raise
 
-    It uses the weights of the network's own training. If replicates brought the network to the
-    front, these may be gone; then it uses those of the first replicate that has weights.
-    """
-    tested = store.attrs.get("test_top1", {})
-    weights, run = KeptWeights(path), study.read_run(path)
-    untested = [
-        (trial.number, Trained(trial.network, content, str(file)))
-        for trial in run.front
-        if str(trial.number) not in tested
-        and (number := next(filter(weights.has, run.trainings_of(trial)), None)) is not None
-        and (content := weights.get(number)) is not None
-        and (file := weights.path(number))
-    ]
-    scores = backend.score([network for _, network in untested]) if untested else []
-    for (number, _), top1 in zip(untested, scores, strict=True):
-        store.describe_ended(number, "test_top1", round(top1, 4))
+    def _score_front(self) -> None:
+        """Score the members of the final front once on the test split; no other network is scored.
+
+        It uses the weights of the network's own training. If replicates brought the network to the
+        front, these may be gone; then it uses those of the first replicate that has weights.
+        """
+        tested = self.store.attrs.get("test_top1", {})
+        weights, run = KeptWeights(self.store.path), study.read_run(self.store.path)
+        untested = [
+            (trial.number, Trained(trial.network, content, str(file)))
+            for trial in run.front
+            if str(trial.number) not in tested
+            and (number := next(filter(weights.has, run.trainings_of(trial)), None)) is not None
+            and (content := weights.get(number)) is not None
+            and (file := weights.path(number))
+        ]
+        scores = self.backend.score([network for _, network in untested]) if untested else []
+        for (number, _), top1 in zip(untested, scores, strict=True):
+            self.store.describe_ended(number, "test_top1", round(top1, 4))

@@ -25,7 +25,25 @@ def fixed(space: SearchSpace, options: SearchOptions) -> dict[str, Any]:
     return {"space": space.to_tree(), "seed": options.seed}
 
 
-def describe(
+def begin(
+    store: study.RunStore,
+    space: SearchSpace,
+    options: SearchOptions,
+    resources: Resources,
+    found: Findings,
+) -> SearchOptions:
+    """Write down what this session is; the options with what it takes over from the last one.
+
+    Raises:
+        RunError: the training images are not those of the earlier sessions.
+    """
+    _refuse_other_images(store, found.data)
+    options = _resumed(options, store)
+    _describe(store, space, options, resources, found)
+    return options
+
+
+def _describe(
     store: study.RunStore,
     space: SearchSpace,
     options: SearchOptions,
@@ -54,7 +72,7 @@ def describe(
     write_text(store.path / "space.yaml", space.text)
 
 
-def refuse_other_images(store: study.RunStore, found: Data) -> None:
+def _refuse_other_images(store: study.RunStore, found: Data) -> None:
     """Make sure that the training images are those of the earlier sessions, where these say so."""
     stored = store.attrs.get("environment", {}).get("data", {}).get("fingerprint")
     changes = list(study.differences(stored, found.told()["fingerprint"])) if stored else []
@@ -77,7 +95,7 @@ def _keep(store: study.RunStore, environment: dict[str, Any]) -> None:
     write_text(store.path / "environment.json", json.dumps(environment, indent=2) + "\n")
 
 
-def resumed(options: SearchOptions, store: study.RunStore) -> SearchOptions:
+def _resumed(options: SearchOptions, store: study.RunStore) -> SearchOptions:
     """`options`; which weights are kept stays as it was unless they say otherwise."""
     if options.keep_weights is not None:
         return options
