@@ -1,6 +1,6 @@
-"""The networks. `build_model(config)` is the way in.
+"""The networks. `build_model(config)` builds one.
 
-The names are loaded when they are first used: `vitnas.nn.zoo` can be read without torch.
+The names are imported when they are first used, so `vitnas.nn.zoo` does not need torch.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def test_the_right_images_pass() -> None:
     [
         ((2, 3, 16, 8), r"images of 8x16 and was given 16x8: .*\[16, 8\]"),
         ((2, 1, 8, 16), r"3 channels \(in_chans\) and was given 1"),
-        ((3, 8, 16), r"an axis for the batch; given were 3 axes"),
+        ((3, 8, 16), r"an axis for the batch; these have 3 axes"),
     ],
 )
 def test_others_are_one_line_that_names_both(shape: tuple[int, ...], message: str) -> None:

@@ -19,16 +19,16 @@ def checkpointed(
     x: Tensor,
     taps: list[_Tap] | None,
 ) -> Tensor:
-    """`run(x, taps=taps)` that keeps `x` alone, and what it appends to `taps`.
+    """`run(x, taps=taps)`, which keeps only `x` and what it appends to `taps`.
 
     Gradients, random numbers and running statistics are those of a plain call: the second run
-    draws what the first one drew and leaves batch norms' statistics alone.
+    draws the same random numbers and does not update the statistics of batch norms.
 
     Args:
-        owner: the module that `run` belongs to.
-        run: from tokens to tokens; may read `taps` and append to it.
+        owner: the module of `run`.
+        run: a function from tokens to tokens; it may read `taps` and append to it.
         x: tokens `(B, N, C)`.
-        taps: what earlier blocks have handed on, or None.
+        taps: the taps of earlier blocks, or None.
     """
     given = None if taps is None else tuple(taps)
 
@@ -49,7 +49,7 @@ def checkpointed(
 
 @contextmanager
 def _frozen_statistics(owner: nn.Module) -> Iterator[None]:
-    """Inside, batch norms that are training use their batch and do not remember it."""
+    """A context in which batch norms in training do not update their running statistics."""
     norms = [m for m in owner.modules() if isinstance(m, _BatchNorm) and m.training]
     before = [(norm.momentum, _count_of(norm)) for norm in norms]
     try:

@@ -1,4 +1,4 @@
-"""From tokens to one vector to class scores."""
+"""The head: tokens to one vector, and this to class scores."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class MlpClassifier(nn.Sequential):
 class Head(nn.Module):
     """`(B, N, C)`, or a grid of tokens `(B, H, W, C)`, -> `(B, num_classes)`.
 
-    `avg`: mean over the patch tokens, then LayerNorm (the order of SReT and CAFormer). `token`:
-    the class token, which is first; its LayerNorm over all tokens has already been done. The
-    final norm always has a bias, also where the blocks' norms have none (CAFormer in timm).
-    Dropout comes last before the classifier. timm's `reset_classifier` may leave the head without
-    pooling (``""``), so that it gives scores or features of every token.
+    Pooling `avg` is the mean over the patch tokens, then a LayerNorm (the order of SReT and
+    CAFormer). `token` takes the first token, the class token; its LayerNorm comes before the head.
+    The final norm always has a bias, even if the norms of blocks have none (CAFormer in timm).
+    Dropout comes just before the classifier. After timm's `reset_classifier` there may be no
+    pooling (``""``); then the head gives scores or features of every token.
 
     Args:
         dim: channels C.
-        num_classes: scores to give.
+        num_classes: number of scores.
         kind: `linear`, or CAFormer's `mlp`.
         pool: `avg` or `token`.
         num_prefix_tokens: 1 where there is a class token, else 0.
@@ -68,7 +68,7 @@ class Head(nn.Module):
         self.classifier = self.new_classifier(num_classes)
 
     def new_classifier(self, num_classes: int) -> nn.Module:
-        """A classifier of this head's kind with PyTorch's weights; for 0 classes the identity."""
+        """A classifier of this head's kind with PyTorch's initial weights; 0 = the identity."""
         if not num_classes:
             return nn.Identity()
         if self.kind == "mlp":
@@ -80,7 +80,7 @@ class Head(nn.Module):
         return vector if pre_logits else self.classifier(vector)
 
     def pool(self, x: Tensor) -> Tensor:
-        """Tokens to one vector `(B, C)`; as they are where there is no pooling."""
+        """Tokens to one vector `(B, C)`; without pooling they do not change."""
         if self.global_pool == "token":
             return x[:, 0]
         if self.global_pool == "avg":

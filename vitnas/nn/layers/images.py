@@ -1,4 +1,4 @@
-"""Whether images are those that a network was built for."""
+"""Checks that images have the size for which a network was built."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class InputSizeError(VitnasError, ValueError):
 
 
 def check_images(images: Tensor, channels: int, height: int, width: int) -> None:
-    """Compare `(B, C, H, W)` with what a network takes.
+    """Compare `(B, C, H, W)` with the size that a network needs.
 
-    In a trace nothing is compared: sizes are tensors there, and comparing them would warn.
+    In a trace nothing is compared: there sizes are tensors, and a comparison would cause a warning.
 
     Raises:
-        InputSizeError: naming both sizes.
+        InputSizeError: they differ; the error names both sizes.
     """
     if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return
     if images.ndim != 4:
-        rule = f"images are (B, {channels}, {height}, {width}), with an axis for the batch"
-        raise InputSizeError(f"{rule}; given were {images.ndim} axes")
+        rule = f"images must be (B, {channels}, {height}, {width}), with an axis for the batch"
+        raise InputSizeError(f"{rule}; these have {images.ndim} axes")
     found_channels, found_height, found_width = images.shape[1:]
     if (found_height, found_width) != (height, width):
         raise InputSizeError(

@@ -9,11 +9,11 @@ from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
 
 class ConditionalPosition(nn.Module):
-    """x + depthwise 3x3 convolution of x on the grid; its zero padding tells where the border is.
+    """x + depthwise 3x3 convolution of x on the grid. Its zero padding shows where the border is.
 
     Source: Chu et al., "Conditional Positional Encodings for Vision Transformers" (PEG). CPVT has
-    it after the first block, Twins after the first block of each stage; here it stands before it.
-    Class tokens pass unchanged. Nothing is bound to an image size.
+    it after the first block, Twins after the first block of each stage. Here it comes before the
+    blocks of each stage. Class tokens do not change. Nothing depends on the image size.
 
     Args:
         dim: channels C.

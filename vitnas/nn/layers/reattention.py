@@ -13,24 +13,26 @@ from vitnas.nn.layers.resizing import Change, TokenLayout
 
 
 class Reattention(nn.Module):
-    """A' = scale * Norm(Theta^T A), to be followed by A' V.
+    """A' = scale * Norm(Theta^T A), for the product A' V with the values V.
+
+    A `(B, h, N, N)` are the maps of the h heads, and Theta `(h, h)` mixes the heads.
 
     Source: DeepViT, Eq. 3. Theta is a 1x1 convolution over the heads, with a bias as in the
-    official code. Norm is `batch` (BatchNorm2d over the heads: the official code), `layer`
-    (LayerNorm over the head axis: 001's code) or `none`.
+    official code. Norm is `batch` (BatchNorm2d over the heads, as in the official code), `layer`
+    (LayerNorm over the axis of the heads, as in the code of vit-pytorch) or `none`.
 
-    Theta starts as the identity: every head then starts from its own map, which is the diversity
-    that re-attention is there to keep (DeepViT, Fig. 3c), and with `none` the block starts as
-    plain MHSA. A random Theta averages the heads' maps before anything is learned. Every entry
-    gets a gradient all the same, because the maps of the heads differ.
+    Theta starts as the identity. So every head starts from its own map, which keeps the diversity
+    of the heads (DeepViT, Fig. 3c), and with `none` the block starts as plain MHSA. A random Theta
+    would average the heads' maps before anything is learned. All entries of Theta get gradients,
+    because the maps of the heads differ.
 
     Args:
         num_heads: heads h.
         norm: as above.
-        bias: whether Theta has one.
-        scale: 1 in the paper; a constant in the official code.
-        eps: of the `layer` norm; 1e-5 in 001's code. The values over the heads are so close to each
-            other that it makes a difference.
+        bias: whether Theta has a bias.
+        scale: 1 in the paper; another constant in the official code.
+        eps: epsilon of the `layer` norm; 1e-5 in vit-pytorch. It has an effect, because the values
+            over the heads are very similar.
 
     Shape: map `(B, h, N, N)` -> the same.
     MACs: ``h * h * N * N``, and 2 (batch) or 5 (layer) per entry of the map for the norm.
@@ -68,8 +70,11 @@ class Reattention(nn.Module):
         return mixed if self.scale == 1.0 else self.scale * mixed
 
     def _mix(self, attention: Tensor) -> Tensor:
-        """Theta as a matrix product: up to five times as fast on the CPU as a 1x1 convolution over
-        few channels, and never slower (`benchmarks/mixers.py`)."""
+        """Theta as a matrix product.
+
+        On the CPU it is up to five times as fast as a 1x1 convolution over few channels, and never
+        slower (`benchmarks/mixers.py`).
+        """
         maps = attention.flatten(2)  # (B, h, N * N)
         weight = self.theta.weight.flatten(1).expand(maps.shape[0], -1, -1)
         bias = self.theta.bias
@@ -80,9 +85,10 @@ class Reattention(nn.Module):
 
     @torch.no_grad()
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """Rows of a map sum to 1: its entries are smaller by r = N / N', so is their deviation.
+        """Scale by r = N / N', where N is the old number of tokens and N' the new one.
 
-        The mixed map has to become smaller by r as well, for A' V to stay as large as it is.
+        The rows of a map have the sum 1, so its entries and their deviation change by the factor r.
+        The mixed map must change by r, too, so that A' V keeps its size.
         """
         ratio, changes = old.tokens / new.tokens, []
         if self.theta.bias is not None:

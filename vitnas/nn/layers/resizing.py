@@ -1,8 +1,8 @@
 """Parameters over positions, for images of another size.
 
-Positions are points of the picture, whatever the grid: a table, a static key or a weight over
-positions is a picture of its own and is resized as one. What is summed over positions without a
-softmax is divided by how many there are now.
+Positions are points of the picture and do not depend on the grid. So a table, a static key or a
+weight over positions is resized like a picture. Weights of a sum over positions without a softmax
+are scaled by the old number of positions divided by the new one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TokenLayout(NamedTuple):
 
 
 class Change(NamedTuple):
-    """`owner.name` is to become `value`; a tensor becomes a parameter or buffer, as it was one."""
+    """`owner.name` becomes `value`. A parameter stays a parameter, a buffer stays a buffer."""
 
     owner: nn.Module
     name: str
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 @torch.no_grad()
 def resize_tokens(table: Tensor, axis: int, old: TokenLayout, new: TokenLayout) -> Tensor:
-    """A tensor with the tokens of `old` along `axis`, for those of `new`: bicubic, antialiased.
+    """A tensor over the tokens of `old` along `axis`, resized for `new`: bicubic, antialiased.
 
     Entries of class tokens are kept. This is timm's `resample_abs_pos_embed` for any axis.
     """

@@ -1,4 +1,4 @@
-"""The permutation that group attention slices tokens by."""
+"""The permutation of tokens before group attention."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from vitnas.nn.layers.resizing import Change, TokenLayout
 
 
 class TokenShuffle(nn.Module):
-    """An order of N tokens, and the order that undoes it.
+    """A permutation of N tokens, and its inverse.
 
-    Source: SReT, Section 4 and Algorithm 1. In training the order is drawn anew at every call, on
-    the device of the tokens; in eval and in every export it is fixed.
+    Source: SReT, Section 4 and Algorithm 1. In training a new permutation is drawn at every call,
+    on the device of the tokens. In eval and in every export it is fixed.
 
     Args:
         num_tokens: N.
         block: index of the block in the network.
-        passed: index of the pass through that block; with N and `block` the seed of the fixed
-            order.
+        passed: index of the pass through that block. N, `block` and `passed` seed the fixed
+            permutation.
 
-    Randomness: training draws from the global generator of the tokens' device; the fixed order
-    comes from a generator of its own and eval draws nothing.
+    Randomness: training draws from the global generator of the tokens' device. The fixed
+    permutation comes from its own generator; eval draws nothing.
     """
 
     order: Tensor
@@ -36,7 +36,7 @@ class TokenShuffle(nn.Module):
         self.register_buffer("inverse", torch.argsort(order), persistent=False)
 
     def fixed_order(self, num_tokens: int) -> Tensor:
-        """The order of `num_tokens` tokens in eval; on the CPU."""
+        """The permutation of `num_tokens` tokens in eval, on the CPU."""
         seed = (self.block * 1009 + self.passed) * 1_000_003 + num_tokens
         generator = torch.Generator(device="cpu").manual_seed(seed)
         return torch.randperm(num_tokens, generator=generator, device="cpu")
@@ -54,7 +54,7 @@ class TokenShuffle(nn.Module):
         return order, torch.argsort(order)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """The permutation that a network built for this size has."""
+        """The permutation of a network that is built for the new size."""
         order = self.fixed_order(new.tokens).to(self.order.device)
         return [
             Change(self, "num_tokens", new.tokens),

@@ -1,4 +1,4 @@
-"""From pixels to the tokens of the first stage."""
+"""The stem: pixels to the tokens of the first stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token mixers, a file and a class each; `config/mixers.py` has the table with a line for each."""
+"""Token mixers: each has a file and a class here, and an entry in `config/mixers.py`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
 
 
 def mixer_class(name: str) -> type[TokenMixer]:
-    """The class of the token mixer that a configuration names so.
+    """The class of the token mixer with this name in a configuration.
 
     Raises:
-        ConfigError: there is no such mixer, or its package is not installed here.
+        ConfigError: there is no such mixer, or its package is not installed.
     """
     found: type[TokenMixer] = load(mixer_named(name).path)
     return found

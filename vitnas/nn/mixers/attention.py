@@ -1,4 +1,4 @@
-"""What all attention mixers share: heads, the map and what it passes through, the projection."""
+"""The common part of all attention mixers: heads, the map and its dropout, the projection."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from vitnas.nn.mixers.base import Place, TokenMixer
 
 
 class AttentionMixer(TokenMixer):
-    """softmax(logits) V for h heads, then a projection; subclasses say where the logits are from.
+    """softmax(logits) V for h heads, then a projection. Subclasses compute the logits.
 
-    The map (B, h, N, N) is held only where something needs it: re-attention, or whoever sets
-    `fused_attn` to False. It then passes through `attn_drop`, and after that through `reattention`
-    where there is one: a forward hook there sees it. Both names are timm's, and mean the same
-    there. Otherwise attention is PyTorch's fused one.
+    V are the values `(B, h, N, d)`. By default attention is PyTorch's fused one, which does not
+    build the map softmax(logits) `(B, h, N, N)`. The map is built for re-attention, or if
+    `fused_attn` is False. Then it passes `attn_drop` and, if there is one, `reattention`, so a
+    forward hook on these modules receives it. `attn_drop` and `fused_attn` are timm's names with
+    timm's meaning.
 
     Sources: Vaswani et al.; the temperature tau is DeepViT's Eq. 4, logits / (tau sqrt(d)).
 
     Args:
         dim: channels C.
-        num_heads: heads h; d = C / h.
+        num_heads: heads h; head_dim d = C / h.
         qk_scale: whether logits are divided by sqrt(d).
-        tau: the temperature; None = one to learn, starting at 1.
-        attn_drop, proj_drop: dropout on the map, before re-attention, and after the projection.
+        tau: the temperature; None = it is learned and starts at 1.
+        attn_drop, proj_drop: dropout on the map (before re-attention), and after the projection.
         proj_bias: whether the projection has a bias.
         reattention: mixes the map across heads, or None.
 
     Attributes:
-        fused_attn: whether fused attention may be used; it is not where the map is needed.
+        fused_attn: whether fused attention may be used. Re-attention never uses it.
 
     Randomness: dropout, in training only.
     """
@@ -70,16 +71,16 @@ class AttentionMixer(TokenMixer):
         return out.transpose(1, 2).flatten(2)
 
     def _map_of(self, query: Tensor, key: Tensor) -> Tensor:
-        """Two `(B, h, N, d)` -> the map `(B, h, N, N)` that the values are mixed with."""
+        """Query and key `(B, h, N, d)` -> the map `(B, h, N, N)` that mixes the values."""
         return self._map(self._scaled(query) @ key.transpose(-2, -1))
 
     def _map(self, logits: Tensor) -> Tensor:
-        """Scaled logits `(B, h, N, N)` -> the map that the values are mixed with."""
+        """Scaled logits `(B, h, N, N)` -> the map that mixes the values."""
         attention: Tensor = self.attn_drop(logits.softmax(dim=-1))
         return attention if self.reattention is None else self.reattention(attention)
 
     def _scaled(self, x: Tensor) -> Tensor:
-        """Queries or logits, by scale and temperature."""
+        """Queries or logits, multiplied by the scale and divided by the temperature."""
         x = self.scale * x
         return x if self.tau is None else x / self.tau
 
@@ -97,7 +98,7 @@ class AttentionMixer(TokenMixer):
 
 
 def options_at(place: Place) -> dict[str, Any]:
-    """What every attention at `place` is told by the network and the stage."""
+    """The options of every attention at `place`, from the network and the stage."""
     config, stage = place.config, place.stage_config
     return {
         "qk_scale": stage.qk_scale,
@@ -110,7 +111,7 @@ def options_at(place: Place) -> dict[str, Any]:
 
 
 def tau_of(place: Place) -> float | None:
-    """Temperature of the attention at `place`; None = a learned one (DeepViT, Eq. 4).
+    """Temperature of the attention at `place`; None = it is learned (DeepViT, Eq. 4).
 
     `linear` falls from 1 in the network's first attention block to `last` in its last one.
     """

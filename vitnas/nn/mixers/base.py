@@ -1,4 +1,4 @@
-"""What every token mixer is and takes."""
+"""The interface of token mixers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ from vitnas.nn.layers.tokens import Grid
 
 
 class Tap(NamedTuple):
-    """What an attention block hands on: to broad attention its query, key and value, each
-    `(B, h, N, d)`, tokens in their true order, the key of a static-key mixer the same for all B; to
-    blocks that use its map again, that map `(B, h, N, N)`."""
+    """What an attention block shares with broad attention and with later blocks.
+
+    Attributes:
+        query, key, value: for broad attention, each `(B, h, N, d)` with tokens in true order. The
+            key of a static-key mixer is the same for all B images.
+        attention: the map `(B, h, N, N)` for blocks that use it again, or None.
+    """
 
     query: Tensor
     key: Tensor
@@ -31,12 +35,12 @@ class Tap(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the network a mixer stands.
+    """The place of a mixer in the network.
 
     Attributes:
         config: the whole network.
         stage: index of the stage.
-        block: index of the block in the whole network; seeds the fixed permutations.
+        block: index of the block in the whole network. It seeds the fixed permutations.
         reattention: whether this block mixes its maps across heads.
     """
 
@@ -66,14 +70,15 @@ class Place:
 
 
 class TokenMixer(nn.Module, ABC):
-    """`(B, N, C)` on grid `(H, W)` -> `(B, N, C)`; images never see each other.
+    """`(B, N, C)` on grid `(H, W)` -> `(B, N, C)`. Images of a batch do not affect each other.
 
-    N is H * W, plus one where there is a class token, which comes first. In eval a mixer is
-    deterministic and draws no random numbers. Its class docstring states its multiply-adds per
-    image and pass as an expression, which the contract test evaluates.
+    N is H * W, plus one for a class token, which comes first. In eval a mixer is deterministic and
+    draws no random numbers. The class docstring states its multiply-adds per image and pass as an
+    expression, which the contract test evaluates.
 
     Attributes:
-        facts: of another package's mixer; those of vitnas's stand in `config/mixers.py`.
+        facts: the facts of another package's mixer. Those of vitnas's mixers are in
+            `config/mixers.py`.
     """
 
     facts: ClassVar[MixerFacts] = MixerFacts()
@@ -81,7 +86,7 @@ class TokenMixer(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def at(cls, place: Place) -> TokenMixer:
-        """The mixer that the configuration asks for at `place`."""
+        """The mixer at `place`, as the configuration describes it."""
 
     @abstractmethod
     def forward(
@@ -92,16 +97,16 @@ class TokenMixer(nn.Module, ABC):
         Args:
             x: tokens `(B, N, C)`.
             grid: (H, W) of the patch tokens.
-            passed: index of the pass through the block; chooses the token groups of `mhsa`.
-            taps: where given, an attention with query, key and value appends them; it computes
-                them anyway. One without takes its map from the last tap.
+            passed: index of the pass through the block. It chooses the token groups of `mhsa`.
+            taps: None, or a list. An attention appends its query, key and value to it. An attention
+                without a query takes its map from the last entry.
         """
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """What changes in the mixer itself for images of another size; parts of it say their own.
+        """The changes of the mixer itself for images of another size. Its parts have their own.
 
         Raises:
-            VitnasError: nobody has said how it is resized; so by default.
+            VitnasError: the class does not define it.
         """
         raise VitnasError(f"{type(self).__name__} cannot be resized")
 
@@ -109,10 +114,10 @@ class TokenMixer(nn.Module, ABC):
     def counted(cls, config: ModelConfig, stage: int, tokens: int) -> tuple[int, list[int]]:
         """Parameters, and FLOPs of each pass, of a mixer without a closed form.
 
-        The mixer is built on its own and counted; each form of it once a process.
+        The mixer is built alone and counted. Each form of it is counted once per process.
 
         Raises:
-            UncountedOperatorError: it has an operator that nobody has said how to count.
+            UncountedOperatorError: it has an operator without a rule for its FLOPs.
         """
         key = cls, _what_a_mixer_reads(config, stage)
         if key not in _COUNTED:
@@ -121,7 +126,7 @@ class TokenMixer(nn.Module, ABC):
 
 
 class OnPicture(nn.Module):
-    """A mixer that takes its tokens as a picture `(B, C, 1, N)`, for the counter."""
+    """A mixer whose input is a picture `(B, C, 1, N)` of its tokens, for the counter."""
 
     def __init__(self, mixer: TokenMixer, place: Place, passed: int) -> None:
         super().__init__()

@@ -15,18 +15,18 @@ from vitnas.nn.mixers.ska import KeyInit, StaticKeyMixer, init_key
 
 
 class ConvStaticKeyAttention(StaticKeyMixer):
-    """softmax(M / sqrt(d)) V, where a grouped 3x3 convolution on the query grid IS the map M.
+    """softmax(M / sqrt(d)) V, where the output of a grouped 3x3 convolution of the query is M.
 
-    Source: Static Key Attention, Section 4.2 and Table 6. Each head is one group of the
-    convolution and has one output channel per token; row n of the head's (N, N) map are the
-    channels at position n. Algorithm 2 of the paper is not valid code and describes another
-    mechanism, a dynamic key. We differ in two defaults: the logits are divided by sqrt(d), and the
-    convolution starts as truncated normal 0.02, like the static key that it is:
+    V are the values, and d = C / h is the head_dim. Each head is one group of the convolution and
+    has one output channel per token. Row n of the head's (N, N) logits M are the channels at
+    position n. So the convolution is a static key of length 9d: the logits of a head are U K^T,
+    where U (N, 9d) is the 3x3-unfolded query of the head and K (N, 9d) the convolution's weight.
 
-        the map of a head is U K^T with U (N, 9d) the 3x3-unfolded query of the head and
-        K (N, 9d) the convolution's weight, i.e. a static key of length 9d.
+    Source: Static Key Attention, Section 4.2 and Table 6. Algorithm 2 of the paper is not valid
+    code and describes another mechanism, a dynamic key. Two defaults differ from the paper: the
+    logits are divided by sqrt(d), and the convolution starts as truncated normal 0.02.
 
-    A class token is no part of the grid. Its row comes first and has its own static key (h, N, d).
+    A class token is not in the grid. Its row comes first and has its own static key (h, N, d).
 
     Args:
         dim: channels C.
@@ -36,10 +36,10 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         key_init: `trunc_normal` or `randn`.
         **attention: as for `StaticKeyMixer`; the convolution always has a bias.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + 9 N C + h N and biases, with a class
-    token N C more.
-    MACs: ``N * C * ((2 + q) * C + 10 * N - 8 * c)``; c is 1 where there is a class token, else 0,
-    and q 1 where the query is projected.
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + 9 N C + h N and biases, and N C more
+    with a class token.
+    MACs: ``N * C * ((2 + q) * C + 10 * N - 8 * c)``; c is 1 with a class token, else 0; q is 1 if
+    the query is projected, else 0.
     Randomness: dropout, in training only.
     """
 

@@ -1,4 +1,4 @@
-"""The control: no mixing at all."""
+"""No mixing at all, as a control."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 
 
 class Identity(TokenMixer):
-    """x -> x: tokens never meet in this block.
+    """x -> x: this block mixes no tokens.
 
     Source: MetaFormer baselines (IdentityFormer), where the mixer is the identity mapping and not
     zero: the block's residual adds the normalised token to the token.

@@ -18,27 +18,29 @@ from vitnas.nn.mixers.base import Place, Tap, TokenMixer
 class MultiHeadSelfAttention(AttentionMixer):
     """softmax(Q K^T / sqrt(d)) V for h heads, then a projection.
 
+    Q, K and V are the queries, keys and values `(B, h, N, d)`, projected from the tokens.
+
     Sources: Vaswani et al.; group attention is SReT, Section 4 and Algorithm 1; re-attention is
     DeepViT, Eq. 3.
 
-    A pass with g > 1 permutes the tokens, attends inside g groups of N/g and inverts the
-    permutation in the same pass. Algorithm 1 inverts in the second pass only and so adds a
-    shuffled branch to an unshuffled residual; `permute="second"` is the official code's form:
-    contiguous windows in the first pass, permuted and inverted in later ones. g = 1 never
-    permutes, because attention does not see the order.
+    A pass with g > 1 groups permutes the tokens, attends inside g groups of N/g tokens and inverts
+    the permutation in the same pass. Algorithm 1 inverts it only in the second pass, and so adds a
+    permuted branch to a residual that is not permuted. `permute="second"` is the form of the
+    official code: contiguous windows in the first pass, permuted and inverted in later ones. A pass
+    with g = 1 never permutes, because attention does not depend on the order.
 
-    Where maps are shared (`SharedMapAttention`), the block that they are taken from builds its map
-    and gives it away with its tap.
+    If later blocks use the map of this block (`SharedMapAttention`), it builds the map and shares
+    it in its tap.
 
     Args:
         dim: channels C.
-        num_heads: heads h; d = C / h.
-        num_tokens: N, class token included; of use only to fix the permutations of eval.
+        num_heads: heads h; head_dim d = C / h.
+        num_tokens: N with class token. It only fixes the permutations of eval.
         groups: g of each pass; each divides N.
         permute: `always` (every pass with g > 1), `second` or `never` (contiguous windows).
-        block: index of the block in the network; seeds the permutations of eval.
-        qkv_bias: whether query, key and value have one.
-        shares_map: whether later blocks take this block's map; its last pass has g = 1 then.
+        block: index of the block in the network. It seeds the permutations of eval.
+        qkv_bias: whether query, key and value have a bias.
+        shares_map: whether later blocks use this block's map. Then its last pass has g = 1.
         **attention: as for `AttentionMixer`.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
@@ -108,7 +110,7 @@ class MultiHeadSelfAttention(AttentionMixer):
         return self._attend(query, key, value)
 
     def _attend_and_share(self, qkv: Tensor, taps: list[Tap]) -> Tensor:
-        """As `_attend_all`; the map goes to later blocks."""
+        """As `_attend_all`; the map is shared with later blocks."""
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         attention = self._map_of(query, key)
         taps.append(Tap(query, key, value, attention))
@@ -132,15 +134,18 @@ class MultiHeadSelfAttention(AttentionMixer):
 
 
 class SharedMapAttention(AttentionMixer):
-    """scale * Norm(Theta^T A_unique) V, then a projection: an earlier block's map is used again.
+    """scale * Norm(Theta^T A) V, then a projection, where A is the map of an earlier block.
 
-    Source: DeepViT, attention reuse, Eq. 5 and Table 3. There is neither a query nor a key.
+    Theta mixes the heads of A, and V are the values (see `Reattention`). There is neither a query
+    nor a key.
+
+    Source: DeepViT, attention reuse, Eq. 5 and Table 3.
 
     Args:
         dim: channels C.
-        num_heads: heads h, those of the earlier block.
+        num_heads: heads h, as in the earlier block.
         qkv_bias: whether the value has a bias.
-        **attention: as for `AttentionMixer`; `reattention` is given.
+        **attention: as for `AttentionMixer`; `reattention` must be given.
 
     Shape: `(B, N, C)` -> `(B, N, C)`; parameters 2 C^2, those of re-attention, and biases.
     MACs: ``N * (2 * C**2 + N * C + h**2 * N)``
@@ -166,7 +171,7 @@ class SharedMapAttention(AttentionMixer):
     def forward(
         self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        """`taps`: the last one has the map `(B, h, N, N)` to use."""
+        """The last entry of `taps` has the map `(B, h, N, N)`."""
         assert taps is not None
         assert self.reattention is not None
         attention = taps[-1].attention

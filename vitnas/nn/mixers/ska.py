@@ -18,7 +18,7 @@ KeyInit = Literal["trunc_normal", "randn"]
 
 
 def init_key(key: Tensor, init: KeyInit) -> None:
-    """Fill a static key: truncated normal 0.02, or the paper's randn, which saturates softmax."""
+    """Fill a static key: truncated normal 0.02, or the paper's randn (it saturates the softmax)."""
     if init == "trunc_normal":
         trunc_normal_(key, std=STD)
     else:
@@ -26,13 +26,13 @@ def init_key(key: Tensor, init: KeyInit) -> None:
 
 
 class StaticKeyMixer(AttentionMixer):
-    """What `ska` and `cska` share: no key, and a query that may go without a projection.
+    """The common part of `ska` and `cska`: there is no key projection.
 
     Args:
         dim: channels C.
-        num_heads: heads h; d = C / h.
-        qkv_bias: whether query and value have one.
-        q_proj: whether the query is projected; without, the tokens are the query.
+        num_heads: heads h; head_dim d = C / h.
+        qkv_bias: whether query and value have a bias.
+        q_proj: whether the query is a projection of the tokens; else the tokens are the query.
         **attention: as for `AttentionMixer`.
     """
 
@@ -61,13 +61,15 @@ class StaticKeyMixer(AttentionMixer):
 class StaticKeyAttention(StaticKeyMixer):
     """softmax(Q K^T / sqrt(d)) V with a learned key K of shape (h, N, d), the same for all images.
 
-    Source: Static Key Attention, Section 4.1, Algorithm 1 and Table 6. There is a query
-    projection, unless `q_proj` says otherwise. Section 4.1 prints the key's shape the wrong way
-    round. We differ in two defaults: the logits are divided by sqrt(d), and the key starts as
+    Q and V are the queries and values `(B, h, N, d)`, projected from the tokens.
+
+    Source: Static Key Attention, Section 4.1, Algorithm 1 and Table 6. The query is a projection,
+    unless `q_proj` is False. Section 4.1 prints the axes of the key's shape in the wrong order. Two
+    defaults differ from the paper: the logits are divided by sqrt(d), and the key starts as
     truncated normal 0.02.
 
-    The key is bound to the positions of one resolution: tokens can be neither sliced nor of
-    another number.
+    The key belongs to the positions of one resolution. So tokens cannot be sliced into groups, and
+    their number is fixed.
 
     Args:
         dim: channels C.
@@ -118,5 +120,5 @@ class StaticKeyAttention(StaticKeyMixer):
         return self._project(self._attend(query, key, value))
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """The key (h, N, d) over its tokens; softmax takes care of their number."""
+        """The key (h, N, d) is resized over its tokens. The softmax adapts to their number."""
         return [Change(self, "static_key", resize_tokens(self.static_key, 1, old, new))]
