@@ -180,12 +180,12 @@ def _ours(work: Path) -> list[str]:
 def _working(work: Path) -> Iterator[None]:
     """The folder of a training that goes on, locked; gone again if nothing was worth keeping."""
     lock = FileLock(work / _LOCK)
-    try:
-        with writing(work):
-            work.mkdir(parents=True, exist_ok=True)
+    with writing(work):
+        work.mkdir(parents=True, exist_ok=True)
+        try:
             lock.acquire(timeout=0)
-    except Timeout:
-        raise RunError(f"{work}: another process is training here") from None
+        except Timeout:  # which is an OSError, too
+            raise RunError(f"{work}: another process is training here") from None
     try:
         yield
     finally:
