@@ -118,7 +118,7 @@ def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFix
         (): "choose a network by one of",
         ("--trial", "0", "--knee"): "choose a network by one of",
         ("--trial", "999"): "there is no trial 999",
-        ("--under", "1"): "nothing on the front has 1 FLOPs or less; the cheapest is",
+        ("--under", "1"): "no network of the front has at most 1 FLOPs; the cheapest is",
         ("--under", "abc"): "--under 'abc': FLOPs are written like",
         ("--under", "nan"): "--under 'nan'",
         ("--knee", "--to", "full"): "full: is not empty",

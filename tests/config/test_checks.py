@@ -14,12 +14,14 @@ def test_shared_maps_come_from_a_block_of_the_same_stage() -> None:
         "reattention_blocks = 4: shared maps come from an earlier block of the stage: at most 3"
     )
     fields = {"reattention_blocks": 1, "reattention": shared}
-    assert "passed once" in complaint({**deep, "groups": [1, 1]}, **fields)
-    assert "a query and a key" in complaint(deep, broad={"gamma": 1.0}, **fields)
+    assert "a single pass" in complaint({**deep, "groups": [1, 1]}, **fields)
+    assert "queries and keys" in complaint(deep, broad={"gamma": 1.0}, **fields)
 
 
 def test_attention_is_needed_where_something_builds_on_it() -> None:
-    assert complaint(CONV, reattention_blocks=1).endswith("no stage has mhsa (nearest: 0)")
+    assert complaint(CONV, reattention_blocks=1).endswith(
+        "a stage with mhsa, and there is none (nearest: 0)"
+    )
     assert "collects from mhsa and ska" in complaint(CONV, broad={"gamma": 0.5})
     cska = {"token_mixer": "cska", "embed_dim": 64}
     assert "collects from mhsa and ska" in complaint(cska, broad={"gamma": 0.5})

@@ -58,7 +58,7 @@ def test_exactly_one_selector_is_wanted(run: Run, selector: dict[str, Any]) -> N
         ({"trial": 8}, "there is no trial 8 (nearest complete trial: 9)"),
         ({"trial": -4}, "there is no trial -4 (nearest complete trial: 0)"),
         ({"trial": 3}, "trial 3 is stopped, not complete (nearest complete trial: 2)"),
-        ({"trial": 4}, "trial 4 is the same network as trial 2: take 2"),
+        ({"trial": 4}, "trial 4 is the same network as trial 2: use 2"),
         ({"under": "999k"}, "the cheapest is trial 0 with 1,000,000"),
         ({"under": "many"}, "--under 'many': FLOPs are written like 300k, 2M or 1.5G"),
     ],

@@ -154,7 +154,10 @@ def test_what_is_no_checkpoint_writes_nothing(capsys: pytest.CaptureFixture[str]
     ("options", "expected"),
     [
         (["--from", "sert"], "--from = 'sert': must be one of sret, deepvit, .*nearest: sret"),
-        (["--model", "deepvit_m"], "--model = 'deepvit_m': neither a model of the zoo nor a model"),
+        (
+            ["--model", "deepvit_m"],
+            "--model = 'deepvit_m': must be a model of the zoo or a model file",
+        ),
         (["--model", "sret_tt"], r"--model = 'sret_tt': .*\(nearest: sret_t\)"),
         (["--model", "no.yaml"], "no.yaml: no such file"),
         (["--to", "full"], "full: is not empty; give a new or an empty folder"),

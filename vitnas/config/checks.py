@@ -67,7 +67,7 @@ def _check_reattention(config: Network) -> None:
         return
     mixed = " or ".join(names_with("reattention"))
     if not any(stage.facts.reattention for stage in config.stages):
-        rule = f"re-attention mixes the maps of {mixed}, and no stage has {mixed}"
+        rule = f"re-attention needs a stage with {mixed}, and there is none"
         raise RuleError(rule, "reattention_blocks", wanted, 0)
     limit = reattention_limit(config)
     if wanted > limit:
@@ -78,21 +78,21 @@ def _check_reattention(config: Network) -> None:
 
 
 def _check_shared_map(config: Network) -> None:
-    """The last k blocks and the one whose map they use stand in one stage, passed once."""
+    """The last k blocks and the block whose map they use are in one stage with a single pass."""
     last = max(i for i, stage in enumerate(config.stages) if stage.facts.reattention)
     sharing = " or ".join(names_with("shares_maps"))
     if not config.stages[last].facts.shares_maps:
-        rule = f"{sharing} alone can use shared maps"
+        rule = f"only {sharing} can use shared maps"
         raise RuleError(rule, "reattention.source", "shared", "own")
     limit = config.stages[last].depth - 1
     if config.reattention_blocks > limit:
         rule = f"shared maps come from an earlier block of the stage: at most {limit} here"
         raise RuleError(rule, "reattention_blocks", config.reattention_blocks, limit)
     if config.stages[last].passes > 1:
-        rule = "shared maps are for blocks that are passed once"
+        rule = "shared maps need blocks with a single pass"
         raise RuleError(rule, "reattention.source", "shared", "own")
     if config.broad.gamma:
-        rule = "broad attention collects a query and a key, which blocks with shared maps lack"
+        rule = "broad attention needs queries and keys, and blocks with shared maps have none"
         raise RuleError(rule, "reattention.source", "shared", "own")
 
 

@@ -1,5 +1,5 @@
-"""Networks as folders: how they are written and read.
+"""Networks as folders: writing and reading.
 
-`folder` names the files, `read` loads them, the other modules write them. No module imports torch
-before it needs a network.
+`folder` names the files, `read` loads them, and the other modules write them. No module imports
+torch before it needs a network.
 """

@@ -1,4 +1,4 @@
-"""README.md of an exported network: what it is, its accuracy, and where it comes from."""
+"""README.md of an exported network: its description, its accuracy and its origin."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Scores:
     """The accuracy of the exported weights.
 
     Attributes:
-        epochs: epochs that they were trained.
+        epochs: number of epochs of their training.
         top1: top-1 in percent on the scoring split, or None.
         test_top1: top-1 in percent on the test split, or None.
-        anew: whether they were trained for the export; else the search has trained them.
+        anew: whether they were trained for the export; else they come from the search.
     """
 
     epochs: int
@@ -46,7 +46,7 @@ def model_card(
     folder: Path,
     command: str | None = None,
 ) -> str:
-    """The card as Markdown; unknown values are left out."""
+    """The card as Markdown. Unknown values are left out."""
     session, data = run.environment.last, run.environment.data
     height, width = config.image_hw
     card = _environment().get_template("card.md.j2").render(
@@ -117,14 +117,14 @@ def _environment() -> Environment:
 
 
 def _error(run: Run, trial: TrialRecord) -> float | None:
-    """Standard error of the trial's mean top-1 in points, where it was trained more than once."""
+    """Standard error of the trial's mean top-1 in points; None without replicates."""
     if run.noise is None or trial.top1 is None or not trial.replicates:
         return None
     return run.noise.error(trial.top1, len(trial.trainings))
 
 
 def _listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
-    """`name cifar10, num_classes 10`; values that are None are left out."""
+    """`name cifar10, num_classes 10`. Values that are None are left out."""
     known = ((name, value) for name, value in tree.items() if value is not None)
     return ", ".join(f"{name} {value}" for name, value in known if name not in skip)
 

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 def choose_trial(
     run: Run, *, trial: int | None = None, under: str | None = None, knee: bool = False
 ) -> TrialRecord:
-    """The complete trial that is asked for.
+    """A complete trial of a run, by exactly one of `trial`, `under` and `knee`.
 
     Args:
-        run: where to choose from.
-        trial: its number, on the front or not; or
-        under: FLOPs like `"300k"`, `"2M"`, `"1.5G"`: the most accurate network of the front that
-            costs no more; or
-        knee: the knee of the front.
+        run: the run.
+        trial: number of the trial, on the front or not.
+        under: FLOPs like `"300k"`, `"2M"`, `"1.5G"`: the most accurate network of the front with at
+            most so many.
+        knee: whether to take the knee of the front.
 
     Raises:
-        VitnasError: not exactly one of the three, or nothing in the run fits; says what does.
+        VitnasError: not exactly one of the three is given, or no trial fits; the error names one
+            that does.
     """
     given = [trial is not None, under is not None, knee]
     if sum(given) != 1:
@@ -41,10 +42,10 @@ def choose_trial(
 
 
 def parse_flops(text: str) -> float:
-    """`"300k"` -> 300e3, `"2M"` -> 2e6, `"1.5G"` -> 1.5e9; a plain number is taken as it is.
+    """`"300k"` -> 300e3, `"2M"` -> 2e6, `"1.5G"` -> 1.5e9, `"300"` -> 300.
 
     Raises:
-        VitnasError: not a number with one of the letters k, M, G, T, or not above zero.
+        VitnasError: it is not a number, with or without a letter k, M, G or T, or not above 0.
     """
     try:
         value = parse_human(text)
@@ -69,7 +70,7 @@ def _by_number(run: Run, number: int) -> TrialRecord:
     if found.duplicate_of is not None:
         original = found.duplicate_of
         raise VitnasError(
-            f"{run.path}: trial {number} is the same network as trial {original}: take {original}"
+            f"{run.path}: trial {number} is the same network as trial {original}: use {original}"
         )
     raise VitnasError(f"{run.path}: trial {number} is {found.outcome.value}, not complete {hint}")
 
@@ -83,7 +84,7 @@ def _under(run: Run, text: str) -> TrialRecord:
     if not fitting:
         cheapest = min(members, key=lambda trial: trial.flops)
         raise VitnasError(
-            f"{run.path}: nothing on the front has {text} FLOPs or less; the cheapest is trial "
+            f"{run.path}: no network of the front has at most {text} FLOPs; the cheapest is trial "
             f"{cheapest.number} with {cheapest.flops:,}"
         )
     return max(fitting, key=lambda trial: trial.top1 or 0.0)

@@ -1,4 +1,4 @@
-"""What a conversion of foreign weights did."""
+"""The result of a conversion of another code's weights."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from vitnas.nn.zoo.weights.layout import Layout
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was read, as which network, and where it was written.
+    """The weights that were read, their network, and the folder that was written.
 
     Attributes:
-        folder: what was written.
+        folder: the folder that was written.
         config: the network.
-        layout: the code that the weights are of.
-        file, sha256, entry: where they were read, its hash, and the key of the state dict in it.
-        tensors: how many tensors of the file were read.
-        options: what was set because that code computes it: address -> value as in a model file.
-        dropped: tensors that were not read, and why.
-        remarks: what else has to be known.
+        layout: the code from which the weights come.
+        file, sha256, entry: the file, its hash, and the key of the state dict in it.
+        tensors: number of tensors of the file that were used.
+        options: fields that were set because that code computes so: address -> value.
+        dropped: tensor that was not used -> why.
+        remarks: further notes for the user.
     """
 
     folder: Path

@@ -31,20 +31,20 @@ def convert(
 ) -> Conversion:
     """Write a checkpoint of another code as a folder with config.yaml and model.safetensors.
 
-    All or nothing: the folder is written beside and renamed. Checkpoint and
-    network have the same tensors; exceptions are listed with their reasons.
+    The folder is written as a whole; after an error there is none. Checkpoint and network have the
+    same tensors; exceptions are listed with their reasons.
 
     Args:
-        checkpoint: a .pth or .pt file, which is read without running code, or .safetensors.
-        layout: the code that it is from, a key of `LAYOUTS`.
-        to: the folder; must not exist or be empty.
-        model: a model of the zoo or a model file; None = the one whose shapes these are.
-        img_size: side of the images in pixels, if the weights do not tell; None = the model's.
-        command: what made the folder, for the model card; by default this process's.
+        checkpoint: a .pth or .pt file, whose code is never run, or a .safetensors file.
+        layout: the code from which it comes, a key of `LAYOUTS`.
+        to: the folder. It must not exist, or be empty.
+        model: a model of the zoo or a model file; None = the network that has these shapes.
+        img_size: side of the images in pixels, if the weights do not show it; None = the model's.
+        command: the command that made the folder, for the model card; by default this process's.
 
     Raises:
-        ConfigError: no such layout or model, or the weights of another network: names what is
-            missing and left over, and the likely one.
+        ConfigError: there is no such layout or model, or the weights belong to another network. The
+            error names missing and unexpected tensors and the likely network.
         DataError: the checkpoint cannot be read, or asks for code.
         RunError: the folder is not empty or cannot be written.
     """
@@ -75,13 +75,13 @@ def _layout(name: str) -> Layout:
 
 
 def _model(layout: str, name: str) -> ModelConfig:
-    """A model of the zoo as the code of `layout` has it, or a model file as it stands."""
+    """A model of the zoo as the code of `layout` computes it, or a model file without changes."""
     if name in zoo_names():
         return LAYOUTS[layout].zoo(name)
     if Path(name).suffix in (".yaml", ".yml") or exists(name):
         return load_config(name)
     nearest = nearest_name(name.lower(), zoo_names())  # other codes' names have capitals
-    rule = "neither a model of the zoo nor a model file"
+    rule = "must be a model of the zoo or a model file"
     raise ConfigError(rule, address="--model", value=name, nearest=nearest)
 
 
@@ -101,7 +101,7 @@ def _config(
 def _converted(
     folder: Path, code: Layout, config: ModelConfig, read: ForeignCheckpoint
 ) -> tuple[Conversion, bytes]:
-    """What is to be written. The weights are loaded once as a check."""
+    """The conversion and its weights as bytes. The weights are loaded once as a check."""
     from vitnas.nn.model import build_model
     from vitnas.nn.weights import network_with, weights_bytes
     from vitnas.nn.zoo.weights.translate import translate
@@ -136,7 +136,7 @@ def _sha256(file: Path) -> str:
 
 
 def _options(config: ModelConfig, code: Layout) -> dict[str, str]:
-    """By address, the fields of `config` that `code` sets to other values than the default."""
+    """Address -> value of the fields that `code` sets and that differ from their defaults."""
     flat = _flat(config.to_tree())
     return {
         name: _spelled(value)

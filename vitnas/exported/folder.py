@@ -1,4 +1,4 @@
-"""The files of an exported folder, and how a folder is written whole or not at all."""
+"""The files of an exported folder. A folder is written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from vitnas.files import writing
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
 GRAFT_FILE = "graft.yaml"
-"""In the place of a config.yaml: a network of timm's with grafts."""
+"""Instead of config.yaml: a timm network with grafts."""
 RECIPE_FILE, LOG_FILE = "recipe.yaml", "log.jsonl"
-"""Of a network that a recipe trained."""
+"""Further files of a network that a recipe trained."""
 CARD_FILE = "README.md"
 
 
 @contextmanager
 def beside(folder: Path) -> Iterator[Path]:
-    """A new folder whose content becomes that of `folder` when the block ends without an error.
+    """A context with a draft folder. If it ends without an error, the draft becomes `folder`.
 
-    It is made beside a `folder` that is not there yet, and takes that name at once. A folder that
-    is there stays what it is (the current folder, a link, a mount point): the files move into it.
+    If `folder` does not exist, the draft is made beside it and renamed. If it exists (it may be the
+    current folder, a link or a mount point), the files of the draft move into it.
 
     Raises:
-        RunError: `folder` is a file or not empty, or its place cannot be written to.
+        RunError: `folder` is a file or not empty, or cannot be written.
     """
     check_free(folder)
     is_there = folder.is_dir()
@@ -43,7 +43,7 @@ def beside(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _draft(place: Path) -> Iterator[Path]:
-    """A new folder in `place`, gone afterwards unless it has another name then."""
+    """A new folder in `place`. It is deleted at the end unless it was renamed."""
     place.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".vitnas.", suffix=".tmp", dir=place))
     try:
@@ -53,7 +53,7 @@ def _draft(place: Path) -> Iterator[Path]:
 
 
 def _move_files(draft: Path, folder: Path) -> None:
-    """Move what is in `draft` into `folder`; all of it or nothing."""
+    """Move all files of `draft` into `folder`. After an error none is there."""
     moved: list[Path] = []
     try:
         moved.extend(file.rename(folder / file.name) for file in sorted(draft.iterdir()))
@@ -64,7 +64,7 @@ def _move_files(draft: Path, folder: Path) -> None:
 
 
 def _umask() -> int:
-    """The process's file mode mask, which can only be read by setting it."""
+    """The process's file mode mask. It can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -34,12 +34,12 @@ graft.yaml says how the network is built, model.safetensors has its weights.
 
 @dataclass(frozen=True)
 class NamedGraft:
-    """A network that was built by name and grafted on.
+    """A network that was built by its name and grafted.
 
     Attributes:
         model: the network.
-        name: what it was built by.
-        done: what `graft` did.
+        name: the name by which it was built.
+        done: what `graft` changed.
         before, after: parameters and FLOPs.
     """
 
@@ -75,7 +75,7 @@ class NamedGraft:
 
 
 def _short(names: Sequence[str]) -> str:
-    """At most six of the names, and how many there are."""
+    """The number of names, and at most six of them."""
     shown = names if len(names) <= 6 else (*names[:3], "...", *names[-2:])
     return f"{len(names)} ({', '.join(shown)})"
 
@@ -89,23 +89,23 @@ def graft_named(
     seed: int = 0,
     to: str | Path | None = None,
 ) -> NamedGraft:
-    """Build a network, graft on it, count it before and after, and write it if asked to.
+    """Build a network, graft it, count it before and after, and write it to `to` if given.
 
     Args:
-        name: of timm's, or of a network of SKA's Table 1.
-        fields: of `vitnas.config.graft.GraftConfig`.
-        options: of the network.
-        pretrained: whether timm fetches its weights; else they are random.
-        seed: of random weights and static keys.
-        to: a folder for `save_graft`.
+        name: name of a timm model, or of a network of SKA's Table 1.
+        fields: fields of `vitnas.config.graft.GraftConfig`.
+        options: options of the network.
+        pretrained: whether timm downloads its weights; else they are random.
+        seed: seed of random weights and static keys.
+        to: a folder for `save_graft`, or None.
 
     Raises:
-        ConfigError: no such network, or it cannot be grafted on like this; nothing was written.
-        DataError: the weights cannot be fetched.
+        ConfigError: there is no such network, or this graft is impossible. Nothing is written.
+        DataError: timm cannot get the weights.
         RunError: the folder is not empty or cannot be written.
     """
     if not name:
-        raise ConfigError("is required: a network of timm's or of SKA's Table 1", address="MODEL")
+        raise ConfigError("is required: a network of timm or of SKA's Table 1", address="MODEL")
     if not validate(GraftConfig, dict(fields)).changes:
         raise ConfigError("nothing to graft: give --mixer, --reattention or --gamma")
     if to is not None:
@@ -130,14 +130,15 @@ def graft_named(
 def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> Path:
     """Write a grafted network as a folder that `vitnas.load` reads.
 
-    All or nothing: the network is built again from what is to be written, is given the weights, and
-    has to give the same scores for an image; the folder is written beside and renamed.
+    First the network is built again from the name, the options and the grafts. With the same
+    weights it must give the same scores for an image. Then the folder is written as a whole; after
+    an error there is none.
 
     Args:
-        model: a network of `build_network` or timm's that `graft` was called on.
-        to: the folder; must not exist, or be empty.
-        name: the name that the network was built by.
-        **options: and the options, as `timm.create_model` took them.
+        model: a network of `build_network` or of timm, after `graft`.
+        to: the folder. It must not exist, or be empty.
+        name: the name by which the network was built.
+        **options: the options with which it was built, as for `timm.create_model`.
 
     Raises:
         ConfigError: nothing was grafted, or the name and options do not give this network.
@@ -158,17 +159,17 @@ def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> P
 
 
 def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
-    """Check that `file` and `weights` give this network: the same scores for an image of noise.
+    """Check that `file` and `weights` give the scores of this network for an image of noise.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: the scores differ, or the network cannot be built.
     """
     import torch
 
     from vitnas.nn.graft.networks import image_size
     from vitnas.nn.modes import evaluating
 
-    rule = f"{file.model} with these options is another network; give all that it was built with"
+    rule = f"{file.model} with these options is another network; give all options of this one"
     given = file.options.given()
     try:
         again = rebuilt(file, weights)
@@ -197,5 +198,5 @@ def _card(model: nn.Module, file: GraftFile, folder: Path) -> str:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Tuples as lists, as YAML has them."""
+    """The options with lists instead of tuples, for YAML."""
     return {name: list(v) if isinstance(v, tuple) else v for name, v in options.items()}

@@ -27,24 +27,25 @@ def export_network(
 ) -> Path:
     """Write `trial`'s network with `weights` as a folder that `load` reads.
 
-    All or nothing: the weights are loaded once as proof, the folder is written beside and renamed.
+    The weights are loaded once as a check. The folder is written as a whole; after an error there
+    is none.
 
     Args:
-        run: where the trial is from.
-        trial: the network.
+        run: the run of the trial.
+        trial: the trial of the network.
         weights: its weights in safetensors' format.
-        to: the folder; must not exist, or be empty.
-        epochs, top1, test_top1: of the training that gave the weights; top-1 in percent. Left
-            out, the weights are those of the search's own proxy training.
-        command: what made the folder, for the model card; by default this process's.
-        file: where the weights were read, for the error.
+        to: the folder. It must not exist, or be empty.
+        epochs, top1, test_top1: epochs and top-1 in percent of the training that gave the weights.
+            Without them, the weights are those of the search's proxy training.
+        command: the command that made the folder, for the model card; by default this process's.
+        file: the file of the weights, for errors.
 
     Returns:
         The folder.
 
     Raises:
         RunError: the folder is not empty or cannot be written.
-        ConfigError, DataError: the weights are not those of the trial's network.
+        ConfigError, DataError: the weights do not belong to the trial's network.
     """
     from vitnas.nn.weights import network_with
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def load(folder: str | Path) -> nn.Module:
     """The network of an exported folder with its weights, in eval mode on the CPU.
 
-    A folder with a graft.yaml is a grafted network of timm's (`load_graft`).
+    A folder with a graft.yaml is a grafted timm network (see `load_graft`).
 
     Raises:
-        ConfigError: config.yaml is missing or not a model file, or the weights are of another
-            network: names the first tensor that does not fit.
+        ConfigError: config.yaml is missing or not a model file, or the weights belong to another
+            network; the error names the first tensor that does not fit.
         DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
             not finite.
     """
@@ -35,10 +35,10 @@ def load(folder: str | Path) -> nn.Module:
 
 
 def load_graft(folder: str | Path) -> nn.Module:
-    """The network of such a folder with its weights, in eval mode on the CPU.
+    """The network of a folder with a graft.yaml, with its weights, in eval mode on the CPU.
 
     Raises:
-        ConfigError: graft.yaml is missing or wrong, or the weights are of another network.
+        ConfigError: graft.yaml is missing or wrong, or the weights belong to another network.
         DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
             not finite.
     """
@@ -54,7 +54,7 @@ def rebuilt(file: GraftFile, weights: bytes | Path) -> nn.Module:
     """The network that a graft.yaml describes, with weights, in eval mode on the CPU.
 
     Raises:
-        ConfigError: it cannot be built, or the weights are of another network.
+        ConfigError: it cannot be built, or the weights belong to another network.
         DataError: the weights are missing, unreadable or damaged.
     """
     from vitnas.nn.graft import build_network, graft
