@@ -16,7 +16,7 @@ def threads_beside(gpu: bool) -> int:
     """CPU threads of torch for one training.
 
     One on the CPU: small networks gain little from more, several threads on busy cores wait for
-    each other (4 to 9 times slower), and the sums then depend on their number. All cores beside a
-    GPU.
+    each other (4 to 9 times slower), and the sums then depend on their number. With a GPU it is all
+    cores.
     """
     return cores() if gpu else 1

@@ -1,4 +1,4 @@
-"""What a result depends on beside the code: versions, hardware, command, git revision."""
+"""What a result depends on besides the code: versions, hardware, command, git revision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKAGES = ("vitnas", "torch", "timm", "fvcore", "optuna", "ray", "numpy")
 
 
 def session_facts(**more: Any) -> dict[str, Any]:
-    """The facts of this session, with `more` beside them; plain values only."""
+    """The facts of this session and `more`, as plain values."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command_line(),

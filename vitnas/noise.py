@@ -190,7 +190,7 @@ def _contend(
     means: _Array, errors: _Array, costs: _Array, noise: Noise, chance: float
 ) -> npt.NDArray[np.bool_]:
     """Who beats each member of the front of the means with at least this chance."""
-    from scipy.special import stdtrit  # whoever only asks for errors does not wait for it
+    from scipy.special import stdtrit  # imported here: errors alone do not need it
 
     left = np.ones(len(means), dtype=bool)
     cut = stdtrit(noise.degrees, 1 - chance)

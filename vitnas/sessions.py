@@ -1,7 +1,7 @@
-"""What a run tells of itself beside its trials: sessions, data, proxy training.
+"""The facts of a run besides its trials: sessions, data, proxy training.
 
-All of it is stored as JSON. What an older or later version did not or does not know is None, and
-what it tells beside these fields is kept (`told`). A value of a wrong type is refused.
+They are stored as JSON. A field that another version of vitnas did not write is None, and further
+fields are kept (`told`). A value of a wrong type is an error.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Session(Facts):
 
 
 class Environment(Facts):
-    """What a run's results depend on beside the code.
+    """What a run's results depend on besides the code.
 
     Attributes:
         sessions: first to last.

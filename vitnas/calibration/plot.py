@@ -44,8 +44,11 @@ def calibration_png(found: Calibration) -> bytes:
 
 
 def _places(found: Calibration) -> list[float]:
-    """Costs in percent; those of size left of all others, beside each other, and a log-likelihood
-    a little right of the top-1 that cost the same."""
+    """Positions by cost in percent.
+
+    FLOPs and parameters, which cost nothing, are left of all others. A log-likelihood is a little
+    to the right of the top-1 with the same cost.
+    """
     least = min(100 * one.cost for one in found.proxies if one.cost > 0)
     free = [one.name for one in found.proxies if not one.cost]
     edge = {name: least * 0.2 * 1.5**index for index, name in enumerate(free)}

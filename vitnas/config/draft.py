@@ -35,7 +35,7 @@ class Draft:
         self.pending: list[Axis] = []
         self.tree: dict[str, Any] = self._copy(template)
         self.pending.sort(key=_TURN)
-        self._network: Network | None = None  # made when somebody asks
+        self._network: Network | None = None  # made when it is first needed
         self._meanings: tuple[Axis, list[Any]] | None = None  # of the last axis asked for
 
     @property

@@ -229,7 +229,7 @@ def unpacked(stage: Any) -> Any:
 
 
 def names_with(fact: str) -> list[str]:
-    """The mixers of vitnas of which a fact is true."""
+    """The mixers of vitnas for which a fact is true."""
     return [name for name, mixer in MIXERS.items() if getattr(mixer.facts, fact)]
 
 

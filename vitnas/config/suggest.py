@@ -45,9 +45,9 @@ def suggest_tree(template: Any, trial: Trial) -> dict[str, Any]:
 
 
 def _next_axis(draft: Draft) -> tuple[Axis, bool]:
-    """The first axis of which all is known that its question needs, and whether it matters.
+    """The first axis whose question can be asked now, and whether it matters.
 
-    Where axes wait for each other, one with a single value is settled, else the first that matters.
+    If axes wait for each other, one with a single value is settled, else the first that matters.
     """
     waiting: list[int] = []
     single: list[int] = []

@@ -160,7 +160,7 @@ class DataConfig(Frozen):
         path = Path(root)
         try:
             return path.expanduser() if path.parts[:1] == ("~",) else path
-        except RuntimeError:  # nobody's home: the folder is not there
+        except RuntimeError:  # there is no home folder, so the folder does not exist
             return path
 
     def count_classes(self) -> int | None:

@@ -1,4 +1,4 @@
-"""SKA's Table 1, built by grafts: printed sizes beside those of the built networks."""
+"""SKA's Table 1, built by grafts: printed sizes and those of the built networks."""
 
 from __future__ import annotations
 

@@ -200,5 +200,5 @@ def _one_seed(trust: Trust) -> str:
         )
     return text + (
         ". Before you choose between neighbours, run the same command with `--replicates 3`: it "
-        "trains the networks again that may be on the front."
+        "trains those networks again that may be on the front."
     )

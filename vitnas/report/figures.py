@@ -1,6 +1,6 @@
 """The page's plots as plain trees for plotly.js. Colours of text and grid are the page's.
 
-Of large runs only a part is drawn: beside the front's members, at most 2,000 points and 150 curves.
+Of large runs only a part is drawn: all of the front, and at most 2,000 other points and 150 curves.
 It is every k-th trial by number, and `Figure.note` says so.
 """
 

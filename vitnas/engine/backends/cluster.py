@@ -72,7 +72,7 @@ def room(nodes: Sequence[Mapping[str, float]], gpus: float) -> tuple[int, int]:
 def start() -> None:
     """Start Ray on this machine, for this process alone."""
     _hush()
-    # "local": else Ray joins a cluster that somebody has started on this machine
+    # "local": else Ray joins a cluster that another user has started on this machine
     ray.init(address="local", num_cpus=cores(), include_dashboard=False, **_SILENT)
 
 

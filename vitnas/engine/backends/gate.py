@@ -1,9 +1,9 @@
-"""One measurement at a time on a device, and no epoch of a measuring search beside it.
+"""One measurement at a time on a device, while no epoch of a measuring search runs there.
 
 Workers share only two locks for each device, files in the temporary folder. The kernel frees them
-when a process dies. A worker that measures first takes the gate, so that no new epoch begins; apart
-from other measurements, nobody holds the gate for long. Then it waits for the running epochs. So a
-measurement waits for one epoch at most, and an epoch waits only for earlier measurements.
+when a process dies. To measure, a worker first takes the gate, so that no new epoch begins. Only
+measurements hold the gate for long. Then the worker waits for the running epochs. So a measurement
+waits for at most one epoch, and an epoch waits only for earlier measurements.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DeviceGate:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Inside, others may train, too, and nobody measures."""
+        """A context in which other workers may train, and none measures."""
         inside = ReadWriteLock(self._inside, is_singleton=False)
         with FileLock(self._gate):
             inside.acquire_read()
@@ -44,7 +44,7 @@ class DeviceGate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Inside, nobody else trains or measures."""
+        """A context in which no other worker trains or measures."""
         inside = ReadWriteLock(self._inside, is_singleton=False)
         with FileLock(self._gate), inside.write_lock():
             yield

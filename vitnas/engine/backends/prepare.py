@@ -27,7 +27,7 @@ class Findings:
     Attributes:
         data: the images.
         device: name of what trains.
-        notices: lines about the images, for whoever watches.
+        notices: lines about the images, for the user.
         measured_on: name of what costs are measured on; empty where none is.
         training_seconds: estimated time to train a median network; None where it is not known.
         baselines: the reference networks that the space is compared with.

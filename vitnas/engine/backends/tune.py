@@ -82,7 +82,7 @@ class _ControllerScheduler(_Unpickled, FIFOScheduler):  # type: ignore[misc]
         return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
     def on_trial_complete(self, controller: Any, trial: Any, result: dict[str, Any]) -> None:
-        """Tune keeps every trial to its end; empty what nobody asks for again."""
+        """Empty a trial that is not needed again, because Tune keeps every trial to its end."""
         trial.config["job"].clear()
         trial.run_metadata.metric_analysis.clear()
         trial.run_metadata.metric_n_steps.clear()
@@ -113,7 +113,7 @@ class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
         self._problem = ""
         try:
             self._worker = ray.get(worker[0]).settle()
-        except Exception as error:  # said by every job, and not taken for a lost worker
+        except Exception as error:  # every job reports it; it does not count as a lost worker
             self._problem = summary(error)
         self.reset_config(config)
 

@@ -50,7 +50,7 @@ class Worker:
         gpu_share: share of the device's memory that may be used, 0 to 1.
         measures: costs of a network that are measured before its first epoch. Workers that measure
             pause between epochs for each other's measurements.
-        data: what the images were read by; None where nobody asks.
+        data: the configuration by which the images were read; None if it is not needed.
     """
 
     proxy: ProxyConfig

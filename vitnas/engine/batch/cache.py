@@ -64,5 +64,5 @@ def _home() -> Path | None:
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         return (base if base.is_absolute() else Path.home() / ".cache") / "vitnas"
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # there is no home folder
         return None

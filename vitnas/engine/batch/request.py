@@ -21,7 +21,7 @@ Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 
 @dataclass(frozen=True)
 class Request:
-    """A training that somebody asks for.
+    """A training to run.
 
     Attributes:
         subject: the network.

@@ -1,4 +1,4 @@
-"""What a search may spend beside its number of trials: wall time and GPU time."""
+"""What a search may spend besides its number of trials: wall time and GPU time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Meter:
         self._running[number] = self._clock(), gpus
 
     def elapsed(self, number: int) -> float:
-        """Seconds since trial `number` began; 0 when nobody said that it did."""
+        """Seconds since trial `number` began; 0 if it has not begun."""
         began = self._running.get(number)
         return 0.0 if began is None else self._clock() - began[0]
 

@@ -12,16 +12,16 @@ from vitnas.engine.samplers import DEFAULT_SAMPLER, SamplerFactory, SamplerName,
 
 @dataclass(frozen=True)
 class Rules:
-    """How many networks are trained, who proposes them, and what ends a training or the run.
+    """How many networks are trained, what proposes them, and what ends a training or the run.
 
     Attributes:
-        num_trials: trainings to start and end, those of earlier sessions included.
-        seed: of the run; a trial's own seed comes from it and the network's key.
-        sampler: who proposes.
+        num_trials: number of trainings, with those of earlier sessions.
+        seed: the run's seed. A trial's own seed comes from it and the network's key.
+        sampler: name of the sampler, which proposes networks.
         samplers: makes samplers by their names.
-        pruner: who stops trials early; None = nobody.
-        budget: what may be spent beside.
-        replication: who is trained again once the trials have ended.
+        pruner: stops trials early; None = no trial is stopped.
+        budget: limits on wall time and GPU time.
+        replication: which networks are trained again after the trials have ended.
     """
 
     num_trials: int

@@ -35,7 +35,7 @@ class Steering:
                 return Decision.STOP
 
     def _after(self, number: int, done: EpochDone) -> Decision:
-        """Whether a training goes on after an epoch; it ends here where it does not."""
+        """Whether a training continues after an epoch. If it does not, it is ended here."""
         decision = self.controller.report(number, done.epoch, done.top1)
         is_last = done.epoch >= self.controller.epochs
         if decision is Decision.CONTINUE and not is_last:

@@ -85,8 +85,7 @@ class EHVISampler(PlannedSampler):
             return self._best(self._read(study, trial))
 
     def _read(self, study: Study, trial: FrozenTrial) -> list[TrialRecord]:
-        """The networks that the study knows, but for the one that is being drawn; means of all
-        trainings of each."""
+        """The networks that the study knows, without the one of `trial`, with their mean top-1."""
         if study is not self._study:
             self._study, self._ended = study, {}
         records = []

@@ -68,7 +68,7 @@ def _connect(file: Path, write: bool) -> sqlite3.Connection:
     address = f"{file.as_uri()}?mode={'rw' if write else 'ro'}{'c' * write}"
     connection = sqlite3.connect(address, timeout=_PATIENCE_S, uri=True, check_same_thread=False)
     if write and not is_shared(file):
-        # While somebody reads without end the mode cannot change; the slower one does as well.
+        # While another process keeps reading, the mode cannot change; the slower one works, too.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode=WAL").fetchone()
             connection.execute("PRAGMA synchronous=NORMAL")

@@ -14,7 +14,7 @@ _LOCK = ".lock"
 TUNE_FOLDER = "tune"
 """Of a run: what was tuned before its first trial."""
 _INSIDE = ("configs", "weights", "tensorboard", ".tune", TUNE_FOLDER)
-_A_GLANCE_S = 1.0  # whoever only looks at the lock has let go of it by then
+_A_GLANCE_S = 1.0  # a process that only checks the lock has released it by then
 
 
 def check_folder(path: Path, own: str = FILE_NAME) -> None:

@@ -102,7 +102,7 @@ class StoredCosts(_Stored):
 
 
 class StoredTrial(_Stored):
-    """Everything that is stored of a candidate beside what Optuna keeps itself."""
+    """Everything that is stored about a candidate, besides Optuna's own fields."""
 
     network: StoredNetwork = StoredNetwork()
     result: StoredResult = StoredResult()

@@ -28,7 +28,7 @@ class KeptWeights:
         run: the results folder.
         num_images: of the scoring split, where replicates may bring other networks to the front:
             their weights are kept, too. None = the front's alone.
-        room: bytes up to which other networks' weights are kept beside them, the newest first.
+        room: size in bytes up to which other networks' weights are kept, too, the newest first.
     """
 
     def __init__(self, run: Path, num_images: int | None = None, room: int = 0) -> None:

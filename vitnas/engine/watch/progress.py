@@ -1,4 +1,4 @@
-"""How far a search is, as its controller tells it."""
+"""The progress of a search, from the events of its controller."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from vitnas.records import Outcome, TrialRecord, averaged, front_of
 
 
 class Progress:
-    """The state of a search for whoever shows it; `listen` keeps it up to date.
+    """The state of a search, for displays. `listen` keeps it up to date.
 
     Args:
-        num_trials: trainings the run shall have; None = no bound.
-        epochs: of a full training.
-        costs: those among the objectives.
+        num_trials: number of trainings of the run; None = no limit.
+        epochs: epochs of a full training.
+        costs: the costs among the objectives.
 
     Attributes:
-        num_ended: trainings that have ended, those of earlier sessions included.
-        num_replicates: replicates made here that have ended.
-        front: its members so far, cheapest first.
-        doing: what is done before, between and after the trainings; empty while networks train.
+        num_ended: number of trainings that have ended, with those of earlier sessions.
+        num_replicates: number of replicates of this run that have ended.
+        front: members of the front so far, cheapest first.
+        doing: the work before, between and after the trainings; empty while networks train.
     """
 
     def __init__(self, num_trials: int | None, epochs: int, costs: Sequence[str]) -> None:
@@ -45,17 +45,17 @@ class Progress:
             self.front = front_of(averaged(self._trials.values()), self.costs)
 
     def running(self) -> list[TrialRecord]:
-        """What is being trained; asked from other threads, too."""
+        """The trials in training. Other threads may call this, too."""
         trials = tuple(self._trials.values())
         return [t for t in trials if t.outcome is Outcome.RUNNING and t.key and t.started]
 
     def pace(self) -> Pace:
-        """How fast trainings go, and how long the rest takes; what is known of it."""
+        """The speed of the trainings and the time left, as far as they are known."""
         trials = tuple(self._trials.values())
         return pace_of(trials, self.num_trials, self.epochs, self._began, time.time())
 
     def rates(self) -> str:
-        """`1.2 epochs/s, 3:05 left`; what is known of it."""
+        """`1.2 epochs/s, 3:05 left`, as far as they are known."""
         return rates_text(self.pace())
 
     def _timed(self, event: str, trial: TrialRecord) -> TrialRecord:
