@@ -32,7 +32,10 @@ def random_config(seed: int) -> ModelConfig:
         "qkv_bias": rng.random() < 0.5,
         "proj_bias": rng.random() < 0.5,
         "pos_embed": rng.choice(["learned", "none", "conditional"]),
-        "head": {"kind": rng.choice(["linear", "mlp"])},
+        "head": {
+            "kind": rng.choice(["linear", "mlp"]),
+            "norm": rng.choice(["layernorm", "none"]),
+        },
         "drop_path_rate": rng.choice([0.0, 0.1]),
         "drop_rate": rng.choice([0.0, 0.1]),
         "pos_drop_rate": rng.choice([0.0, 0.1]),

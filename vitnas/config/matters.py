@@ -212,6 +212,9 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg"),
         own=("avg", "token"),
     ),
+    "head.norm_eps": FieldRule(
+        "`head.norm` is `layernorm`", lambda network: network.head.norm == "layernorm"
+    ),
     "head.mlp_norm_eps": FieldRule("`head.kind` is `mlp`", lambda n: n.head.kind == "mlp"),
     "attn_drop_rate": FieldRule("a stage has attention", _has_attention),
     "temperature.kind": FieldRule(

@@ -157,6 +157,11 @@ class HeadConfig(Frozen):
         "linear",
         description="one layer, or CAFormer's `mlp` (4C hidden, squared ReLU, norm)",
     )
+    norm: Literal["layernorm", "none"] = Field(
+        "layernorm",
+        description="the last norm: of the pooled vector, or of all tokens before the class token "
+        "is taken. `none` suits stages of `mbconv`, whose blocks end in BatchNorm",
+    )
     norm_eps: Epsilon = Field(1e-6, description="epsilon of the last norm")
     mlp_norm_eps: Epsilon = Field(
         1e-6, description="epsilon of the norm inside `mlp`; 1e-5 in MetaFormer's code"

@@ -303,10 +303,11 @@ def _broad(config: ModelConfig) -> Row:
 
 
 def _head(config: ModelConfig) -> list[Row]:
-    """The last norm is over all tokens with a class token, else over the pooled vector."""
+    """The last norm, if any, is over all tokens with a class token, else over the pooled vector."""
     dim, classes = config.stages[-1].embed_dim, config.num_classes
     tokens = config.num_tokens(len(config.stages) - 1) if config.pool == "token" else 1
-    norm_flops, norm_params = LAYER_NORM * tokens * dim, 2 * dim
+    normed = config.head.norm == "layernorm"
+    norm_flops, norm_params = normed * LAYER_NORM * tokens * dim, normed * 2 * dim
     flops, params = dim * classes, classes
     if config.head.kind == "mlp":
         hidden = 4 * dim

@@ -79,7 +79,7 @@ class HybridTransformer(TimmInterface):
         self.collects = self.broad is not None or config.map_source is not None
         over_tokens = config.pool == "token"  # else the head norms the one pooled vector
         self.norm: nn.Module = nn.Identity()
-        if over_tokens:
+        if over_tokens and config.head.norm == "layernorm":
             self.norm = build_norm(self.num_features, eps=config.head.norm_eps)
         self.head = Head(
             self.num_features,
@@ -87,6 +87,7 @@ class HybridTransformer(TimmInterface):
             config.head.kind,
             config.pool,
             config.num_prefix_tokens,
+            norm=config.head.norm,
             norm_eps=config.head.norm_eps,
             mlp_norm_eps=config.head.mlp_norm_eps,
             drop=config.drop_rate,

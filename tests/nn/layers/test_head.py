@@ -17,6 +17,12 @@ def test_avg_norms_the_mean_of_the_patch_tokens() -> None:
     torch.testing.assert_close(head(x), head.classifier(pooled))
 
 
+def test_without_a_norm_the_mean_goes_to_the_classifier_as_it_is() -> None:
+    head, x = Head(8, 5, norm="none"), torch.randn(2, 7, 8)
+    torch.testing.assert_close(head(x, pre_logits=True), x.mean(dim=1))
+    assert not list(head.norm.parameters())
+
+
 def test_token_takes_the_class_token_as_it_is() -> None:
     head, x = Head(8, 5, pool="token", num_prefix_tokens=1), torch.randn(2, 7, 8)
     assert torch.equal(head(x, pre_logits=True), x[:, 0])

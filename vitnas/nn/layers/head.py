@@ -30,8 +30,8 @@ class Head(nn.Module):
     """`(B, N, C)`, or a grid of tokens `(B, H, W, C)`, -> `(B, num_classes)`.
 
     Pooling `avg` is the mean over the patch tokens, then a LayerNorm (the order of SReT and
-    CAFormer). `token` takes the first token, the class token; its LayerNorm comes before the head.
-    The final norm always has a bias, even if the norms of blocks have none (CAFormer in timm).
+    CAFormer), or no norm (MobileNet). `token` takes the first token, the class token; its LayerNorm
+    comes before the head. The final norm always has a bias, even if the norms of blocks have none (CAFormer in timm).
     Dropout comes just before the classifier. After timm's `reset_classifier` there may be no
     pooling (``""``); then the head gives scores or features of every token.
 
@@ -41,6 +41,7 @@ class Head(nn.Module):
         kind: `linear`, or CAFormer's `mlp`.
         pool: `avg` or `token`.
         num_prefix_tokens: 1 where there is a class token, else 0.
+        norm: `layernorm`, or `none` for no final norm.
         norm_eps, mlp_norm_eps: epsilons of the final norm and of the one inside `mlp`.
         drop: probability of the dropout.
 
@@ -54,6 +55,7 @@ class Head(nn.Module):
         kind: Literal["linear", "mlp"] = "linear",
         pool: str = "avg",
         num_prefix_tokens: int = 0,
+        norm: Literal["layernorm", "none"] = "layernorm",
         norm_eps: float = EPS,
         mlp_norm_eps: float = EPS,
         drop: float = 0.0,
@@ -62,7 +64,7 @@ class Head(nn.Module):
         self.dim, self.kind, self.mlp_norm_eps = dim, kind, mlp_norm_eps
         self.global_pool, self.num_prefix_tokens = pool, num_prefix_tokens
         self.norm: nn.Module = nn.Identity()
-        if pool == "avg":
+        if pool == "avg" and norm == "layernorm":
             self.norm = build_norm(dim, eps=norm_eps)
         self.drop = nn.Dropout(drop)
         self.classifier = self.new_classifier(num_classes)
