@@ -1,7 +1,7 @@
 """Scores of a network that take no training: one batch, at initialisation.
 
 They are baselines of a calibration. Each is larger for networks that its authors expect to be
-better. All of them grow with size, so they have to be judged among networks of like FLOPs.
+better. All of them grow with size, so they have to be judged among networks of similar FLOPs.
 """
 
 from __future__ import annotations
