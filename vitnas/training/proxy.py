@@ -161,6 +161,10 @@ class Training:
         """The network whose accuracy counts."""
         return self.model
 
+    def networks(self) -> list[nn.Module]:
+        """As `scored`, for those who may get several folds (see `vitnas.training.folds`)."""
+        return [self.scored()]
+
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Augmented and normalised images with their classes, every training image once."""
         order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import COSTS
@@ -133,13 +134,14 @@ class Worker:
         return training_of(request.subject, request.proxy, images, request.seed, self.device)
 
     def _test_score(self, training: Training | Folds) -> float | None:
-        """Top-1 in percent on the test images; None where there are none."""
+        """Top-1 in percent on the test images, mean over the folds; None where there are none."""
         from vitnas.training.proxy import evaluate
 
         images = training.images
         if not images.has_test:
             return None
-        return evaluate(training.scored(), images.test(), training.proxy.eval_batch_size)
+        split, size = images.test(), training.proxy.eval_batch_size
+        return fmean(evaluate(network, split, size) for network in training.networks())
 
     def _measure(self, training: Training | Folds, config: ModelConfig) -> Measured:
         """What forward passes cost, in the precision that scores, with the device for itself."""

@@ -31,9 +31,9 @@ class Head(nn.Module):
 
     Pooling `avg` is the mean over the patch tokens, then a LayerNorm (the order of SReT and
     CAFormer), or no norm (MobileNet). `token` takes the first token, the class token; its LayerNorm
-    comes before the head. The final norm always has a bias, even if the norms of blocks have none (CAFormer in timm).
-    Dropout comes just before the classifier. After timm's `reset_classifier` there may be no
-    pooling (``""``); then the head gives scores or features of every token.
+    comes before the head. The final norm always has a bias, even if the norms of blocks have none
+    (CAFormer in timm). Dropout comes just before the classifier. After timm's `reset_classifier`
+    there may be no pooling (``""``); then the head gives scores or features of every token.
 
     Args:
         dim: channels C.
