@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -65,6 +66,42 @@ class RandomTrial:
         if log:
             return math.exp(self._random.uniform(math.log(low), math.log(high)))
         return self._random.uniform(low, high)
+
+
+class PlainTrial:
+    """Gives equal answers to the same question of every stage, as a network written by hand has.
+
+    A number is taken from the same place of each stage's list or range, so widths grow together. Of
+    other values the first one in an order of preference is taken, which is the same for all stages.
+
+    Args:
+        seed: of places and preferences.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def _share(self, name: str, value: object = None) -> float:
+        """From 0 up to 1, the same for the same field of all stages."""
+        field = re.sub(r"stages\[\d+\]", "stages", name)
+        return random.Random(f"{self._seed} {field} {value!r}").random()
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        if all(isinstance(choice, (int, float)) for choice in choices):
+            return choices[int(self._share(name) * len(choices))]
+        return min(choices, key=lambda choice: self._share(name, choice))
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        return low + step * int(self._share(name) * ((high - low) // step + 1))
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        if step is not None:
+            return low + step * int(self._share(name) * (round((high - low) / step) + 1))
+        return low + self._share(name) * (high - low)
 
 
 class PositionTrial:

@@ -76,7 +76,10 @@ class SearchOptions(Options):
     ] = ()
     seed_configs: Annotated[
         Sequence[str],
-        Option("Train first: a model file, zoo, a model of it, or a run's front; repeatable."),
+        Option(
+            "Train first: a model file, plain (eight networks that are alike in all stages), zoo, "
+            "a model of it, or a run's front; repeatable."
+        ),
     ] = ()
     tensorboard: Annotated[bool, Option("Log curves to tensorboard/ in the folder.")] = False
     replicates: Annotated[

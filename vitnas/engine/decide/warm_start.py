@@ -10,6 +10,7 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.decide.locate import Candidate, locate, locate_by
+from vitnas.engine.decide.plain import plain_networks
 from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import exists
 from vitnas.records import Outcome, Run, TrialRecord
@@ -22,8 +23,8 @@ def seed_candidates(
 
     Args:
         space: what is searched.
-        names: model files, names of the zoo, results folders (their fronts), or `zoo` for all of
-            the papers' models.
+        names: model files, names of the zoo, results folders (their fronts), `zoo` for all of the
+            papers' models, or `plain` (see `vitnas.engine.decide.plain`).
 
     Returns:
         The networks that the space can draw, each once; and the reasons why others of `zoo` or of a
@@ -36,7 +37,7 @@ def seed_candidates(
     found: dict[str, Candidate] = {}
     misfits: dict[str, str] = {}
     for name in names:
-        for origin, config, is_one_of_many in _named(name):
+        for origin, config, is_one_of_many in _named(space, name):
             try:
                 candidate = locate(space, config, origin)
             except ConfigError as error:
@@ -107,11 +108,13 @@ def _check_comparable(space: SearchSpace, run: Run) -> None:
             )
 
 
-def _named(name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
+def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
     """(origin, configuration, whether it is one of many) of what a user named."""
     from vitnas.engine.store.study import FILE_NAME, read_run
     from vitnas.nn.zoo.names import zoo_config, zoo_names
 
+    if name == "plain":
+        return [("plain", config, True) for config in plain_networks(space)]
     if name == "zoo":
         return [(model, zoo_config(model), True) for model in zoo_names()]
     if name in zoo_names():
@@ -121,6 +124,6 @@ def _named(name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
         return [(f"{name}, trial {t.number}", t.network, True) for t in run.front]
     if not Path(name).suffix and not exists(name):
         rule = "no such file, run or model of the zoo"
-        nearest = nearest_name(name, ["zoo", *zoo_names()])
+        nearest = nearest_name(name, ["plain", "zoo", *zoo_names()])
         raise ConfigError(rule, address="--seed-configs", value=name, nearest=nearest)
     return [(name, load_config(name), False)]
