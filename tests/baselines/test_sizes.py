@@ -10,7 +10,8 @@ import torch
 from tests.engine.conftest import make_space
 from vitnas.baselines.families import FAMILIES
 from vitnas.baselines.sizes import NEAR, Lineup, line_up, price, targets
-from vitnas.cost.survey import flops_range
+from vitnas.config.space import load_space
+from vitnas.cost.survey import flops_range, survey
 
 
 def test_the_targets_lie_evenly_by_log() -> None:
@@ -29,6 +30,12 @@ def test_members_are_near_the_targets_and_the_same_each_time() -> None:
         assert min(abs(log(member.flops / goal)) for goal in goals) <= log(NEAR)
         assert member == price(member.baseline)
     assert line_up(space, 8) == lineup
+
+
+def test_the_targets_reach_the_ends_that_a_search_finds() -> None:
+    """500 random networks of this space begin at twice the FLOPs of its cheapest one."""
+    space = load_space("fashion_32")
+    assert flops_range(space) == survey(space, draws=500).flops
 
 
 def test_few_trials_get_one_family_and_none_gets_none() -> None:

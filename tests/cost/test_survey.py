@@ -34,7 +34,7 @@ def test_the_estimate_is_near_the_true_number() -> None:
 
 def test_a_large_space_is_estimated() -> None:
     found = survey(load_space("digits"), draws=200)
-    assert 8e6 < found.num_networks < 12e6
+    assert 2e6 < found.num_networks < 4e6
     assert 0 < found.error < 0.2
     assert found.flops[1] / found.flops[0] > 100
 

@@ -141,7 +141,8 @@ def median_network(space: SearchSpace, draws: int = 25) -> ModelConfig | None:
 
 
 def flops_range(space: SearchSpace, draws: int = 500) -> tuple[int, int]:
-    """Least and greatest FLOPs of random networks within the limits; fixed seeds.
+    """Least and greatest FLOPs within the limits of random networks and of those that climbing
+    finds; fixed seeds. A search reaches ends that random networks miss.
 
     Raises:
         ConfigError: none of them meets the limits.
@@ -151,7 +152,8 @@ def flops_range(space: SearchSpace, draws: int = 500) -> tuple[int, int]:
     within = [cost.flops for cost in costs if over_limits(cost, space.config.limits) is None]
     if not within:
         raise nothing_within(space, configs)
-    return min(within), max(within)
+    low, high = extremes(space, "flops") or (min(within), max(within))
+    return min(low, *within), max(high, *within)
 
 
 def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigError:
