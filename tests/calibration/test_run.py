@@ -48,6 +48,7 @@ def test_a_calibration_resumes_and_ends_in_its_files(tmp_path: Path) -> None:
         "first epoch",
         "cut",
         "training",
+        "likelihood",
     }
     assert all(one.cost > 0 for one in found.proxies if one.kind != "size")
     assert found.figures("images of 4 px").missing == 0
