@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from vitnas.config.axes import Choice
@@ -107,6 +107,13 @@ def networks_within(space: SearchSpace, draws: int = 2_000) -> Iterator[tuple[Mo
     where there are too many to list; the same ones in every call."""
     listed = estimate_size(space)[0] <= _LISTED
     drawn = space.networks() if listed else _random_networks(space, draws, Counter())
+    return priced_within(space, drawn)
+
+
+def priced_within(
+    space: SearchSpace, drawn: Iterable[ModelConfig]
+) -> Iterator[tuple[ModelConfig, Cost]]:
+    """The different ones of `drawn` that are within the limits, with their costs."""
     for config in {config.key: config for config in drawn}.values():
         cost = closed_form(config)
         if over_limits(cost, space.config.limits) is None:
@@ -152,8 +159,7 @@ def flops_range(space: SearchSpace, draws: int = 500) -> tuple[int, int]:
     within = [cost.flops for cost in costs if over_limits(cost, space.config.limits) is None]
     if not within:
         raise nothing_within(space, configs)
-    low, high = extremes(space, "flops") or (min(within), max(within))
-    return min(low, *within), max(high, *within)
+    return _range(space, "flops", within, listed=False)
 
 
 def nothing_within(space: SearchSpace, configs: list[ModelConfig]) -> ConfigError:

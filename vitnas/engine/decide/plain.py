@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from math import log
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import PlainTrial, Refused
-from vitnas.cost.closed_form import closed_form
-from vitnas.cost.limits import over_limits
+from vitnas.cost.survey import priced_within
 
 NUMBER = 8
 _DRAWS = 600
-_MIXERS = 4
+_TURNS = 4
 
 
 def plain_networks(space: SearchSpace, number: int = NUMBER) -> tuple[ModelConfig, ...]:
@@ -23,6 +23,9 @@ def plain_networks(space: SearchSpace, number: int = NUMBER) -> tuple[ModelConfi
     with three stages and four mixers, one in sixteen has one mixer. So a short search may never see
     what is best in all stages at once. The answers follow from the space alone.
 
+    At most four sequences of mixers take part: those with the fewest different mixers, then by
+    name.
+
     Args:
         space: the space.
         number: how many; fewer are found in a space with fewer.
@@ -30,27 +33,26 @@ def plain_networks(space: SearchSpace, number: int = NUMBER) -> tuple[ModelConfi
     Returns:
         Cheapest first.
     """
-    drawn: dict[str, tuple[float, ModelConfig]] = {}
+    left = {config: log(cost.flops) for config, cost in priced_within(space, _drawn(space))}
+    turns = sorted({_mixers(config) for config in left}, key=_plainness)[:_TURNS]
+    left = {config: size for config, size in left.items() if _mixers(config) in turns}
+    if not left:
+        return ()
+    low, high = min(left.values()), max(left.values())
+    chosen: list[tuple[float, ModelConfig]] = []
+    for index in range(number):
+        wanted = low + (high - low) * (index + 0.5) / number
+        of_turn = [config for config in left if _mixers(config) == turns[index % len(turns)]]
+        if of_turn:
+            best = min(of_turn, key=lambda config: (abs(left[config] - wanted), config.key))
+            chosen.append((left.pop(best), best))
+    return tuple(config for _, config in sorted(chosen, key=lambda pair: pair[0]))
+
+
+def _drawn(space: SearchSpace) -> Iterator[ModelConfig]:
     for seed in range(_DRAWS):
         with contextlib.suppress(Refused):
-            config = space.suggest(PlainTrial(seed))
-            cost = closed_form(config)
-            if over_limits(cost, space.config.limits) is None:
-                drawn.setdefault(config.key, (log(cost.flops), config))
-    if not drawn:
-        return ()
-    turns = sorted({_mixers(config) for _, config in drawn.values()}, key=_plainness)[:_MIXERS]
-    sizes = [size for size, config in drawn.values() if _mixers(config) in turns]
-    low, high = min(sizes), max(sizes)
-    chosen: dict[str, ModelConfig] = {}
-    for index in range(number):
-        wanted, mixers = low + (high - low) * (index + 0.5) / number, turns[index % len(turns)]
-        left = [pair for key, pair in drawn.items() if key not in chosen]
-        left = [pair for pair in left if _mixers(pair[1]) == mixers]
-        if left:
-            _, config = min(left, key=lambda pair: (abs(pair[0] - wanted), pair[1].key))
-            chosen[config.key] = config
-    return tuple(sorted(chosen.values(), key=lambda config: closed_form(config).flops))
+            yield space.suggest(PlainTrial(seed))
 
 
 def _mixers(config: ModelConfig) -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from math import log
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial, Refused
-from vitnas.cost.closed_form import closed_form
-from vitnas.cost.limits import over_limits
-from vitnas.cost.survey import nothing_within
+from vitnas.cost.survey import nothing_within, priced_within
 from vitnas.seeds import derive_seed
 
 _DRAWS = 200
@@ -65,20 +65,14 @@ def _mixers(config: ModelConfig) -> set[str]:
 
 def _priced(space: SearchSpace, seed: int) -> list[tuple[float, ModelConfig]]:
     """(log FLOPs, network) of different networks within the limits, cheapest first."""
-    drawn: dict[str, ModelConfig] = {}
-    for index in range(_DRAWS):
-        try:
-            config = space.suggest(RandomTrial(derive_seed(seed, "tune", index)))
-        except Refused:
-            continue
-        drawn.setdefault(config.key, config)
-    costs = {key: closed_form(config) for key, config in drawn.items()}
-    limits = space.config.limits
-    within = [
-        (log(costs[key].flops), config)
-        for key, config in drawn.items()
-        if over_limits(costs[key], limits) is None
-    ]
+    drawn = list(_drawn(space, seed))
+    within = [(log(cost.flops), config) for config, cost in priced_within(space, drawn)]
     if not within:
-        raise nothing_within(space, list(drawn.values()))
+        raise nothing_within(space, drawn)
     return sorted(within, key=lambda pair: (pair[0], pair[1].key))
+
+
+def _drawn(space: SearchSpace, seed: int) -> Iterator[ModelConfig]:
+    for index in range(_DRAWS):
+        with contextlib.suppress(Refused):
+            yield space.suggest(RandomTrial(derive_seed(seed, "tune", index)))
