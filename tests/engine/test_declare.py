@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from vitnas.engine.declare import Option, Options, check, declared, documented
+from vitnas.engine.declare import BackendOptions, Option, Options, check, declared
 from vitnas.errors import ConfigError
 
 
@@ -25,13 +25,33 @@ class Few(Options):
             raise ConfigError("is no name", address="name", value="nothing")
 
 
+@dataclass(frozen=True)
+class Remote(BackendOptions):
+    """How far."""
+
+    number: Annotated[int, Option("How many.")] = 2
+
+
 def test_an_option_has_a_type_a_default_and_a_help() -> None:
     number = declared(Few)["number"]
     assert (number.kind, number.default) == (int, 2)
     assert number.option.text() == "How many. [from 1 to 5]"
-    assert documented(Few) == (
+    assert Few.__doc__ == (
         "How few.\n\nAttributes:\n    number: How many. [from 1 to 5]\n    name: Of what."
     )
+
+
+def test_the_options_of_a_base_come_last_and_are_checked_too() -> None:
+    assert list(declared(Remote)) == [
+        "number",
+        "workers",
+        "gpus_per_trial",
+        "backend",
+        "ray_address",
+    ]
+    assert "ray_address: A running Ray cluster" in (Remote.__doc__ or "")
+    with pytest.raises(ConfigError, match="backend = 'slurm'"):
+        Remote(backend="slurm")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

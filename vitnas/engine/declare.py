@@ -7,9 +7,9 @@ stays light: `vitnas --help` reads such classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from inspect import cleandoc
+from inspect import cleandoc, get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from vitnas.errors import ConfigError
@@ -49,36 +49,8 @@ class Declared(NamedTuple):
     option: Option
 
 
-class Options:
-    """Base of a class of options."""
-
-    @staticmethod
-    def check_more(values: Mapping[str, Any]) -> None:
-        """Make sure of what types and ranges do not say.
-
-        Raises:
-            ConfigError: addressed by the option's name.
-        """
-
-
-Workers = Annotated[
-    int | None, Option("Trainings at a time; default one a core or GPU.", 1, 10_000)
-]
-GpusPerTrial = Annotated[
-    float | None,
-    Option("GPUs, or a share of one, for each training; default 1 with CUDA, else 0.", 0, 1024),
-]
-BackendName = Annotated[
-    Literal["tune", "serial"], Option("tune (Ray Tune) or serial (this process).")
-]
-RayAddress = Annotated[
-    str | None,
-    Option("A running Ray cluster: auto or host:port; default: Ray starts on this machine."),
-]
-
-
 def declared(owner: type[Options]) -> Mapping[str, Declared]:
-    """The options of a class by name."""
+    """The options of a class by name; those of its bases come last."""
     hashable: Any = owner  # mypy takes a class's `__hash__` for its instances'
     return _declared(hashable)
 
@@ -86,11 +58,10 @@ def declared(owner: type[Options]) -> Mapping[str, Declared]:
 @cache
 def _declared(owner: type[Any]) -> Mapping[str, Declared]:
     hints = get_type_hints(owner, include_extras=True)
+    names = [name for kind in owner.__mro__ for name in get_annotations(kind)]
     return {
-        field.name: Declared(
-            hints[field.name].__origin__, field.default, hints[field.name].__metadata__[0]
-        )
-        for field in fields(owner)
+        name: Declared(hints[name].__origin__, getattr(owner, name), hints[name].__metadata__[0])
+        for name in names
     }
 
 
@@ -134,7 +105,49 @@ def _schema(owner: type[Any]) -> type[BaseModel]:
     return create_model(owner.__name__, __base__=Frozen, **found)
 
 
-def documented(owner: type[Options]) -> str:
+def _documented(owner: type[Options]) -> str:
     """The docstring of a class of options with a line for each of them."""
     lines = (f"    {name}: {option.text()}" for name, (_, _, option) in declared(owner).items())
     return f"{cleandoc(owner.__doc__ or '')}\n\nAttributes:\n" + "\n".join(lines)
+
+
+class Options:
+    """Base of a class of options; its docstring gets a line for each of them.
+
+    Raises:
+        ConfigError: a value has the wrong type or is out of range; names the nearest valid one.
+    """
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _documented(cls)
+
+    def __post_init__(self) -> None:
+        check(type(self), vars(self))
+
+    @staticmethod
+    def check_more(values: Mapping[str, Any]) -> None:
+        """Make sure of what types and ranges do not say.
+
+        Raises:
+            ConfigError: addressed by the option's name.
+        """
+
+
+@dataclass(frozen=True)
+class BackendOptions(Options):
+    """Where trainings run, and how many at a time."""
+
+    workers: Annotated[
+        int | None, Option("Trainings at a time; default one a core or GPU.", 1, 10_000)
+    ] = None
+    gpus_per_trial: Annotated[
+        float | None,
+        Option("GPUs, or a share of one, for each training; default 1 with CUDA, else 0.", 0, 1024),
+    ] = None
+    backend: Annotated[
+        Literal["tune", "serial"], Option("tune (Ray Tune) or serial (this process).")
+    ] = "tune"
+    ray_address: Annotated[
+        str | None,
+        Option("A running Ray cluster: auto or host:port; default: Ray starts on this machine."),
+    ] = None

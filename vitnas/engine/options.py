@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vitnas.config.notation import parse_size
 from vitnas.engine.decide.budget import DEFAULT_TRIALS, Budget
-from vitnas.engine.declare import (
-    BackendName,
-    GpusPerTrial,
-    Option,
-    Options,
-    RayAddress,
-    Workers,
-    check,
-    documented,
-)
+from vitnas.engine.declare import BackendOptions, Option
 from vitnas.engine.pruning import CONFIDENCE, DEFAULT_PRUNER, PrunerName
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName, check_sampler
 from vitnas.errors import RunError
@@ -34,7 +25,7 @@ _MANY = 10_000
 
 
 @dataclass(frozen=True)
-class SearchOptions(Options):
+class SearchOptions(BackendOptions):
     """How a space is searched; not what is searched.
 
     Raises:
@@ -105,13 +96,9 @@ class SearchOptions(Options):
             "then the newest; default as before in this run, at first the front's alone."
         ),
     ] = None
-    workers: Workers = None
-    gpus_per_trial: GpusPerTrial = None
     seed: Annotated[
         int, Option("Seed of the run. With one worker the study follows from it.", 0, 2**63 - 1)
     ] = 0
-    backend: BackendName = "tune"
-    ray_address: RayAddress = None
     sampler: Annotated[
         SamplerName,
         Option(
@@ -141,7 +128,7 @@ class SearchOptions(Options):
     ] = 1
 
     def __post_init__(self) -> None:
-        check(type(self), vars(self))
+        super().__post_init__()
         if self.replicates and self.num_trials is None:
             raise RunError(
                 f"--replicates {self.replicates}: start once the trials have ended, which --hours "
@@ -203,6 +190,3 @@ class SearchOptions(Options):
             "replicates": self.replicates or None,
             "keep_weights": self.keep_weights,
         }
-
-
-SearchOptions.__doc__ = documented(SearchOptions)

@@ -12,6 +12,7 @@ from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.steering import Steering
+from vitnas.engine.declare import BackendOptions
 from vitnas.errors import RunError
 
 
@@ -33,20 +34,7 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
-class Whereabouts(Protocol):
-    """Options that say where trainings run; see `vitnas.engine.declare`."""
-
-    @property
-    def workers(self) -> int | None: ...
-    @property
-    def gpus_per_trial(self) -> float | None: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def ray_address(self) -> str | None: ...
-
-
-def opening(options: Whereabouts) -> str:
+def opening(options: BackendOptions) -> str:
     """What opening the back end does."""
     if options.backend == "serial":
         return "loading torch"
@@ -54,7 +42,7 @@ def opening(options: Whereabouts) -> str:
     return f"joining the cluster at {options.ray_address}" if joins else "starting Ray"
 
 
-def open_backend(options: Whereabouts) -> Backend:
+def open_backend(options: BackendOptions) -> Backend:
     """Start or join what trains, before anything is written."""
     if options.backend == "serial":
         if options.ray_address is not None:

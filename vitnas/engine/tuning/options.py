@@ -5,25 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from vitnas.engine.declare import (
-    BackendName,
-    GpusPerTrial,
-    Option,
-    Options,
-    RayAddress,
-    Workers,
-    check,
-    documented,
-)
+from vitnas.engine.declare import BackendOptions, Option
 
 
 @dataclass(frozen=True)
-class TuneOptions(Options):
-    """How the recipe of a space's short training is looked for.
-
-    Raises:
-        ConfigError: a value has the wrong type or is out of range; names the nearest valid one.
-    """
+class TuneOptions(BackendOptions):
+    """How the recipe of a space's short training is looked for."""
 
     trials: Annotated[
         int, Option("Recipes to try; the space's own is the first of them.", 2, 10_000)
@@ -46,13 +33,3 @@ class TuneOptions(Options):
     seed: Annotated[
         int, Option("Seed of the networks, the proposals and the trainings.", 0, 2**63 - 1)
     ] = 0
-    workers: Workers = None
-    gpus_per_trial: GpusPerTrial = None
-    backend: BackendName = "tune"
-    ray_address: RayAddress = None
-
-    def __post_init__(self) -> None:
-        check(type(self), vars(self))
-
-
-TuneOptions.__doc__ = documented(TuneOptions)
