@@ -37,12 +37,12 @@ def train_again(table: Table, pruner: str) -> list[TrialRecord]:
         facts = {"flops": network.proposal.flops, "num_params": network.proposal.num_params}
         outcome, curve = network.outcome, network.curve
         for epoch in range(1, len(curve) if decides else 0):
-            now = TrialRecord(number, Outcome.RUNNING, curve=curve[:epoch], **facts)
+            now = TrialRecord(number, outcome=Outcome.RUNNING, curve=curve[:epoch], **facts)
             others = [trial for trial in trials if trial.curve]
             if decides is not None and others and decides.should_stop(now, others):
                 outcome, curve = Outcome.STOPPED, curve[:epoch]
                 break
-        trials.append(TrialRecord(number, outcome, curve=curve, **facts))
+        trials.append(TrialRecord(number, outcome=outcome, curve=curve, **facts))
     return trials
 
 

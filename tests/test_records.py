@@ -57,13 +57,13 @@ def test_the_front_is_what_nothing_dominates(
 
 def test_what_did_not_end_is_on_no_front() -> None:
     one = record(0, (4, *[1] * len(COSTS)))
-    stopped = TrialRecord(1, Outcome.STOPPED, flops=1, curve=(9.0,))
+    stopped = TrialRecord(1, outcome=Outcome.STOPPED, flops=1, curve=(9.0,))
     assert front_of([one, stopped], ["flops"]) == (one,)
 
 
 def test_a_configuration_that_breaks_a_rule_is_told_with_its_trial() -> None:
     trial = TrialRecord(
-        7, Outcome.COMPLETE, config={"stages": [{"token_mixer": "mhsa", "dept": 2}]}
+        7, outcome=Outcome.COMPLETE, config={"stages": [{"token_mixer": "mhsa", "dept": 2}]}
     )
     with pytest.raises(ConfigError, match=r"^trial 7: stages\[0\]\.dept = 2: .*nearest: depth"):
         _ = trial.network

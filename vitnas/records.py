@@ -39,25 +39,42 @@ class Outcome(str, Enum):
         return self not in (Outcome.REFUSED, Outcome.DUPLICATE, Outcome.RUNNING)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecord:
+    """A network of a run and what its training gave.
+
+    Attributes:
+        outcome: how it ended.
+        flops: multiply-adds of one image, fvcore's count; 0 if unknown.
+        num_params: trainable parameters; 0 if unknown.
+        curve: top-1 in percent on the scoring split after each epoch.
+        test_top1: top-1 in percent on the test split; None if it was not scored there.
+        seconds: wall time of the training.
+        seed: of the training.
+        error: one line; None for a complete training.
+    """
+
+    outcome: Outcome
+    flops: int = 0
+    num_params: int = 0
+    curve: tuple[float, ...] = ()
+    test_top1: float | None = None
+    seconds: float | None = None
+    seed: int = 0
+    error: str | None = None
+
+
 @dataclass(frozen=True)
-class TrialRecord:
-    """One candidate of a run.
+class TrialRecord(TrainingRecord):
+    """One candidate of a run. Front members alone are scored on the test split.
 
     Attributes:
         number: Optuna's trial number, unique in the run.
-        outcome: how it ended.
         config: the tree of its model file (see `ModelConfig.to_tree`).
         key: twelve hex digits, equal for two spellings of one network.
-        flops: multiply-adds of one image, fvcore's count.
-        num_params: trainable parameters.
         measured: costs that were measured on a device, by name (see `vitnas.config.costs`).
         measured_on: the device that they hold for, e.g. a card's or a processor's name.
-        curve: top-1 in percent on the scoring split after each epoch.
-        test_top1: top-1 in percent on the test split; front members only.
-        seconds: wall time of the training.
-        seed: of its training.
         params: what the sampler drew, by address.
-        error: one line, for failed and refused candidates.
         duplicate_of: number of the earlier trial with the same network.
         device: where it was trained, e.g. `cpu` or `NVIDIA H100`.
         origin: who proposed it when it was not the sampler: a model file's name, or a trial of
@@ -71,17 +88,9 @@ class TrialRecord:
     """
 
     number: int
-    outcome: Outcome
     config: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
-    flops: int = 0
-    num_params: int = 0
-    curve: tuple[float, ...] = ()
-    test_top1: float | None = None
-    seconds: float | None = None
-    seed: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
-    error: str | None = None
     duplicate_of: int | None = None
     device: str = ""
     origin: str = ""
@@ -143,30 +152,15 @@ class TrialRecord:
 
 
 @dataclass(frozen=True)
-class BaselineRecord:
+class BaselineRecord(TrainingRecord):
     """A reference network that was trained like a candidate; it is no trial.
 
     Attributes:
         family, width: what it is (see `vitnas.baselines.baseline.Baseline`).
-        outcome: how its training ended.
-        flops, num_params: as of a trial; 0 where they are not known.
-        curve: top-1 in percent on the scoring split after each epoch.
-        test_top1: top-1 in percent on the test split, scored once after the last epoch.
-        seconds: wall time of the training.
-        seed: what the training was seeded with.
-        error: one line; None for a complete one.
     """
 
     family: str
     width: int
-    outcome: Outcome
-    flops: int = 0
-    num_params: int = 0
-    curve: tuple[float, ...] = ()
-    test_top1: float | None = None
-    seconds: float | None = None
-    seed: int = 0
-    error: str | None = None
 
     @property
     def top1(self) -> float | None:

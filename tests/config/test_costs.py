@@ -47,7 +47,7 @@ def test_more_is_better_where_a_cost_is_maximised() -> None:
     assert directions_of(["flops", "throughput"]) == ["maximize", "minimize", "maximize"]
     assert log_cost("flops", 2.0) < log_cost("flops", 3.0)
     assert log_cost("throughput", 2.0) > log_cost("throughput", 3.0)
-    fast = TrialRecord(0, Outcome.COMPLETE, flops=7, measured={"throughput": 100.0})
+    fast = TrialRecord(0, outcome=Outcome.COMPLETE, flops=7, measured={"throughput": 100.0})
     assert fast.minimized(["flops", "throughput"]) == (7.0, -100.0)
     assert fast.costs(["flops", "throughput"]) == (7.0, 100.0)
     assert cost_of(fast, "latency_ms") is None

@@ -29,7 +29,11 @@ def invented(draw: np.random.Generator, phi: float, wanted: int) -> list[tuple[f
         top1 = draw.normal(truth[index], noise.error(truth[index]))
         flops = int(10 ** (5 + 2 * size[index]))
         return TrialRecord(
-            next(numbers), Outcome.COMPLETE, flops=flops, curve=(top1,), replicate_of=replicate_of
+            next(numbers),
+            outcome=Outcome.COMPLETE,
+            flops=flops,
+            curve=(top1,),
+            replicate_of=replicate_of,
         )
 
     trials = [training(index) for index in range(NETWORKS)]

@@ -94,7 +94,7 @@ def test_the_status_counts_them(replicating: Make, tmp_path: Path) -> None:
 
 def test_the_fewest_first_then_the_least_certain() -> None:
     def trial(number: int, top1: float, flops: int, **more: Any) -> TrialRecord:
-        return TrialRecord(number, Outcome.COMPLETE, flops=flops, curve=(top1,), **more)
+        return TrialRecord(number, outcome=Outcome.COMPLETE, flops=flops, curve=(top1,), **more)
 
     trials = [trial(0, 60.0, 1), trial(1, 90.0, 2), trial(2, 90.5, 3), trial(3, 50.0, 4)]
     wants = Replication(1, IMAGES)
@@ -109,10 +109,10 @@ def test_the_fewest_first_then_the_least_certain() -> None:
 
 def test_weights_of_what_may_come_to_the_front_are_kept(tmp_path: Path) -> None:
     def trial(number: int, top1: float, flops: int) -> TrialRecord:
-        return TrialRecord(number, Outcome.COMPLETE, flops=flops, curve=(top1,))
+        return TrialRecord(number, outcome=Outcome.COMPLETE, flops=flops, curve=(top1,))
 
     trials = [trial(0, 90.0, 1), trial(1, 89.9, 1), trial(2, 50.0, 1)]
-    again = TrialRecord(3, Outcome.COMPLETE, flops=1, curve=(80.0,), replicate_of=0)
+    again = TrialRecord(3, outcome=Outcome.COMPLETE, flops=1, curve=(80.0,), replicate_of=0)
     for weights, kept in ((KeptWeights(tmp_path), {0}), (KeptWeights(tmp_path, IMAGES), {0, 1})):
         for one in trials:
             weights.put(one.number, b"x")

@@ -32,7 +32,7 @@ def record(
 ) -> TrialRecord:
     outcome = Outcome.COMPLETE if epochs == EPOCHS else Outcome.RUNNING
     cut = tuple(curve[:epochs])
-    return TrialRecord(number, outcome, flops=flops, num_params=num_params, curve=cut)
+    return TrialRecord(number, outcome=outcome, flops=flops, num_params=num_params, curve=cut)
 
 
 @st.composite

@@ -11,8 +11,8 @@ from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord
 
 TRIALS = [
-    TrialRecord(0, Outcome.COMPLETE, flops=1, curve=(90.0,)),
-    TrialRecord(1, Outcome.COMPLETE, flops=1, curve=(50.0,)),
+    TrialRecord(0, outcome=Outcome.COMPLETE, flops=1, curve=(90.0,)),
+    TrialRecord(1, outcome=Outcome.COMPLETE, flops=1, curve=(50.0,)),
 ]
 
 
@@ -41,7 +41,7 @@ def test_nothing_behind_a_link_is_deleted_or_written(tmp_path: Path) -> None:
 
 def test_others_are_kept_while_there_is_room_the_newest_first(tmp_path: Path) -> None:
     trials = [
-        TrialRecord(number, Outcome.COMPLETE, flops=1, curve=(top1,), ended=ended)
+        TrialRecord(number, outcome=Outcome.COMPLETE, flops=1, curve=(top1,), ended=ended)
         for number, top1, ended in ((0, 90.0, 1.0), (1, 50.0, 4.0), (2, 40.0, 3.0), (3, 60.0, 2.0))
     ]
     for room, kept in ((0, {0}), (99, {0}), (250, {0, 1}), (300, {0, 1, 2}), (400, {0, 1, 2, 3})):

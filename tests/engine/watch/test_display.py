@@ -52,7 +52,7 @@ def test_a_log_tells_what_is_done_once_a_training_has_started() -> None:
         display.say("reading the images of digits")
         display.say("an escape \x1b[2J")
         assert not stream.getvalue()
-        display.listen("start", TrialRecord(0, Outcome.RUNNING, started=1.0))
+        display.listen("start", TrialRecord(0, outcome=Outcome.RUNNING, started=1.0))
         display.say("scoring the front")
     assert stream.getvalue() == "an escape \\x1b[2J ...\nscoring the front ...\n"
 
@@ -85,7 +85,7 @@ def test_a_long_training_is_not_silent(
 def test_replicates_are_numbered_by_themselves() -> None:
     stream = io.StringIO()
     with Display(1, 1, stream) as display:
-        trial = TrialRecord(0, Outcome.COMPLETE, curve=(50.0,))
+        trial = TrialRecord(0, outcome=Outcome.COMPLETE, curve=(50.0,))
         display.listen("end", trial)
         for number in (1, 2):
             again = replace(trial, number=number, replicate_of=0)
@@ -136,8 +136,8 @@ def test_time_is_left_after_replicates_of_another_run(controller_of: Make) -> No
     """Those of this run come when its trials are over, and their number is not known."""
     stream = io.StringIO()
     with Display(4, 3, stream) as display:
-        display.listen("known", TrialRecord(0, Outcome.COMPLETE, curve=(50.0,), taken=True))
-        again = TrialRecord(1, Outcome.COMPLETE, curve=(50.0,), taken=True, replicate_of=0)
+        display.listen("known", TrialRecord(0, outcome=Outcome.COMPLETE, curve=(50.0,), taken=True))
+        again = TrialRecord(1, outcome=Outcome.COMPLETE, curve=(50.0,), taken=True, replicate_of=0)
         display.listen("known", again)
         controller = controller_of(num_trials=4, listener=display.listen)
         train_some(controller, 2)

@@ -23,7 +23,7 @@ def simulated(now: float, durations: list[float], workers: int) -> list[TrialRec
         if handed_out > now:
             continue
         epochs = int(EPOCHS * min(1.0, max(0.0, now - began) / seconds))
-        record = TrialRecord(number, Outcome.RUNNING, key="k", started=handed_out)
+        record = TrialRecord(number, outcome=Outcome.RUNNING, key="k", started=handed_out)
         record = replace(record, curve=(50.0,) * epochs)
         if now >= ended:
             record = replace(record, outcome=Outcome.COMPLETE, seconds=seconds, ended=ended)

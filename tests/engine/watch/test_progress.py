@@ -11,7 +11,7 @@ from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.progress import Progress
 from vitnas.records import Outcome, TrialRecord
 
-DONE = TrialRecord(0, Outcome.COMPLETE, key="a", flops=10, curve=(50.0,))
+DONE = TrialRecord(0, outcome=Outcome.COMPLETE, key="a", flops=10, curve=(50.0,))
 
 
 def told(*events: tuple[str, TrialRecord]) -> Progress:

@@ -84,9 +84,9 @@ def test_only_its_own_files_are_deleted_and_no_link_is_followed(tmp_path: Path) 
     (tmp_path / "tb" / "1").symlink_to(theirs)
     with Curves(tmp_path / "tb") as curves:
         for number in (0, 1):
-            curves.listen("start", TrialRecord(number, Outcome.RUNNING))
+            curves.listen("start", TrialRecord(number, outcome=Outcome.RUNNING))
         with pytest.raises(RunError, match="1: is a link"):
-            curves.listen("epoch", TrialRecord(1, Outcome.RUNNING, curve=(50.0,)))
+            curves.listen("epoch", TrialRecord(1, outcome=Outcome.RUNNING, curve=(50.0,)))
     assert [file.name for file in (tmp_path / "tb" / "0").iterdir()] == ["thesis.txt"]
     assert len(list(theirs.iterdir())) == 2
 

@@ -88,7 +88,7 @@ class Ledger:
         """
         trial = self.store.ask(None if candidate is None else candidate.params)
         number = trial.number
-        self._trials[number] = TrialRecord(number, Outcome.RUNNING)
+        self._trials[number] = TrialRecord(number, outcome=Outcome.RUNNING)
         try:
             config = self._space.suggest(trial)
         except Refused as refusal:
