@@ -32,8 +32,8 @@ class Data(Facts):
         name: of the data set.
         num_classes: its classes.
         mean, std: of a channel of the training images; None where each size has its own.
-        num_train_images, num_val_images, num_test_images: images of each split; those that score
-            in any fold, where the proxy has several.
+        num_train_images, num_val_images, num_test_images: images of each split. With several folds
+            (see `DataConfig`), the first is of one fold, and the second of all folds together.
     """
 
     name: Text | None = None

@@ -22,6 +22,15 @@ def test_facts_are_readable() -> None:
     assert found["Seed"] == "3"
 
 
+def test_folds_are_told_with_the_images() -> None:
+    """The numbers of images add up to more than there are: those that score also train."""
+    run = run_of(PATH, space={"data": {"folds": 5}})
+    assert dict(facts(run))["Data"].endswith(
+        "test images 10,000; 5 folds: train images are those of one, val images those of all"
+    )
+    assert "fold" not in dict(facts(run_of(PATH, space={"data": {"folds": 1}})))["Data"]
+
+
 def test_sessions_are_readable() -> None:
     (session,) = session_rows(run_of(PATH))
     assert session["started"] == "2025-03-04 09:12:33+00:00"

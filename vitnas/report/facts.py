@@ -22,7 +22,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Run", str(run.path)),
         ("Space", space_name(run)),
         ("Trials asked for", str(run.num_trials or "")),
-        ("Data", _mapping(run.environment.data.told())),
+        ("Data", _data(run)),
         ("Proxy training", _mapping(run.environment.proxy.told())),
         ("Recipe tuned first", run.environment.tuned or ""),
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
@@ -36,6 +36,14 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Trained first", ", ".join(t.origin for t in run.trials if t.origin and not t.taken)),
     ]
     return [(label, value) for label, value in pairs if value]
+
+
+def _data(run: Run) -> str:
+    """The images; with several folds the same image trains in one fold and scores in another."""
+    told, folds = _mapping(run.environment.data.told()), _inner(run.space, "data").get("folds")
+    if not told or not isinstance(folds, int) or folds == 1:
+        return told
+    return f"{told}; {folds} folds: train images are those of one, val images those of all"
 
 
 def _pruner(session: Session) -> str:

@@ -15,6 +15,7 @@ from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker
+from vitnas.engine.batch.request import Request
 from vitnas.engine.decide.job import Failure, Job
 from vitnas.records import Outcome
 
@@ -71,3 +72,16 @@ def test_a_network_that_is_larger_than_the_memory_has_an_outcome() -> None:
     assert isinstance(message, Failure)
     assert message.outcome is Outcome.OOM
     assert "GiB are free" in message.error
+
+
+def test_scores_at_initialisation_need_no_other_fold() -> None:
+    """There are far too few images to train on so many folds."""
+    space = make_space()
+    _, worker = prepare_worker(space, Resources(1, 0.0, 1))
+    config = space.suggest(RandomTrial(0))
+    request = Request(config, space.config.proxy, 0, zero_cost=True)
+    folded = {size: replace(images, folds=1000) for size, images in worker.images.items()}
+    answers = [one.answer(request) for one in (worker, replace(worker, images=folded))]
+    assert [one.error for one in answers] == [None, None]
+    once, same = ({name: value for name, (value, _) in one.scores.items()} for one in answers)
+    assert once == same

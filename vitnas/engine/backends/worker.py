@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +64,6 @@ class Worker:
 
     def settle(self) -> Worker:
         """The same worker with its data on its device; once per process."""
-        from dataclasses import replace
-
         import torch
 
         from vitnas.training.device import resolve_device
@@ -131,6 +129,8 @@ class Worker:
         from vitnas.training.subject import training_of
 
         images = self.images[request.subject.image_hw]
+        if request.zero_cost:  # the first fold's network is scored; the others are not built
+            images = replace(images, folds=1)
         return training_of(request.subject, request.proxy, images, request.seed, self.device)
 
     def _test_score(self, training: Training | Folds) -> float | None:
