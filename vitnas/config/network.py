@@ -178,7 +178,7 @@ class Network(Frozen):
         left = self.reattention_blocks
         plan = []
         for stage in reversed(self.stages):
-            taken = min(left, stage.depth) if stage.facts.reattention else 0
+            taken = min(left, stage.depth) if left and stage.facts.reattention else 0
             left -= taken
             plan.append(taken)
         return tuple(reversed(plan))

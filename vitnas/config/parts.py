@@ -72,7 +72,8 @@ class StemConfig(Frozen):
 
     def default_widths(self, dim: int) -> tuple[int, ...]:
         """Channels between the convolutions of the `conv` stem where `widths` is null."""
-        return (max(1, dim // 2), *[dim] * (self.convolutions - 2))[: self.convolutions - 1]
+        between = self.convolutions - 1
+        return (max(1, dim // 2), *[dim] * (between - 1))[:between]
 
     def conv_widths(self, dim: int) -> tuple[int, ...]:
         """Channels after each convolution of the `conv` stem; `dim` after the last."""

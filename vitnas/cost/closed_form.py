@@ -135,9 +135,9 @@ def _patch_stem(config: ModelConfig) -> Iterator[_Conv]:
 
 
 def _conv_stem(config: ModelConfig) -> Iterator[_Conv]:
-    before = config.in_chans
+    before, halvings = config.in_chans, config.stem.halvings
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
-        yield 3, 2 if index < config.stem.halvings else 1, before, after, True, True
+        yield 3, 2 if index < halvings else 1, before, after, True, True
         before = after
 
 
