@@ -83,7 +83,7 @@ def _train(
     space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
 ) -> tuple[bytes, dict[str, Any]]:
     proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
-    images = load_data(space.data, trial.network.img_size)
+    images = load_data(space.data, trial.network.img_size, proxy.train_fraction)
     training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")
     facts: dict[str, Any] = {"epochs": proxy.epochs}
     with own_threads(training.device):

@@ -24,7 +24,7 @@ def test_idx_files_are_read_plain_and_packed(fashion_root: Path) -> None:
     source = read_source(_fashion(fashion_root), (28, 28))
     packed = gzip.decompress((fashion_root / "train-images-idx3-ubyte.gz").read_bytes())
     assert source.train[0].shape == (40, 1, 28, 28)
-    assert source.train[0].numpy().tobytes() == packed[16:]
+    assert source.train[0][:].numpy().tobytes() == packed[16:]
     assert source.train[1].tolist() == [number % 10 for number in range(40)]
     assert len(source.classes) == 10
 
@@ -32,9 +32,9 @@ def test_idx_files_are_read_plain_and_packed(fashion_root: Path) -> None:
 def test_images_are_resized_when_read(fashion_root: Path) -> None:
     source = read_source(_fashion(fashion_root), (14, 12))
     assert source.train[0].shape == (40, 1, 14, 12)
-    assert source.train[0].dtype == torch.uint8
-    whole = read_source(_fashion(fashion_root), (28, 28)).train[0].float().mean()
-    assert source.train[0].float().mean() == pytest.approx(float(whole), abs=1)
+    assert source.train[0][:].dtype == torch.uint8
+    whole = read_source(_fashion(fashion_root), (28, 28)).train[0][:].float().mean()
+    assert source.train[0][:].float().mean() == pytest.approx(float(whole), abs=1)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from PIL import Image
+from torch import Tensor
 
 from tests.data.conftest import refusal
 from vitnas.config.training import DataConfig
-from vitnas.data import imagefolder
+from vitnas.data import decode, imagefolder
+from vitnas.data.rows import there
 from vitnas.data.table import read_source
-from vitnas.errors import MemoryLimitError
+from vitnas.errors import DataError, MemoryLimitError
 
 
 def test_image_folders_are_read_with_val_as_test(folder_root: Path) -> None:
@@ -19,7 +23,7 @@ def test_image_folders_are_read_with_val_as_test(folder_root: Path) -> None:
     assert source.test is not None
     assert source.classes == ("blue", "green", "red")
     assert source.train[0].shape == (15, 3, 8, 8)
-    assert source.train[0][0, :, 0, 0].tolist() == [0, 0, 255]
+    assert source.train[0][:][0, :, 0, 0].tolist() == [0, 0, 255]
     assert source.train[1].tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert len(source.test[1]) == 6
 
@@ -75,7 +79,62 @@ def test_a_broken_file_in_a_hundred_is_skipped_and_named(folder: DataConfig) -> 
     source = read_source(folder, (8, 8))
     assert len(source.train[1]) == len(source.train[0]) == 104
     assert source.train[1].bincount().tolist() == [5, 4, 95]
-    assert source.train[0][5, :, 0, 0].tolist() == [0, 255, 0]  # the next one took its place
+    pixels = source.train[0][:]
+    assert pixels[5, :, 0, 0].tolist() == [0, 255, 0]  # the next one took its place
     assert [line.partition(":")[0] for line in source.skipped] == [str(path)]
-    listed, skipped = imagefolder.list_sound(folder)
-    assert (len(listed.train), len(listed.held), skipped) == (104, 6, source.skipped)
+    checked = imagefolder.check_folder(folder)
+    assert (len(checked.folder.train), len(checked.folder.held)) == (104, 6)
+    assert checked.sound.all()
+    assert checked.skipped == source.skipped
+
+
+def some(labels: Tensor) -> Tensor:
+    return torch.arange(0, len(labels), 3)
+
+
+def test_only_what_is_used_is_read(folder: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+    real = decode.read_rgb
+
+    def read_rgb(path: Path) -> Image.Image:
+        seen.append(path)
+        return real(path)
+
+    whole = read_source(folder, (8, 8)).train[0][:]
+    monkeypatch.setattr(imagefolder, "read_rgb", read_rgb)
+    images, labels = read_source(folder, (8, 8), some).train
+    assert len(images) == len(labels) == 15
+    assert len(seen) == 5 + 6
+    assert torch.equal(images[torch.arange(0, 15, 3)], whole[::3])
+    with pytest.raises(IndexError, match="not read"):
+        images[torch.tensor([1])]
+
+
+def test_a_broken_file_among_those_used_is_not_there_and_all_others_keep_their_numbers(
+    folder: DataConfig,
+) -> None:
+    more_images(folder, 300)
+    whole = read_source(folder, (8, 8)).train[0][:]
+    path = broken(folder, "green/1.png")
+    source = read_source(folder, (8, 8), some)
+    assert [line.partition(":")[0] for line in source.skipped] == [str(path)]
+    images = source.train[0]
+    assert there(images, torch.tensor([3, 6, 9])).tolist() == [3, 9]
+    assert torch.equal(images[torch.tensor([9, 12])], whole[[9, 12]])
+    checked = imagefolder.check_folder(folder, some)
+    assert len(checked.folder.train) == 315
+    assert checked.sound.nonzero().squeeze(1).tolist() == [n for n in range(0, 315, 3) if n != 6]
+
+
+def test_broken_files_that_are_not_used_do_no_harm(folder: DataConfig) -> None:
+    broken(folder, "green/0.png")
+    assert read_source(folder, (8, 8), some).skipped == ()
+
+
+def test_more_than_one_in_a_hundred_of_those_used_is_an_error(folder: DataConfig) -> None:
+    more_images(folder, 300)
+    for name in ("blue/0.png", "blue/3.png"):
+        path = broken(folder, name)
+    with pytest.raises(DataError, match="2 of 105 images cannot be read, more than 1%") as caught:
+        read_source(folder, (8, 8), some)
+    assert str(path) in str(caught.value)

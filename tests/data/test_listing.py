@@ -84,17 +84,51 @@ def test_the_fingerprint_is_of_names_sizes_and_classes(folder: DataConfig) -> No
 
 def test_images_are_listed_by_class_and_then_by_path(folder: DataConfig) -> None:
     listed = list_folder(folder)
-    assert [number for _, number in listed.train] == [0] * 5 + [1] * 5 + [2] * 5
-    assert [path.relative_to(listed.root).as_posix() for path, _ in listed.held] == [
+    assert [file.number for file in listed.train] == [0] * 5 + [1] * 5 + [2] * 5
+    assert [Path(file.path).relative_to(listed.root).as_posix() for file in listed.held] == [
         f"val/{name}/{index}.png" for name in ("blue", "green", "red") for index in (0, 1)
     ]
-    assert images_below(listed.root / "train") == [path for path, _ in listed.train]
+    below = [file.path for file in images_below(listed.root / "train")]
+    assert below == [file.path for file in listed.train]
+
+
+def test_folders_inside_a_class_are_sorted_by_their_parts(folder: DataConfig) -> None:
+    """As paths are: `a/x.png` stands before `a-b/x.png`, which as text is the lesser one."""
+    red = Path(str(folder.root)) / "train" / "red"
+    for name in ("a", "a-b"):
+        (red / name).mkdir()
+        (red / name / "x.png").hardlink_to(red / "0.png")
+    found = [Path(file.path) for file in images_below(red)]
+    assert found == sorted(found)
+    assert found[-2:] == [red / "a" / "x.png", red / "a-b" / "x.png"]
+
+
+def test_a_file_is_listed_with_its_size_and_time(folder: DataConfig) -> None:
+    path = Path(str(folder.root)) / "train" / "red" / "4.png"
+    there = path.stat()
+    assert list_folder(folder).train[-1] == (str(path), 2, there.st_size, there.st_mtime_ns)
+    path.unlink()
+    path.symlink_to("nowhere.png")
+    assert list_folder(folder).train[-1] == (str(path), 2, -1, 0)
+
+
+def test_the_fingerprint_of_runs_made_before_is_the_same(tmp_path: Path) -> None:
+    for part, label in (("train/a/0.png", 1), ("train/b/1.png", 2), ("train/b/n/x.jpg", 3)):
+        path = tmp_path / part
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * label)
+    config = DataConfig(name="imagefolder", root=str(tmp_path))
+    assert list_folder(config).fingerprint == {
+        "num_images": 3,
+        "num_classes": 2,
+        "digest": "c082ec19a655d1c0",
+    }
 
 
 def test_a_part_of_the_classes_keeps_their_numbers(folder: DataConfig) -> None:
     """`val/` may lack classes; those that it has keep the numbers of `train/`."""
     root = Path(str(folder.root))
     shutil.rmtree(root / "val" / "blue")
-    assert {number for _, number in list_folder(folder).held} == {1, 2}
+    assert {file.number for file in list_folder(folder).held} == {1, 2}
     shutil.rmtree(root / "val")
     assert list_folder(folder).held == []

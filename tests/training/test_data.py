@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
+from vitnas import memory
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import DataConfig
-from vitnas.errors import ConfigError, DataError
-from vitnas.training.data import Images, load_data
+from vitnas.data import imagefolder
+from vitnas.data.listing import list_folder
+from vitnas.data.rows import Rows
+from vitnas.data.source import split_by_class
+from vitnas.errors import ConfigError, DataError, MemoryLimitError
+from vitnas.training.data import Images, Split, load_data
 
 
 def test_splits_are_disjoint_and_of_the_asked_size(cifar10_root: Path) -> None:
@@ -127,3 +133,91 @@ def test_a_network_for_other_images_is_refused(
     with pytest.raises(ConfigError) as caught:
         digits.check_fits(other)
     assert caught.value.address == field
+
+
+def many(root: Path, number: int) -> None:
+    """Images of a class, each of another colour."""
+    for index in range(number):
+        for name, level in (("blue", 1), ("red", 2)):
+            colour = (index, level, 0)
+            Image.new("RGB", (8, 8), colour).save(root / "train" / name / f"more{index}.png")
+
+
+def same(one: Split, other: Split) -> bool:
+    return torch.equal(one.x[:], other.x[:]) and torch.equal(one.y, other.y)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_a_share_of_a_folder_is_the_share_of_the_whole(folder_root: Path, folds: int) -> None:
+    """The draws are those of a folder that is read whole; they are of labels alone."""
+    many(folder_root, 20)
+    config = DataConfig(name="imagefolder", root=str(folder_root), folds=folds, split_seed=4)
+    whole, some = load_data(config, 8), load_data(config, 8, 0.3)
+    assert (some.fraction, whole.fraction) == (0.3, 1.0)
+    assert len(some.train) == len(whole.train)
+    for number in range(folds):
+        parts = [images.fold(number) for images in (whole, some)]
+        assert same(*(part.val for part in parts))
+        for fraction in (0.3, 0.15):
+            assert same(*(part.train.subset(fraction, 4) for part in parts))
+    assert same(whole.test(), some.test())
+    if folds == 1:
+        assert isinstance(some.train.pixels, Rows)
+        assert len(some.train.pixels.store) == len(some.val) + len(some.train.subset(0.3, 4))
+
+
+def test_mean_and_deviation_are_those_of_the_images_that_train(folder_root: Path) -> None:
+    many(folder_root, 20)
+    config = DataConfig(name="imagefolder", root=str(folder_root))
+    images = load_data(config, 8, 0.5)
+    pixels = images.train.subset(0.5, 0).x[:].double()
+    assert images.train.mean.flatten().double() == pytest.approx(pixels.mean(dim=(0, 2, 3)))
+    whole = load_data(config, 8).train
+    expected = whole.x[:].double().mean(dim=(0, 2, 3))
+    assert whole.mean.flatten().double() == pytest.approx(expected)
+
+
+def test_a_share_of_what_is_in_memory_anyway_changes_nothing(digits: Images) -> None:
+    some = load_data(DataConfig(), 8, 0.1)
+    assert some.fraction == 1.0
+    assert torch.equal(some.train.mean, digits.train.mean)
+    assert torch.equal(some.train.x[:], digits.train.x[:])
+
+
+def test_a_share_that_leaves_too_few_is_refused_before_anything_is_read(
+    folder_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imagefolder, "read_rgb", lambda *_: pytest.fail("read an image"))
+    config = DataConfig(name="imagefolder", root=str(folder_root))
+    with pytest.raises(ConfigError, match="leaves less than two of 12") as caught:
+        load_data(config, 8, 0.01)
+    assert caught.value.address == "train_fraction"
+
+
+def test_only_what_is_used_has_to_fit_into_memory(
+    folder_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(folder_root, 100)
+    config = DataConfig(name="imagefolder", root=str(folder_root), val_fraction=0.1)
+    monkeypatch.setattr(memory, "free_memory", lambda: 60 * 3 * 64 * 64)
+    with pytest.raises(MemoryLimitError, match="221 images take"):
+        load_data(config, 64)
+    assert len(load_data(config, 64, 0.1).train) == 195
+
+
+@pytest.mark.parametrize("is_scored", [True, False])
+def test_a_broken_file_is_neither_trained_nor_scored_on(folder_root: Path, is_scored: bool) -> None:
+    """The others are drawn as if it could be read."""
+    many(folder_root, 200)
+    config = DataConfig(name="imagefolder", root=str(folder_root))
+    files = list_folder(config).train
+    labels = imagefolder.labels_of(files)
+    train, val = split_by_class(labels, config.val_fraction, 0)
+    drawn = train[split_by_class(labels[train], 0.5, 0)[1]]
+    Path(files[int((val if is_scored else drawn)[5])].path).write_bytes(b"no image")
+    images = load_data(config, 8, 0.5)
+    assert len(images.skipped) == 1
+    assert len(images.val) == len(val) - is_scored
+    assert len(images.train.subset(0.5, 0)) == len(drawn) - (not is_scored)
+    assert len(images.train) == len(train)
+    images.val.x[:], images.train.subset(0.5, 0).x[:]

@@ -52,7 +52,7 @@ def test_it_is_split_as_in_memory(data: DataConfig) -> None:
 
 def test_a_share_of_each_class_is_used(data: DataConfig) -> None:
     _, files = open_folder(data, (8, 8), 0.5)
-    classes = [number for _, number in files.paths]
+    classes = [file.number for file in files.files]
     assert sorted(classes) == [0, 0, 1, 1, 2, 2]
 
 
@@ -87,7 +87,7 @@ def test_a_network_trains_on_them(tiny_config: ModelConfig, data: DataConfig) ->
 
 def test_an_image_that_is_damaged_after_the_start_is_named(data: DataConfig) -> None:
     files = open_folder(data, (8, 8))[1]
-    files.paths[3][0].write_bytes(b"no image")
+    Path(files.files[3].path).write_bytes(b"no image")
     with pytest.raises(DataError, match="not a readable image"):
         dealt(files)
 

@@ -197,3 +197,11 @@ def test_digits_are_learnt_on_cuda(tiny_config: ModelConfig, digits: Images) -> 
     assert last.top1 > 80
     assert next(training.model.parameters()).is_cuda
     assert torch.equal(torch.cuda.get_rng_state(), state)
+
+
+def test_more_images_than_were_read_cannot_be_trained_on(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    few = replace(digits, fraction=0.1)
+    with pytest.raises(ValueError, match=r"only 0\.1 of the training images were read"):
+        ProxyTraining(tiny_config, SHORT, few, 0)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from vitnas.config.training import DataConfig
-from vitnas.data.source import DataSource, ImageHW, Labelled, damaged, root_of, source_of
+from vitnas.data.source import DataSource, ImageHW, damaged, root_of, source_of
 from vitnas.files import read_bytes
 
 _MOST_BYTES = 1 << 30
@@ -36,7 +37,7 @@ def _read(
 ) -> DataSource:
     root = root_of(config)
 
-    def joined(files: Sequence[str]) -> Labelled:
+    def joined(files: Sequence[str]) -> tuple[Tensor, Tensor]:
         read = [_records(config, root / name, label_bytes) for name in files]
         images, labels = (torch.cat(columns) for columns in zip(*read, strict=True))
         return images, labels
@@ -45,7 +46,7 @@ def _read(
     return source_of(config, image_hw, joined(train), joined([test]), names)
 
 
-def _records(config: DataConfig, path: Path, label_bytes: int) -> Labelled:
+def _records(config: DataConfig, path: Path, label_bytes: int) -> tuple[Tensor, Tensor]:
     size = label_bytes + 3072
     try:
         content = read_bytes(path, _MOST_BYTES)

@@ -11,9 +11,10 @@ from typing import BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from vitnas.config.training import DataConfig
-from vitnas.data.source import DataSource, ImageHW, Labelled, damaged, root_of, source_of
+from vitnas.data.source import DataSource, ImageHW, damaged, root_of, source_of
 from vitnas.files import open_file
 
 CLASSES = (
@@ -28,7 +29,7 @@ def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     return source_of(config, image_hw, _pair(config, "train"), _pair(config, "t10k"), CLASSES)
 
 
-def _pair(config: DataConfig, part: str) -> Labelled:
+def _pair(config: DataConfig, part: str) -> tuple[Tensor, Tensor]:
     root = root_of(config)
     images = _read_idx(config, root / f"{part}-images-idx3-ubyte", 3)
     labels = _read_idx(config, root / f"{part}-labels-idx1-ubyte", 1)

@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate
 from vitnas import plugins
 from vitnas.config.training import GROUP, DataConfig
 from vitnas.data.decode import as_grey_or_rgb, fitted, without_warnings
-from vitnas.data.source import DataSource, ImageHW, Labelled, check_images_fit
+from vitnas.data.source import DataSource, ImageHW, check_images_fit
 from vitnas.errors import DataError
 
 
@@ -64,7 +64,9 @@ def _open(config: DataConfig) -> tuple[Any, Any]:
     return train, test
 
 
-def _read_all(config: DataConfig, data: Any, image_hw: ImageHW, digest: Any) -> Labelled:
+def _read_all(
+    config: DataConfig, data: Any, image_hw: ImageHW, digest: Any
+) -> tuple[Tensor, Tensor]:
     first, _ = _item(config, data, 0)
     check_images_fit(config, len(data), len(first), image_hw)
     images = torch.empty(len(data), len(first), *image_hw, dtype=torch.uint8)

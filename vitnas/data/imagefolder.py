@@ -1,4 +1,4 @@
-"""Image folders, train/<class>/<image>: all files are read or checked at once.
+"""Image folders, train/<class>/<image>: the files that a run uses are read or checked at once.
 
 A file that cannot be read is named, skipped and counted. More than 1 % of them are an error.
 """
@@ -6,8 +6,7 @@ A file that cannot be read is named, skipped and counted. More than 1 % of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
@@ -23,8 +22,9 @@ from vitnas.data.decode import (
     read_rgb,
     without_warnings,
 )
-from vitnas.data.listing import Folder, Listed, list_folder
-from vitnas.data.source import DataSource, ImageHW, Labelled, check_images_fit
+from vitnas.data.listing import Folder, ImageFile, list_folder
+from vitnas.data.rows import Rows
+from vitnas.data.source import DataSource, ImageHW, Labelled, Used, check_images_fit, everything
 from vitnas.errors import DataError
 
 MOST_BROKEN = 0.01
@@ -32,72 +32,120 @@ MOST_BROKEN = 0.01
 _NAMED = 3
 
 
-def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
-    """The whole folder in memory."""
+def read(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> DataSource:
+    """The training images of a folder that are `used`, and its test images, in memory."""
     folder = list_folder(config)
-    check_images_fit(config, len(folder.train) + len(folder.held), 3, image_hw)
-    train, broken = _read_sound(folder.train, image_hw)
-    test, more = _read_sound(folder.held, image_hw)
+    wanted = used(labels_of(folder.train))
+    check_images_fit(config, len(wanted) + len(folder.held), 3, image_hw, copies=1)
+    train, broken = _read_part(folder.train, wanted, image_hw)
+    test, more = _read_part(folder.held, torch.arange(len(folder.held)), image_hw)
     skipped = tuple(map(str, broken + more))
     return DataSource(
         train, test if folder.held else None, folder.classes, folder.fingerprint, skipped
     )
 
 
-def read_files(files: Sequence[Listed], image_hw: ImageHW) -> Labelled:
+def read_files(files: Sequence[ImageFile], image_hw: ImageHW) -> tuple[Tensor, Tensor]:
     """Image files, scaled to cover `image_hw` = (H, W) pixels and cut to it.
 
     Raises:
         DataError: names those that cannot be read.
     """
-    images, broken = _read_each([path for path, _ in files], image_hw)
+    images, broken = _read_each(files, image_hw)
     if broken:
         raise DataError(_named(list(broken.values())))
-    return images, _labels(files)
+    return images, labels_of(files)
 
 
-def list_sound(config: DataConfig) -> tuple[Folder, tuple[str, ...]]:
-    """The images of a folder that can be read, and why others cannot. Every file is opened.
+@dataclass(frozen=True)
+class Checked:
+    """A folder whose files were opened, as far as they are used.
+
+    Attributes:
+        folder: the folder; without its broken files where all were opened.
+        sound: (n,) bool, which of `folder.train` were opened and can be read.
+        skipped: why others cannot.
+    """
+
+    folder: Folder
+    sound: Tensor
+    skipped: tuple[str, ...]
+
+
+def check_folder(config: DataConfig, used: Used = everything) -> Checked:
+    """Open the training images of a folder that are `used`, and its test images.
 
     Raises:
-        DataError: as `list_folder`; or more than 1 % of the files are broken.
+        DataError: as `list_folder`; or more than 1 % of them are broken.
     """
     folder = list_folder(config)
-    train, broken = _check_sound(folder.train)
-    held, more = _check_sound(folder.held)
-    return replace(folder, train=train, held=held), tuple(map(str, broken + more))
+    train, places, broken = _part(folder.train, used(labels_of(folder.train)), _check_each)
+    held, _, more = _part(folder.held, torch.arange(len(folder.held)), _check_each)
+    found = Folder(folder.root, folder.classes, train, held)
+    return Checked(found, places >= 0, tuple(map(str, broken + more)))
 
 
-def _read_sound(files: Sequence[Listed], image_hw: ImageHW) -> tuple[Labelled, list[BrokenImage]]:
-    images, broken = _read_each([path for path, _ in files], image_hw)
-    _refuse_many(broken, len(files))
+def labels_of(files: Sequence[ImageFile]) -> Tensor:
+    """(n,) int64, the class of each."""
+    return torch.tensor([file.number for file in files], dtype=torch.int64)
+
+
+_Broken = dict[int, BrokenImage]
+_Part = tuple[list[ImageFile], Tensor, list[BrokenImage]]
+
+
+def _part(
+    files: list[ImageFile], wanted: Tensor, visit: Callable[[list[ImageFile]], _Broken]
+) -> _Part:
+    """Visit the files of the numbers `wanted`.
+
+    Where these are all files, the broken ones are as if they were not in the folder. Of others
+    nobody knows whether they are broken, so that all count, and broken ones are not there.
+
+    Returns:
+        The files that count, the place of each among `wanted` (-1: not there), the broken ones.
+    """
+    visited = [files[number] for number in wanted.tolist()]
+    broken = visit(visited)
+    _refuse_many(broken, len(visited))
+    places = torch.full((len(files),), -1)
+    places[wanted] = torch.arange(len(wanted))
     if broken:
-        kept = [index for index in range(len(files)) if index not in broken]
-        images, files = images[kept], [files[index] for index in kept]
-    return (images, _labels(files)), list(broken.values())
+        places[wanted[list(broken)]] = -1
+    if len(visited) == len(files):
+        kept = (places >= 0).nonzero().squeeze(1)
+        files, places = [files[number] for number in kept.tolist()], places[kept]
+    return files, places, list(broken.values())
 
 
-def _check_sound(files: Sequence[Listed]) -> tuple[list[Listed], list[BrokenImage]]:
-    broken = _broken(partial(_check_one, files), len(files))
-    _refuse_many(broken, len(files))
-    kept = [file for index, file in enumerate(files) if index not in broken]
-    return kept, list(broken.values())
+def _read_part(
+    files: list[ImageFile], wanted: Tensor, image_hw: ImageHW
+) -> tuple[Labelled, list[BrokenImage]]:
+    images = torch.empty(0)
+
+    def visit(visited: Sequence[ImageFile]) -> _Broken:
+        nonlocal images
+        images, broken = _read_each(visited, image_hw)
+        return broken
+
+    kept, places, broken = _part(files, wanted, visit)
+    return (Rows(images, places), labels_of(kept)), broken
 
 
-def _check_one(files: Sequence[Listed], index: int) -> None:
-    check_readable(files[index][0])
+def _check_each(files: Sequence[ImageFile]) -> _Broken:
+    return _broken(lambda index: check_readable(Path(files[index].path)), len(files))
 
 
-def _read_each(paths: Sequence[Path], image_hw: ImageHW) -> tuple[Tensor, dict[int, BrokenImage]]:
-    images = torch.empty(len(paths), 3, *image_hw, dtype=torch.uint8)
+def _read_each(files: Sequence[ImageFile], image_hw: ImageHW) -> tuple[Tensor, _Broken]:
+    images = torch.empty(len(files), 3, *image_hw, dtype=torch.uint8)
 
     def read_one(index: int) -> None:
-        images[index] = fitted(read_rgb(paths[index]), image_hw)
+        images[index] = fitted(read_rgb(Path(files[index].path)), image_hw)
 
-    return images, _broken(read_one, len(paths))
+    return images, _broken(read_one, len(files))
 
 
-def _broken(visit: Callable[[int], None], number: int) -> dict[int, BrokenImage]:
+def _broken(visit: Callable[[int], None], number: int) -> _Broken:
     """By index, the files that raise `BrokenImage` when they are visited; on all cores."""
 
     def problem(index: int) -> BrokenImage | None:
@@ -112,7 +160,7 @@ def _broken(visit: Callable[[int], None], number: int) -> dict[int, BrokenImage]
         return {index: error for index, error in found if error is not None}
 
 
-def _refuse_many(broken: dict[int, BrokenImage], number: int) -> None:
+def _refuse_many(broken: _Broken, number: int) -> None:
     if len(broken) > MOST_BROKEN * number:
         share = f"{len(broken)} of {number:,} images cannot be read, more than {MOST_BROKEN:.0%}"
         raise DataError(f"{_named(list(broken.values()))}: {share}")
@@ -121,7 +169,3 @@ def _refuse_many(broken: dict[int, BrokenImage], number: int) -> None:
 def _named(broken: Sequence[BrokenImage]) -> str:
     more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
     return "; ".join(map(str, broken[:_NAMED])) + more
-
-
-def _labels(files: Sequence[Listed]) -> Tensor:
-    return torch.tensor([number for _, number in files], dtype=torch.int64)

@@ -6,21 +6,34 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from vitnas.config.training import DataConfig, class_names, is_junk
 from vitnas.data.source import damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
 
-_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"}
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
 
-Listed = tuple[Path, int]
-"""An image's file and the number of its class."""
+
+class ImageFile(NamedTuple):
+    """A file of an image folder; plain values, for there may be millions.
+
+    Attributes:
+        path: the file, with the folder in front.
+        number: of its class.
+        size: bytes; -1 where the system does not say.
+        time: of the last change, in nanoseconds.
+    """
+
+    path: str
+    number: int
+    size: int
+    time: int
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Paths of an image folder, each with the number of its class.
+    """The files of an image folder.
 
     Attributes:
         root: the folder.
@@ -31,17 +44,15 @@ class Folder:
 
     root: Path
     classes: tuple[str, ...]
-    train: list[Listed]
-    held: list[Listed]
+    train: list[ImageFile]
+    held: list[ImageFile]
 
     @property
     def fingerprint(self) -> dict[str, Any]:
         """The fingerprint of the training images' names and sizes."""
-        parts = [
-            os.fsencode(f"\0{path.relative_to(self.root)}\0{number}\0{_size(path)}")
-            for path, number in self.train
-        ]
-        return fingerprint_of(self.classes, parts, len(parts))
+        start = len(str(self.root / "x")) - 1
+        told = "".join(f"\0{path[start:]}\0{label}\0{size}" for path, label, size, _ in self.train)
+        return fingerprint_of(self.classes, [os.fsencode(told)], len(self.train))
 
 
 def list_folder(config: DataConfig) -> Folder:
@@ -73,26 +84,27 @@ def list_folder(config: DataConfig) -> Folder:
     return Folder(root, classes, *(_list_part(config, *part, classes) for part in parts))
 
 
-def images_below(folder: Path) -> list[Path]:
-    """Every image below `folder`, sorted.
+def images_below(folder: Path, number: int = 0) -> list[ImageFile]:
+    """Every image below `folder`, sorted by path, as of the class `number`.
 
     Raises:
         DataError: a folder cannot be read.
     """
-    return sorted(_walk(folder))
+    found = (ImageFile(entry.path, number, *_facts(entry)) for entry in _walk(str(folder)))
+    return sorted(found, key=lambda file: file.path.split("/"))
 
 
 def _list_part(
     config: DataConfig, folder: Path, present: Sequence[str], classes: Sequence[str]
-) -> list[Listed]:
+) -> list[ImageFile]:
     """Every image of the classes that are `present` in `folder`, by class, then by path."""
-    listed: list[Listed] = []
+    numbers = {name: number for number, name in enumerate(classes)}
+    listed: list[ImageFile] = []
     for name in present:
-        found = images_below(folder / name)
+        found = images_below(folder / name, numbers[name])
         if not found:
             damaged(config, folder / name, "no image in it")
-        number = classes.index(name)
-        listed += [(path, number) for path in found]
+        listed += found
     return listed
 
 
@@ -104,21 +116,36 @@ def _classes(folder: Path) -> tuple[str, ...]:
     return class_names(folder)
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder, onerror=_refuse):
-        folders[:] = [name for name in folders if not is_junk(name)]
-        for name in names:
-            path = Path(parent, name)
-            if path.suffix.lower() in _SUFFIXES and not is_junk(name):
-                yield path
+def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        _refuse(error)
+    for entry in entries:
+        if is_junk(entry.name):
+            continue
+        if _is_dir(entry):
+            if not entry.is_symlink():
+                yield from _walk(entry.path)
+        elif entry.name.lower().endswith(_SUFFIXES):
+            yield entry
 
 
-def _refuse(error: OSError) -> None:
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _refuse(error: OSError) -> NoReturn:
     raise DataError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
 
 
-def _size(path: Path) -> int:
+def _facts(entry: os.DirEntry[str]) -> tuple[int, int]:
+    """Its size and the time of its last change; -1 and 0 where the system does not say."""
     try:
-        return path.stat().st_size
+        there = entry.stat()
     except OSError:
-        return -1
+        return -1, 0
+    return there.st_size, there.st_mtime_ns

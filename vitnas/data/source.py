@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,12 +13,15 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vitnas.config.training import DataConfig
+from vitnas.data.rows import Pixels
 from vitnas.errors import DataError
 from vitnas.memory import check_memory
 
 ImageHW = tuple[int, int]
-Labelled = tuple[Tensor, Tensor]
+Labelled = tuple[Pixels, Tensor]
 """Images (n, C, H, W) uint8 and their classes (n,) int64."""
+Used = Callable[[Tensor], Tensor]
+"""From the classes (n,) of all training images to the numbers of those that a run uses, sorted."""
 
 _CHUNK = 1024
 
@@ -64,6 +67,11 @@ def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, 
     return torch.cat(stay).sort().values, torch.cat(cut).sort().values
 
 
+def everything(labels: Tensor) -> Tensor:
+    """The numbers of all images; see `Used`."""
+    return torch.arange(len(labels))
+
+
 def fingerprint_of(classes: Sequence[str], parts: Sequence[bytes], number: int) -> dict[str, Any]:
     """The fingerprint of `number` training images with these classes and this content."""
     digest = hashlib.sha256("\0".join(classes).encode("utf-8", "surrogateescape"))
@@ -72,7 +80,7 @@ def fingerprint_of(classes: Sequence[str], parts: Sequence[bytes], number: int) 
     return {"num_images": number, "num_classes": len(classes), "digest": digest.hexdigest()[:16]}
 
 
-def fingerprint_of_pixels(classes: Sequence[str], pair: Labelled) -> dict[str, Any]:
+def fingerprint_of_pixels(classes: Sequence[str], pair: tuple[Tensor, Tensor]) -> dict[str, Any]:
     """As `fingerprint_of`, for images in memory before they are resized."""
     parts = [tensor.contiguous().numpy().tobytes() for tensor in pair]
     return fingerprint_of(classes, parts, len(pair[1]))
@@ -93,13 +101,15 @@ def resized(config: DataConfig, images: Tensor, image_hw: ImageHW) -> Tensor:
     return result
 
 
-def check_images_fit(config: DataConfig, number: int, channels: int, image_hw: ImageHW) -> None:
-    """Refuse more images than fit into the free memory; splitting holds them twice for a while.
+def check_images_fit(
+    config: DataConfig, number: int, channels: int, image_hw: ImageHW, copies: int = 2
+) -> None:
+    """Refuse more images than fit into the free memory; some kinds are held twice for a while.
 
     Raises:
         MemoryLimitError: they do not fit.
     """
-    needed = 2 * number * channels * image_hw[0] * image_hw[1]
+    needed = copies * number * channels * image_hw[0] * image_hw[1]
     images = f"{config.folder or config.name}: {number:,} images"
     check_memory(needed, images, "take a smaller img_size or fewer images")
 
@@ -107,8 +117,8 @@ def check_images_fit(config: DataConfig, number: int, channels: int, image_hw: I
 def source_of(
     config: DataConfig,
     image_hw: ImageHW,
-    train: Labelled,
-    test: Labelled,
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
     classes: tuple[str, ...],
 ) -> DataSource:
     """The data set of two pairs as its files hold them: checked, then resized.
@@ -123,7 +133,7 @@ def source_of(
     return DataSource(fitted[0], fitted[1], classes, same)
 
 
-def _check(config: DataConfig, pair: Labelled) -> None:
+def _check(config: DataConfig, pair: tuple[Tensor, Tensor]) -> None:
     images, labels = pair
     where = root_of(config)
     if 0 in images.shape[2:]:

@@ -6,24 +6,27 @@ from collections.abc import Callable
 
 from vitnas.config.training import DataConfig
 from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
-from vitnas.data.source import DataSource, ImageHW
+from vitnas.data.source import DataSource, ImageHW, Used, everything
 
 READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
     "digits": digits.read,
     "fashion_mnist": fashion_mnist.read,
     "cifar10": cifar.read_10,
     "cifar100": cifar.read_100,
-    "imagefolder": imagefolder.read,
 }
-"""Those of vitnas; every other name is a data set of another package."""
+"""Those of vitnas that are read whole; other names are data sets of other packages."""
 
 
-def read_source(config: DataConfig, image_hw: ImageHW) -> DataSource:
+def read_source(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> DataSource:
     """Read the data set that `config` names, resized to `image_hw` = (H, W) pixels.
+
+    Of an image folder only the training images that are `used` are read, and all test images.
 
     Raises:
         DataError: a file or folder is missing, unreadable, damaged or empty; names the path, what
             was expected there and how to get it.
         ConfigError: another package's data set cannot be imported.
     """
+    if config.name == "imagefolder":
+        return imagefolder.read(config, image_hw, used)
     return READERS.get(config.name, foreign.read)(config, image_hw)

@@ -13,8 +13,8 @@ from torch.nn.functional import interpolate
 from vitnas.config.files import exists, validate
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.config.training import DATA_FACTS, GROUP, DataConfig, class_names
-from vitnas.data.imagefolder import read_files
-from vitnas.data.listing import images_below, list_folder
+from vitnas.data.imagefolder import labels_of, read_files
+from vitnas.data.listing import ImageFile, images_below, list_folder
 from vitnas.data.source import ImageHW, split_by_class
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
@@ -80,13 +80,13 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
             data = DataConfig(name="imagefolder", root=str(data))
         else:
             _check_channels(subject, 3, str(data))
-            return _from_files(data, [(path, 0) for path in _files_below(data)], subject,
-                               number, seed, "all images below the folder")  # fmt: skip
+            part = "all images below the folder"
+            return _from_files(data, _files_below(data), subject, number, seed, part)
     _check_channels(subject, data.facts.in_chans, data.name)
     if data.name == "imagefolder":
         assert data.folder is not None
         listed = list_folder(data).train
-        labels = torch.tensor([label for _, label in listed])
+        labels = labels_of(listed)
         held = split_by_class(labels, data.val_fraction, data.split_seed)[1].tolist()
         files = [listed[index] for index in held] or listed
         return _from_files(data.folder, files, subject, number, seed, "held out of train/")
@@ -108,13 +108,13 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     _check_channels(subject, images.in_chans, data.name)
     val = images.val
     kept = _draw(len(val), number, seed)
-    drawn = replace(val, x=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
+    drawn = replace(val, pixels=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
     return Shown(drawn, _facts(data.name, "held out of the training images", drawn, len(val)))
 
 
 def _from_files(
     folder: Path,
-    files: list[tuple[Path, int]],
+    files: list[ImageFile],
     subject: Subject,
     number: int,
     seed: int,
@@ -132,7 +132,7 @@ def _from_files(
     return Shown(images, _facts(str(folder), part, images, len(files)))
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path) -> list[ImageFile]:
     found = images_below(folder)
     if not found:
         raise DataError(f"{folder}: has no image")

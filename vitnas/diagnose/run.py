@@ -209,7 +209,7 @@ def _of_features(found: Survey, images: Split, only: Sequence[str]) -> dict[str,
 
 
 def _some(images: Split, part: slice) -> Split:
-    return replace(images, x=images.x[part], y=images.y[part])
+    return replace(images, pixels=images.x[part], y=images.y[part])
 
 
 def _reads_class_token(network: nn.Module) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from vitnas.diagnose.hooks import watching
@@ -39,7 +38,7 @@ def _run(found: Survey, images: Split, batch: int, observers: Sequence[Observer]
     if not observers:
         return
     device = next(found.network.parameters()).device
-    for x in torch.split(images.x, batch):
+    for x, _ in images.batches(batch):
         found.network(images.normalise(x).to(device))
         for observer in observers:
             observer.end_batch()

@@ -1,13 +1,14 @@
-"""The images of a search in memory: those that train, those that score, and the test images.
+"""The images of a search: those that train, those that score, and the test images.
 
 Images are kept as bytes and are normalised to floats batch by batch. So a worker needs a quarter of
-the memory, and augmentation moves bytes.
+the memory, and augmentation moves bytes. Of an image folder only those are read that a run uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import DataConfig
+from vitnas.data.rows import Pixels, Rows, channel_sums, joined, taken, there
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source
 from vitnas.errors import ConfigError, DataError, shorten
@@ -25,12 +27,12 @@ class Split:
     """Images and their classes on one device.
 
     Attributes:
-        x: (n, C, H, W) uint8.
+        pixels: (n, C, H, W) uint8; those of an image folder need not all be there.
         y: (n,) int64, the class of each.
         mean, std: (C, 1, 1) float32 in units of a byte, 0 to 255; of the training images.
     """
 
-    x: Tensor
+    pixels: Pixels
     y: Tensor
     mean: Tensor
     std: Tensor
@@ -38,29 +40,49 @@ class Split:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def x(self) -> Tensor:
+        """(n, C, H, W) uint8, all of the images in memory."""
+        return self.pixels[:]
+
     def normalise(self, x: Tensor) -> Tensor:
         """(B, C, H, W) uint8 -> float32 with the training images' mean 0 and deviation 1."""
         return x.float().sub_(self.mean).div_(self.std)
 
     def subset(self, fraction: float, seed: int) -> Split:
-        """The same share of each class, 0 < `fraction` <= 1, drawn with `seed`; all of it for 1."""
+        """The same share of each class, 0 < `fraction` <= 1, drawn with `seed`; all of it for 1.
+
+        The draw is from all images. What is drawn and not there (a broken file) is left out.
+        """
         if fraction >= 1:
             return self
         _, kept = split_by_class(self.y.cpu(), fraction, seed)
-        kept = kept.to(self.y.device)
-        return self.of(kept)
+        return self.of(self.there(kept.to(self.y.device)))
+
+    def there(self, index: Tensor) -> Tensor:
+        """Those of the indices whose images were read, in their order."""
+        return there(self.pixels, index)
+
+    def batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """All images in their order with their classes, `size` at a time."""
+        for start in range(0, len(self), size):
+            part = slice(start, start + size)
+            yield self.pixels[part], self.y[part]
 
     def of(self, index: Tensor) -> Split:
         """The images of these indices, or where a mask is true."""
-        return replace(self, x=self.x[index], y=self.y[index])
+        return replace(self, pixels=taken(self.pixels, index), y=self.y[index])
 
     def __add__(self, other: Split) -> Split:
         """These images, then those of `other`."""
-        return replace(self, x=torch.cat([self.x, other.x]), y=torch.cat([self.y, other.y]))
+        return replace(
+            self, pixels=joined(self.pixels, other.pixels), y=torch.cat([self.y, other.y])
+        )
 
     def to(self, device: str | torch.device) -> Split:
         """The same images on `device`; no copy if they are there already."""
-        return Split(*(part.to(device) for part in (self.x, self.y, self.mean, self.std)))
+        y, mean, std = (part.to(device) for part in (self.y, self.mean, self.std))
+        return Split(self.pixels.to(device), y, mean, std)
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,7 @@ class Images:
         classes: names of the classes, in the order of their numbers.
         split_seed: the seed of the split, which also draws subsets of `train`.
         folds: trainings of a network, each on another `fold`.
+        fraction: share of `train` of which the images were read: that of `Split.subset`.
         fingerprint, skipped: see `vitnas.data.source.DataSource`.
     """
 
@@ -83,6 +106,7 @@ class Images:
     classes: tuple[str, ...]
     split_seed: int = 0
     folds: int = 1
+    fraction: float = 1.0
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     _test: Split | None = field(default=None, repr=False)
@@ -94,12 +118,12 @@ class Images:
     @property
     def image_hw(self) -> ImageHW:
         """(H, W) in pixels."""
-        height, width = self.train.x.shape[-2:]
+        height, width = self.train.pixels.shape[2:]
         return height, width
 
     @property
     def in_chans(self) -> int:
-        return self.train.x.shape[1]
+        return self.train.pixels.shape[1]
 
     @property
     def mean(self) -> tuple[float, ...]:
@@ -166,7 +190,7 @@ class Images:
         for done in range(1, number + 1):
             share = min(1.0, len(self.val) / (whole - done * len(self.val)))
             stay, cut = split_by_class(labels[rest], share, self.split_seed)
-            scoring, rest = rest[cut], rest[stay]
+            scoring, rest = self.train.there(rest[cut]), rest[stay]
         training = torch.ones(len(labels), dtype=torch.bool)
         training[scoring] = False
         if not len(scoring) or not training.any():
@@ -190,26 +214,60 @@ def check_enough(left: int, of: int, fraction: float, address: str) -> None:
         raise ConfigError(rule, address=address, value=fraction)
 
 
-def load_data(config: DataConfig, img_size: int | ImageHW) -> Images:
+def load_data(config: DataConfig, img_size: int | ImageHW, fraction: float = 1.0) -> Images:
     """Read the images, resize them to `img_size` pixels (a side, or H and W) and split them.
 
     The split depends on `config` alone. Global random state is neither read nor changed.
 
+    Args:
+        config: which images.
+        img_size: to which they are resized.
+        fraction: share of the training images that trainings use at most. Of an image folder no
+            others are read; mean and deviation are those of the used ones.
+
     Raises:
         DataError: files are missing, damaged or too few; names the path and how to get the data.
+        ConfigError: `fraction` leaves too few; addressed as `train_fraction`.
     """
     image_hw = (img_size, img_size) if isinstance(img_size, int) else img_size
-    source = read_source(config, image_hw)
-    images, labels = source.train
-    train, val = split_by_class(labels, config.val_fraction, config.split_seed)
+    source = read_source(config, image_hw, partial(used_images, config, fraction))
+    whole = Split(*source.train, *_UNKNOWN)
+    train_numbers, val_numbers = split_by_class(whole.y, config.val_fraction, config.split_seed)
+    train, val = whole.of(train_numbers), whole.of(whole.there(val_numbers))
+    images = images_of(config, (train.pixels, train.y), (val.pixels, val.y), source, fraction)
+    left = images.train.subset(fraction, config.split_seed)
+    check_enough(len(left), len(images.train), fraction, "train_fraction")
+    return images
 
-    def part(index: Tensor) -> Labelled:
-        return images[index], labels[index]
 
-    return images_of(config, part(train), part(val), source)
+def used_images(config: DataConfig, fraction: float, labels: Tensor) -> Tensor:
+    """The numbers of the images that train or score in some fold, sorted.
+
+    The split is drawn as from images, with numbers in their place.
+
+    Args:
+        config: how they are split.
+        fraction: share of the training images that trainings use at most.
+        labels: (n,) int64, of all training images.
+
+    Raises:
+        ConfigError: `fraction` leaves too few; addressed as `train_fraction`.
+    """
+    numbers, seed = Split(torch.arange(len(labels)), labels, *_UNKNOWN), config.split_seed
+    if fraction >= 1:
+        return torch.arange(len(labels))
+    train, val = map(numbers.of, split_by_class(labels, config.val_fraction, seed))
+    check_enough(len(train.subset(fraction, seed)), len(train), fraction, "train_fraction")
+    drawn = Images(config.name, train, val, classes=(), split_seed=seed, folds=config.folds)
+    folds = [drawn.fold(number) for number in range(config.folds)]
+    used = [part.x for fold in folds for part in (fold.val, fold.train.subset(fraction, seed))]
+    found: Tensor = torch.cat(used).unique()
+    return found
 
 
-def images_of(config: DataConfig, train: Labelled, val: Labelled, source: DataSource) -> Images:
+def images_of(
+    config: DataConfig, train: Labelled, val: Labelled, source: DataSource, fraction: float = 1.0
+) -> Images:
     """Images of `source`, split into `train` and `val`, normalised by those in `train`.
 
     Raises:
@@ -221,7 +279,7 @@ def images_of(config: DataConfig, train: Labelled, val: Labelled, source: DataSo
             f"{where}: {len(train[1]) + len(val[1])} training images are too few for val_fraction "
             f"{config.val_fraction:g}: two to train on and one to score with are needed"
         )
-    mean, std = _statistics(train[0])
+    mean, std = _statistics(_measured(config, train, fraction))
 
     def split(pair: Labelled) -> Split:
         return Split(*pair, mean, std)
@@ -233,21 +291,27 @@ def images_of(config: DataConfig, train: Labelled, val: Labelled, source: DataSo
         classes=source.classes,
         split_seed=config.split_seed,
         folds=config.folds,
+        fraction=fraction if isinstance(train[0], Rows) else 1.0,
         fingerprint=source.fingerprint,
         skipped=source.skipped,
         _test=None if source.test is None else split(source.test),
     )
 
 
-def _statistics(images: Tensor) -> tuple[Tensor, Tensor]:
+def _measured(config: DataConfig, train: Labelled, fraction: float) -> Pixels:
+    """The images whose mean and deviation count: all that train, as far as they were read."""
+    if isinstance(train[0], Tensor):
+        return train[0]
+    return Split(*train, *_UNKNOWN).subset(fraction, config.split_seed).pixels
+
+
+def _statistics(images: Pixels) -> tuple[Tensor, Tensor]:
     """Mean and deviation of each channel of (n, C, H, W) bytes, as (C, 1, 1) float32."""
-    pixels = images[0, 0].numel() * len(images)
-    total = torch.zeros(images.shape[1], dtype=torch.float64)
-    squares = torch.zeros_like(total)
-    for part in torch.split(images, 4096):
-        values = part.double()
-        total += values.sum(dim=(0, 2, 3))
-        squares += values.square().sum(dim=(0, 2, 3))
+    pixels = max(1, len(images)) * images.shape[2] * images.shape[3]
+    total, squares = channel_sums(images)
     mean = total / pixels
     std = (squares / pixels - mean.square()).clamp_min(0).sqrt().clamp_min(1.0)
     return mean.float()[:, None, None], std.float()[:, None, None]
+
+
+_UNKNOWN = torch.zeros(1, 1, 1), torch.ones(1, 1, 1)  # mean and deviation before they are known

@@ -15,11 +15,12 @@ from torch.utils.data import DataLoader, Dataset
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
 from vitnas.data.decode import fitted, read_rgb, without_warnings
-from vitnas.data.imagefolder import list_sound, read_files
+from vitnas.data.imagefolder import check_folder, labels_of, read_files
+from vitnas.data.listing import ImageFile
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
-from vitnas.training.data import Images, images_of
+from vitnas.training.data import Images, images_of, used_images
 from vitnas.training.device import own_all_randomness
 
 _SAMPLE = 2048  # images that mean and deviation are taken from
@@ -31,16 +32,16 @@ class Files:
 
     Attributes:
         data: the folder.
-        paths: each image with the number of its class.
+        files: one an image.
         image_hw: (H, W) in pixels that they are brought to.
     """
 
     data: DataConfig
-    paths: list[tuple[Path, int]]
+    files: list[ImageFile]
     image_hw: ImageHW
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.files)
 
     def batches(
         self, recipe: Recipe, steps: int, order: torch.Generator, seed: int, workers: int
@@ -71,20 +72,23 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
     The split is that of `load_data`. Mean and deviation are those of at most 2,048 training
     images, which `Images.train` holds and nothing else uses.
 
-    Every file is opened once before the training, so that all broken ones are named at once.
+    Every file that is used is opened once before the training, so that all broken ones are named at
+    once.
 
     Args:
         fraction: share of the training images, of each class alike, that is used.
 
     Raises:
         DataError: as for `load_data`.
+        ConfigError: as for `load_data`.
     """
-    folder, skipped = list_sound(data)
-    labels = torch.tensor([number for _, number in folder.train])
+    checked = check_folder(data, partial(used_images, data, fraction))
+    folder, labels = checked.folder, labels_of(checked.folder.train)
     train, val = split_by_class(labels, data.val_fraction, data.split_seed)
     if fraction < 1:
         _, kept = split_by_class(labels[train], fraction, data.split_seed)
         train = train[kept]
+    train, val = train[checked.sound[train]], val[checked.sound[val]]
     some = train[:: max(1, len(train) // _SAMPLE)][:_SAMPLE]
 
     def read(part: Tensor) -> Labelled:
@@ -92,7 +96,7 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
 
     test = read_files(folder.held, image_hw) if folder.held else None
     sample = read(some)
-    source = DataSource(sample, test, folder.classes, folder.fingerprint, skipped)
+    source = DataSource(sample, test, folder.classes, folder.fingerprint, checked.skipped)
     images = images_of(data, sample, read(val), source)
     return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
 
@@ -107,13 +111,14 @@ class _Augmented(Dataset[Labelled]):
         return len(self.files)
 
     def __getitem__(self, index: int) -> Labelled:
-        path, number = self.files.paths[index]
+        file = self.files.files[index]
+        number = torch.tensor(file.number)
         with without_warnings():
-            image = read_rgb(path)
+            image = read_rgb(Path(file.path))
         if self.augmentation is None:
-            return fitted(image, self.files.image_hw), torch.tensor(number)
+            return fitted(image, self.files.image_hw), number
         with own_all_randomness(derive_seed(self.seed, index), torch.device("cpu")):
-            return torch.as_tensor(self.augmentation(image)), torch.tensor(number)
+            return torch.as_tensor(self.augmentation(image)), number
 
 
 def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | None:

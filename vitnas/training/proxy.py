@@ -97,6 +97,8 @@ class Training:
         self.proxy, self.seed = proxy, seed
         self.device = resolve_device(device)
         self.model = model.to(self.device)
+        if proxy.train_fraction > images.fraction:
+            raise ValueError(f"only {images.fraction:g} of the training images were read")
         self.images = images.to(self.device)
         self._train = self.images.train.subset(proxy.train_fraction, images.split_seed)
         self._augment = proxy.augment_for(images.name)
@@ -170,7 +172,7 @@ class Training:
         order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
         dealt = torch.randperm(len(self._train), generator=order, device=self.device)
         for index in dealt.tensor_split(self._steps):
-            x = augment_batch(self._augment, self._train.x[index], augmenting)
+            x = augment_batch(self._augment, self._train.pixels[index], augmenting)
             yield self._train.normalise(x), self._train.y[index]
 
     def _loss(self, x: Tensor, y: Tensor) -> Tensor:
@@ -244,9 +246,7 @@ def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
     loss, magnitude = torch.zeros(2, device=device)
     model.eval()
     with torch.no_grad(), autocast(device):
-        for x, y in zip(
-            *(torch.split(part, batch_size) for part in (split.x, split.y)), strict=True
-        ):
+        for x, y in split.batches(batch_size):
             logits, y = model(split.normalise(x).to(device)).float(), y.to(device)
             correct += (logits.argmax(dim=1) == y).sum()
             loss += cross_entropy(logits, y, reduction="sum")

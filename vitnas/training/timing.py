@@ -37,11 +37,12 @@ def seconds_of_training(
     Returns:
         The guess; None where those epochs fail.
     """
+    used = images.train.subset(proxy.train_fraction, images.split_seed)
     affordable = max(2, int(_LARGEST / flops_of(subject)))
     batch = min(proxy.batch_size, affordable)
-    share = min(1.0, 2 * batch / len(images.train))
-    train, val = images.train.subset(share, 0), images.val.subset(share, 0)
-    few = replace(images, train=train, val=val, folds=1)
+    share = min(1.0, 2 * batch / len(used))
+    train, val = used.subset(share, 0), images.val.subset(share, 0)
+    few = replace(images, train=train, val=val, folds=1, fraction=1.0)
     short = proxy.model_copy(update={"epochs": 2, "batch_size": batch, "train_fraction": 1.0})
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
@@ -51,8 +52,7 @@ def seconds_of_training(
         return None
     finally:
         torch.set_num_threads(before)
-    whole = len(images.train) * proxy.train_fraction
-    return last.seconds * images.folds * proxy.epochs * whole / len(few.train)
+    return last.seconds * images.folds * proxy.epochs * len(used) / len(few.train)
 
 
 def seconds_between(flops: float, ends: tuple[tuple[float, float], tuple[float, float]]) -> float:

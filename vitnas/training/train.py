@@ -124,7 +124,10 @@ def _prepare(plan: Plan, device: torch.device, workers: int) -> tuple[FinalTrain
     recipe, files = plan.recipe, None
     if plan.data.name == "imagefolder":
         hw = plan.config.image_hw
-        images, files = open_folder(plan.data, hw, recipe.train_fraction)
+        try:
+            images, files = open_folder(plan.data, hw, recipe.train_fraction)
+        except ConfigError as error:
+            raise error.at(prefix="recipe") from None
     else:
         images = load_data(plan.data, plan.config.image_hw)
     images.check_fits(plan.config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.backend import Backend
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.request import Request
-from vitnas.errors import DataError
+from vitnas.errors import ConfigError, DataError
 from vitnas.records import Outcome
 
 
@@ -35,6 +36,28 @@ def check_reads_once(backend: Backend, folder: Path) -> None:
 
 def test_this_process_reads_once(tmp_path: Path) -> None:
     check_reads_once(SerialBackend(0.0), tmp_path / "data")
+
+
+def test_more_images_are_read_when_more_are_asked_for(tmp_path: Path) -> None:
+    fill_folder(tmp_path)
+    space, backend = folder_space(tmp_path), SerialBackend(0.0)
+    half = space.with_proxy(space.config.proxy.model_copy(update={"train_fraction": 0.5}))
+    assert backend.prepare(half).data.num_train_images == 12
+    asked = Request(half.suggest(RandomTrial(0)), half.config.proxy, 0)
+    scores = replace(asked, zero_cost=True)
+    answers = [answer for _, answer in backend.answers([asked, scores])]
+    assert [answer.outcome for answer in answers] == [Outcome.COMPLETE] * 2
+    backend.prepare(space)
+    whole = Request(asked.subject, space.config.proxy, 0)
+    assert [answer.outcome for _, answer in backend.answers([whole])] == [Outcome.COMPLETE]
+
+
+def test_too_small_a_share_is_refused_at_its_address(tmp_path: Path) -> None:
+    fill_folder(tmp_path)
+    space = folder_space(tmp_path)
+    few = space.with_proxy(space.config.proxy.model_copy(update={"train_fraction": 0.01}))
+    with pytest.raises(ConfigError, match=r"proxy\.train_fraction = 0\.01: leaves less than two"):
+        SerialBackend(0.0).prepare(few)
 
 
 @pytest.mark.slow

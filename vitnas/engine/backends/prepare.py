@@ -62,15 +62,9 @@ def prepare_worker(
     import torch
 
     from vitnas.baselines.sizes import line_up
-    from vitnas.training.data import check_enough
 
     images = _images(space, before)
-    some, fraction = next(iter(images.values())), space.config.proxy.train_fraction
-    left = len(some.train.subset(fraction, some.split_seed))
-    try:
-        check_enough(left, len(some.train), fraction, "proxy.train_fraction")
-    except ConfigError as error:
-        raise error.at(file=space.file) from None
+    some = next(iter(images.values()))
     _check_fits(space, images[space.example.image_hw])
     worker = Worker(
         proxy=space.config.proxy,
@@ -98,12 +92,16 @@ def _images(space: SearchSpace, before: Worker | None) -> dict[tuple[int, int], 
     """The space's images by (H, W): those that `before` holds, and the others from their files."""
     from vitnas.training.data import load_data
 
-    data = space.config.data
-    known = {} if before is None or before.data != data else before.images
-    return {
-        size: known[size] if size in known else load_data(data, size)
-        for size in space.image_sizes()
-    }
+    data, fraction = space.config.data, space.config.proxy.train_fraction
+    held = {} if before is None or before.data != data else before.images
+    known = {size: images for size, images in held.items() if images.fraction >= fraction}
+    try:
+        return {
+            size: known[size] if size in known else load_data(data, size, fraction)
+            for size in space.image_sizes()
+        }
+    except ConfigError as error:
+        raise error.at(file=space.file, prefix="proxy") from None
 
 
 def _seconds_of_training(

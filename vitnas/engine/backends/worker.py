@@ -205,8 +205,8 @@ def _scores(training: Training | Folds) -> dict[str, tuple[float, float]]:
 
     split = training.images.train
     draw = torch.Generator().manual_seed(training.images.split_seed)
-    index = torch.randperm(len(split), generator=draw)[:BATCH].to(split.x.device)
-    return zero_cost_scores(training.model, split.normalise(split.x[index]), split.y[index])
+    index = split.there(torch.randperm(len(split), generator=draw).to(split.pixels.device))[:BATCH]
+    return zero_cost_scores(training.model, split.normalise(split.pixels[index]), split.y[index])
 
 
 def _outcome(error: Exception) -> Outcome:

@@ -1,0 +1,69 @@
+"""Images of which some were read: indexed as if all were, as long as those are asked for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vitnas.data.rows import Rows, channel_sums, joined, taken, there
+
+STORE = torch.arange(3 * 2 * 4 * 5, dtype=torch.uint8).reshape(3, 2, 4, 5)
+
+
+@pytest.fixture
+def rows() -> Rows:
+    """Five images; the second and the last were not read."""
+    return Rows(STORE, torch.tensor([2, -1, 0, 1, -1]))
+
+
+def test_they_look_like_a_tensor(rows: Rows) -> None:
+    assert rows.shape == (5, 2, 4, 5)
+    assert len(rows) == 5
+    assert torch.equal(rows[2:4], STORE[:2])
+    assert torch.equal(rows[torch.tensor([3, 0, 3])], STORE[[1, 2, 1]])
+    assert rows[torch.tensor([], dtype=torch.int64)].shape == (0, 2, 4, 5)
+
+
+def test_what_was_not_read_cannot_be_asked_for(rows: Rows) -> None:
+    assert there(rows, torch.tensor([4, 3, 1, 0])).tolist() == [3, 0]
+    assert there(STORE, torch.tensor([2, 1])).tolist() == [2, 1]
+    with pytest.raises(IndexError, match="not read"):
+        rows[:]
+
+
+def test_a_part_copies_no_pixel(rows: Rows) -> None:
+    part = taken(rows, torch.tensor([3, 1]))
+    assert isinstance(part, Rows)
+    assert part.store is STORE
+    assert part.places.tolist() == [1, -1]
+    assert torch.equal(taken(STORE, torch.tensor([1]))[:], STORE[1:2])
+
+
+def test_joined_parts_of_one_store_share_it(rows: Rows) -> None:
+    both = joined(rows.of(torch.tensor([0])), rows)
+    assert isinstance(both, Rows)
+    assert both.store is STORE
+    assert both.places.tolist() == [2, 2, -1, 0, 1, -1]
+
+
+def test_joined_parts_of_two_stores_keep_their_images(rows: Rows) -> None:
+    both = joined(rows, Rows(STORE + 100, torch.tensor([-1, 1])))
+    assert isinstance(both, Rows)
+    assert both.places.tolist() == [2, -1, 0, 1, -1, -1, 4]
+    assert torch.equal(both[torch.tensor([0, 6])], torch.stack([STORE[2], STORE[1] + 100]))
+
+
+def test_on_another_device_are_those_that_are_there(rows: Rows) -> None:
+    assert rows.to("cpu") is rows
+    moved = rows.of(torch.tensor([4, 3, 0])).to("meta")
+    assert moved.store.shape == (2, 2, 4, 5)
+    assert moved.places.device.type == "meta"
+
+
+def test_sums_are_exact_in_pieces_too(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = STORE.double()
+    expected = wide.sum(dim=(0, 2, 3)), wide.square().sum(dim=(0, 2, 3))
+    assert all(map(torch.equal, channel_sums(STORE), expected))
+    monkeypatch.setattr("vitnas.data.rows._PIXELS", 20)
+    some = rows.of(torch.tensor([0, 2, 3]))
+    assert all(map(torch.equal, channel_sums(some), expected))

@@ -1,0 +1,102 @@
+"""Images by number, of which only those that a run uses were read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """n images, some of which are there; indexed as a tensor (n, C, H, W) uint8 where they are.
+
+    So labels, and whatever is drawn from them, are those of the whole data set.
+
+    Attributes:
+        store: (m, C, H, W) uint8, the images that were read.
+        places: (n,) int64, the number of each in `store`; -1 = not there.
+    """
+
+    store: Tensor
+    places: Tensor
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
+        """Pixels (k, C, H, W).
+
+        Raises:
+            IndexError: one of them is not there.
+        """
+        places = self.places[index]
+        if len(places) and int(places.min()) < 0:
+            raise IndexError("an image is asked for that was not read")
+        return self.store[places]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self), *self.store.shape[1:]
+
+    @property
+    def device(self) -> torch.device:
+        return self.store.device
+
+    def of(self, index: Tensor) -> Rows:
+        """Those of these indices, or where a mask is true; no pixel is copied."""
+        return Rows(self.store, self.places[index])
+
+    def to(self, device: str | torch.device) -> Rows:
+        """The same images, those that are there on `device`; no copy if they are already."""
+        if torch.device(device) == self.device:
+            return self
+        there = self.places >= 0
+        places = torch.where(there, there.cumsum(0) - 1, -1)
+        return Rows(self.store[self.places[there]].to(device), places.to(device))
+
+    def __add__(self, other: Rows) -> Rows:
+        """These images, then those of `other`."""
+        if self.store is other.store:
+            return Rows(self.store, torch.cat([self.places, other.places]))
+        later = torch.where(other.places < 0, -1, other.places + len(self.store))
+        return Rows(torch.cat([self.store, other.store]), torch.cat([self.places, later]))
+
+
+Pixels = Tensor | Rows
+"""Images, (n, C, H, W) uint8."""
+
+
+def there(images: Pixels, index: Tensor) -> Tensor:
+    """Those of the indices whose images are there, in their order."""
+    return index[images.places[index] >= 0] if isinstance(images, Rows) else index
+
+
+def taken(images: Pixels, index: Tensor) -> Pixels:
+    """The images of these indices, or where a mask is true."""
+    return images.of(index) if isinstance(images, Rows) else images[index]
+
+
+def joined(first: Pixels, second: Pixels) -> Pixels:
+    """The images of `first`, then those of `second`, which are of the same kind."""
+    if isinstance(first, Rows) and isinstance(second, Rows):
+        return first + second
+    assert isinstance(first, Tensor)
+    assert isinstance(second, Tensor)
+    return torch.cat([first, second])
+
+
+def channel_sums(images: Pixels) -> tuple[Tensor, Tensor]:
+    """Sum of the bytes of each channel and of their squares, (C,) float64; both are exact."""
+    total = torch.zeros(images.shape[1], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    size = max(1, _PIXELS // max(1, images.shape[2] * images.shape[3]))
+    for start in range(0, len(images), size):
+        values = images[start : start + size].double()
+        total += values.sum(dim=(0, 2, 3)).cpu()
+        squares += values.square().sum(dim=(0, 2, 3)).cpu()
+    return total, squares
+
+
+_PIXELS = 1 << 22  # of one channel, that are summed at a time
