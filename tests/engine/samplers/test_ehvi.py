@@ -12,6 +12,7 @@ from tests.engine.conftest import accuracy, make_space, train, train_some
 from tests.engine.samplers.in_memory import controller_in_memory, keys_of
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
+from vitnas.engine.decide.job import Decision
 from vitnas.engine.samplers import SAMPLERS, make_sampler
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
@@ -106,3 +107,24 @@ def test_it_needs_a_space() -> None:
     with pytest.raises(ValueError, match="needs the space"):
         make_sampler("ehvi", 0)
     assert set(SAMPLERS) == {"ehvi", "tpe", "nsga2", "random"}
+
+
+def test_one_lucky_score_does_not_bar_more_expensive_networks() -> None:
+    """Top-1 rises by 4 points with a tenfold cost, and one cheap network scores 5 points too much:
+    by its score nothing could be gained above it."""
+    controller = controller_in_memory(load_space("digits"), num_trials=40)
+    costs: list[int] = []
+    lucky = 0
+    for index in range(24):
+        job = controller.next()
+        assert job is not None
+        flops = closed_form(job.config).flops
+        costs.append(flops)
+        top1 = 70 + 4 * np.log10(flops)
+        if index == 3:
+            lucky, top1 = flops, top1 + 5
+        for epoch in range(1, controller.epochs + 1):
+            if controller.report(job.number, epoch, top1) is Decision.STOP:
+                break
+        controller.finish(job.number, seconds=1.0, device="cpu")
+    assert sum(cost > lucky for cost in costs[12:]) >= 5

@@ -43,9 +43,14 @@ class EHVISampler(PlannedSampler):
     known costs. A Gaussian process over configuration and costs predicts the accuracy of each. The
     candidate with the largest expected gain in hypervolume (top-1 against the logarithms of the
     costs) is proposed. A separate process over the same columns predicts a measured cost, and its
-    mean is taken as known. Stopped and running trials count, too: finished curves predict the end
-    of theirs, with more uncertainty. A trial without a curve counts with its expected accuracy, so
-    that parallel workers propose different networks.
+    mean is taken as known. Stopped trials count, too: finished curves predict the end of theirs,
+    with more uncertainty.
+
+    The gain is counted over the networks known so far, each with its expected accuracy and not with
+    its score. With few scoring images, a lucky score of a cheap network would otherwise keep better
+    and more expensive ones from being proposed (Daulton et al. 2021, NeurIPS, on noisy expected
+    hypervolume improvement, which averages over draws of these accuracies). A running trial counts
+    in the same way, so that parallel workers propose different networks.
 
     The first proposal is the cheapest network: it is on the front with any accuracy. Until
     `startup` trials are known, the other proposals are random. Spaces other than the pool's are
@@ -164,12 +169,8 @@ class _Model:
         if self._fit is None or num_ended - self._fit.num_ended >= num_ended // 100:
             self._fit = self._learn(seen, num_ended)
         scenarios = self._fit.top1(self._encode(offered), _NODES)
-        known = [t for t in records if t.outcome is Outcome.COMPLETE]
-        top1 = [t.top1 or 0.0 for t in known]
-        waiting = [t for t in records if t.outcome is Outcome.RUNNING]
-        if waiting:
-            top1 += self._fit.top1(self._encode(waiting), np.zeros(1))[:, 0].tolist()
-        here = [*known, *waiting]
+        here = [t for t in records if t.outcome in (Outcome.COMPLETE, Outcome.RUNNING)]
+        top1 = self._fit.top1(self._encode(here), np.zeros(1))[:, 0] if here else np.zeros(0)
         logs = {
             cost: self._log_costs(cost, records, [*here, *offered])
             for cost in dict.fromkeys((*self._costs, *self._bounds))
@@ -251,12 +252,12 @@ def _ends(seen: Sequence[TrialRecord]) -> tuple[_Array, _Array]:
     return np.maximum(odds, middle - 3 * (high - low)), variance
 
 
-def _gain(costs: _Array, scenarios: _Array, theirs: _Array, top1: Sequence[float]) -> _Array:
-    """Expected gain of candidates of log `costs` beside known networks of log costs `theirs`."""
+def _gain(costs: _Array, scenarios: _Array, theirs: _Array, top1: _Array) -> _Array:
+    """Expected gain of candidates of log `costs` beside networks of log costs `theirs`."""
     everything = np.concatenate([costs, theirs])
     worst = everything.max(axis=0) + 0.05 * (np.ptp(everything, axis=0) + 1)
-    floor, least = min(top1, default=0.0) - 1, everything.min(axis=0)
-    budgets = cut_budgets(theirs, np.array(top1), worst, floor, least)
+    floor, least = min(top1.tolist(), default=0.0) - 1, everything.min(axis=0)
+    budgets = cut_budgets(theirs, top1, worst, floor, least)
     return expected_gain(costs, scenarios, _WEIGHTS, budgets)
 
 
