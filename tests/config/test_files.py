@@ -25,7 +25,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("a: &a [*a]", "more than 100,000 values, once its aliases expand"),
         ("a: 1\na: 2", "line 2: not safe YAML: the key 'a' stands twice"),
         ("a: [1, 2", "not safe YAML"),
-        ('a: [1,\n"\\ud800"]', "line 2: not safe YAML: half of a surrogate pair is no character"),
+        ('a: [1,\n"\\ud800"]', "line 2: not safe YAML: half of a surrogate pair is not a"),
         ('"\\udfff": 1', "line 1: not safe YAML: half of a surrogate pair"),
         ("- 1\n- 2", "must be a mapping"),
         ("", "must be a mapping"),

@@ -17,7 +17,7 @@ from vitnas.errors import ConfigError
         ("objectives", {"latency": "minimize"}, "objectives.latency = 'minimize': unknown key"),
         ("objectives", {"flops": "maximize"}, "objectives.flops = 'maximize': should be"),
         ("objectives", {"flops": None}, "objectives: need a cost beside top1: flops, num_params,"),
-        ("limits", {"top1": {"min": 90.0}}, "limits.top1 = {min: 90.0}: is only known"),
+        ("limits", {"top1": {"min": 90.0}}, "limits.top1 = {min: 90.0}: is known after"),
         ("limits", {"latency": {"max": 1.0}}, "limits.latency = {max: 1.0}: unknown key"),
     ],
 )  # fmt: skip

@@ -58,16 +58,16 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
             "residual": {"choice": ["plain", "lrc"]},
             "stages": [CONV | {"residual": {"choice": ["lrc", "scale", None]}}],
         },
-        r"model\.stages\[0\]\.residual\.choice = \['lrc', 'scale', null\]: null is the network's "
-        r"`residual`, which may be lrc, too: leave out one \(nearest: \[lrc, scale\]\)",
+        r"model\.stages\[0\]\.residual\.choice = \['lrc', 'scale', null\]: null means the "
+        r"network's `residual`, which may be lrc, too: leave out one \(nearest: \[lrc, scale\]\)",
     ),
     "null beside the norm that it may stand for": (
         {
             "norm": {"choice": ["layernorm", "batchnorm"]},
             "stages": [CONV | {"norm": {"choice": [None, "batchnorm"]}}],
         },
-        r"model\.stages\[0\]\.norm\.choice = \[null, 'batchnorm'\]: null is the network's `norm`, "
-        r"which may be batchnorm, too: leave out one \(nearest: \[batchnorm\]\)",
+        r"model\.stages\[0\]\.norm\.choice = \[null, 'batchnorm'\]: null means the network's "
+        r"`norm`, which may be batchnorm, too: leave out one \(nearest: \[batchnorm\]\)",
     ),
     "no head fits": (
         {"stages": [CONV | {"token_mixer": "mhsa", "num_heads": {"choice": [3, 5]}}]},
@@ -81,7 +81,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"stages": [MHSA], "groups": {"choice": ["[3]", "[5]"]}},
         r"model\.groups = '\[3\]': none of 2 options.*: 16 tokens cannot be split into 3",
     ),
-    "groups as range": ({"groups": {"int": [1, 2]}}, r"model\.groups: searched by choice alone"),
+    "groups as range": ({"groups": {"int": [1, 2]}}, r"model\.groups: can only be searched by"),
     "unreadable stage groups": (
         {"groups": None, "stages": [CONV | {"groups": "[2"}], "reattention_blocks": 0},
         r"model\.groups",

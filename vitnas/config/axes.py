@@ -1,4 +1,4 @@
-"""The searched values of a space: what each offers, when it is asked, and where they stand.
+"""The searched values of a space: what each offers, when it is asked, and where its value goes.
 
 `grammar` reads them from a space file.
 """
@@ -50,7 +50,7 @@ class Axis:
 
     @cached_property
     def turn(self) -> int:
-        """When it is asked: structure, mixers, groups, what depends on them, the whole network."""
+        """Its place among the questions: structure first, then mixers, groups, the rest."""
         if self.path[0] in ("reattention", "broad") and self.field != "gamma":
             return 5
         if self.field in _TURNS:
@@ -74,7 +74,7 @@ class Choice(Axis):
 
     @cached_property
     def may_repeat(self) -> bool:
-        """Whether two options may stand for the same; see `FieldRule.meaning`."""
+        """Whether two options may mean the same; see `FieldRule.meaning`."""
         if len(self.options) == 1:
             return False
         is_schedule = self.path == ("groups",)

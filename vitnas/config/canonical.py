@@ -16,8 +16,8 @@ _Network = TypeVar("_Network", bound=Network)
 def canonical(network: _Network) -> _Network:
     """A copy in which every spelling of this network is the same; see `matters`.
 
-    Every stage says its heads and its residual itself, the network's own residual is then unused.
-    Stages with one norm leave it to the network.
+    Every stage has its own heads and residual, so the network's residual is unused. A norm that all
+    stages share is the network's.
     """
     stages = tuple(_canonical_stage(stage, network) for stage in network.stages)
     copy = network.model_copy(update={"stages": stages})
@@ -33,7 +33,7 @@ def canonical(network: _Network) -> _Network:
 
 
 def _share_norm(network: Network) -> None:
-    """Let the network say the norm of stages that agree, and a stage only what differs from it."""
+    """Give the network the norm that all stages share; a stage keeps one that differs from it."""
     named = {stage.norm for stage in network.stages} - {None}
     if len(named) == 1 and not network.has_norm_between:
         network.__dict__["norm"] = named.pop()
@@ -52,7 +52,7 @@ def _canonical_stage(stage: StageConfig, network: Network) -> StageConfig:
 
 @cache
 def _network_rules() -> tuple[tuple[str, str, FieldRule[Network], Any], ...]:
-    """Part, or none; field; its rule and its default."""
+    """(part, or an empty text; field; its rule; its default) of each rule."""
     found = []
     for address, rule in NETWORK_RULES.items():
         part, _, name = address.rpartition(".")

@@ -1,4 +1,4 @@
-"""What a network may cost: one record a cost, and how amounts are compared and written.
+"""What a network may cost: one record for each cost, and how amounts are compared and written.
 
 Plain Python. A new cost is a record here, a function where its `measured_by` says, and a field of
 `Objectives` and `Limits`; searches, limits, tables, plots and pages read the record.
@@ -22,7 +22,7 @@ class CostKind:
 
     Attributes:
         name: in space files, studies and tables.
-        head: over a narrow column.
+        head: heading of a narrow column.
         noun: within a sentence.
         best: the word for its best value, with `noun` after it.
         axis: of a plot.
@@ -45,7 +45,7 @@ class CostKind:
 
     @property
     def sign(self) -> int:
-        """1, or -1 where more is better: amounts times it are to be kept low."""
+        """1, or -1 if more is better: a lower amount times `sign` is better."""
         return 1 if self.direction == "minimize" else -1
 
     @property
@@ -81,7 +81,7 @@ DEFAULT_COSTS = ("flops",)
 
 
 class Priced(Protocol):
-    """Whatever knows what a network costs; `measured` holds amounts by name where it has one."""
+    """A record of what a network costs. It may have `measured`: measured amounts by name."""
 
     @property
     def flops(self) -> int: ...
@@ -107,8 +107,8 @@ def costs_of(space: Any) -> tuple[str, ...]:
 
 
 def measured_with(asked: Sequence[str]) -> tuple[str, ...]:
-    """What is measured where the costs `asked` have to be: with any, all that one image's pass
-    tells."""
+    """The costs that are measured if `asked` are needed: a pass of one image measures all costs
+    of one image."""
     if not asked:
         return ()
     return tuple(name for name in MEASURED if name in asked or COSTS[name].batch == 1)
@@ -120,8 +120,7 @@ def directions_of(costs: Sequence[str]) -> list[Direction]:
 
 
 def log_cost(name: str, value: float) -> float:
-    """ln of a cost, negated where more is better: in it costs are compared. 0 for what costs
-    nothing."""
+    """ln of a cost, negated if more is better; 0 for a cost of 0. Costs are compared by it."""
     return COSTS[name].sign * log(value) if value > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""In what a stored space differs from the one that is searched now."""
+"""What differs between a stored space and the one that is searched now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vitnas.errors import join_address, shorten
 
 
 def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
-    """`model.stages[0].depth: 2 -> 3` for every leaf that differs; names and texts are free."""
+    """`model.stages[0].depth: 2 -> 3` for every leaf that differs; the name may."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({*old, *new}, key=str):
             if not (address == "" and key in ("name", "description")):
@@ -28,8 +28,8 @@ def _is_list(value: Any) -> bool:
 
 
 def with_defaults(space: Any) -> Any:
-    """A stored space with the fields that it did not have when it was stored; as it is where it is
-    no space of this version."""
+    """A stored space with the defaults of newer fields; unchanged if it is no space of this
+    version."""
     try:
         return SpaceConfig.model_validate(space).model_dump(mode="json")
     except ValueError:

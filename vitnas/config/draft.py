@@ -40,7 +40,7 @@ class Draft:
 
     @property
     def network(self) -> Network:
-        """What is known: a field that is not given has its default, one not settled is absent."""
+        """The network so far: a field that is not given has its default, an open one is absent."""
         if self._network is None:
             self._network = _known_network(self.tree)
         return self._network
@@ -54,7 +54,7 @@ class Draft:
         self._learn(axis, value)
 
     def leave_out(self, axis: Axis) -> None:
-        """Let the field have its default, an item of a list the first value on offer."""
+        """Give the field its default; an item of a list gets the first value on offer."""
         holder = self._holder(axis)
         if isinstance(holder, list):
             self.settle(axis, axis.first)
@@ -97,19 +97,19 @@ class Draft:
         """What each option of the axis stands for.
 
         Raises:
-            NotSettled: of one of them that is not known yet.
+            NotSettled: one of them is not known yet.
         """
         if self._meanings is None or self._meanings[0] is not axis:
             self._meanings = axis, [self.meaning(axis, option) for option in axis.options]
         return self._meanings[1]
 
     def _part(self, axis: Axis) -> Any:
-        """Whose field the axis is: the network's, or one of its stages'."""
+        """The network or the stage that has the axis's field."""
         network = self._network or self.network
         return network if axis.stage is None else network.stages[axis.stage]
 
     def _learn(self, axis: Axis, value: Any) -> None:
-        """Bring `network` up to date: by the field alone where that is enough."""
+        """Update `network`: its field if that is enough, else all of it when it is next needed."""
         self._meanings = None
         network = self._network
         if network is None:
@@ -128,7 +128,7 @@ class Draft:
         return holder
 
     def _copy(self, value: Any) -> Any:
-        if type(value) in _PLAIN:  # most are, and a call is what takes time here
+        if type(value) in _PLAIN:  # most values are plain, and a call takes long
             return value
         if isinstance(value, dict):
             return {k: v if type(v) in _PLAIN else self._copy(v) for k, v in value.items()}
@@ -187,9 +187,9 @@ def _made(model: type[_Part], values: Mapping[str, Any]) -> _Part:
 
 @cache
 def _in_part(model: type[_Part]) -> type[_Part]:
-    """A kind of `model` whose fields may be absent, and that keeps nothing it derives from them.
+    """A subclass of `model` whose fields may be absent; it computes cached properties anew.
 
-    A class, as one object around any part would draw a third fewer networks a second.
+    One wrapper around any part would be shorter, but it draws a third fewer networks a second.
     """
 
     class Known(model, defer_build=True):  # type: ignore[call-arg, misc, valid-type]
@@ -217,7 +217,7 @@ def _converted(field: str, value: Any) -> Any:
 
 @cache
 def _rules_of_part(path: tuple[str | int, ...]) -> tuple[FieldRule[Network], ...]:
-    """The rules of all fields of a part such as `broad`; none where one of them always matters."""
+    """The rules of all fields of a part such as `broad`; empty if one of them always matters."""
     part = _defaults(Network).get(str(path[0]))
     if not isinstance(part, Frozen):
         return ()

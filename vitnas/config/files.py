@@ -22,7 +22,7 @@ from vitnas.files import write_bytes as write_bytes
 from vitnas.files import write_text as write_text
 
 NETWORK_FORMAT = 1
-"""Of config.yaml and graft.yaml; it is written once there is a second one."""
+"""The format of config.yaml and graft.yaml. Files name it once there is a second one."""
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_LEVELS = 60
@@ -42,7 +42,7 @@ class RuleError(ValueError):
 
 
 class FieldError(RuleError):
-    """A broken rule of one field, whatever the others say."""
+    """A broken rule of one field alone."""
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -51,14 +51,14 @@ _PLAIN = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader for what JSON can say: no dates, sets or bytes, and no key twice."""
+    """PyYAML's safe loader for what JSON can say: no dates, sets or bytes, no duplicate keys."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             value = super().construct_object(node, deep)
             if isinstance(value, int):
                 str(value)  # Python refuses more than 4,300 digits
-        except (KeyError, IndexError, ValueError):  # PyYAML's own, of `!!bool maybe`
+        except (KeyError, IndexError, ValueError):  # PyYAML raises them for `!!bool maybe`
             problem = f"{shorten(node.value)} cannot be read as {node.tag.removeprefix(_TAG)}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
         return value
@@ -81,7 +81,7 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
         if _SURROGATE.search(value):
-            problem = "half of a surrogate pair is no character"
+            problem = "half of a surrogate pair is not a character"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return value
 
@@ -116,7 +116,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def read_network_yaml(path: str | Path) -> dict[str, Any]:
-    """The mapping in a file that describes a network; a file without `format` has the first one.
+    """The mapping in a file that describes a network; a file without `format` has format 1.
 
     Raises:
         ConfigError: as for `read_yaml`, or the file has the format of a later vitnas.
@@ -130,7 +130,7 @@ def read_network_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str, file: str | Path | None = None) -> dict[str, Any]:
-    """Like `read_yaml`, from text that is already in hand."""
+    """Like `read_yaml`, from text."""
     loader: _Loader | None = None
     try:
         loader = _Loader(text)
@@ -171,7 +171,7 @@ def dump_yaml(tree: Mapping[str, Any]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Keeps nested blocks flush with the list dash readable and never writes aliases."""
+    """Writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -231,7 +231,7 @@ def as_config_error(
 
 
 def number_as_text(value: Any) -> float | None:
-    """The number that somebody meant by `5e6`, which YAML reads as text; None for all else."""
+    """The number that `5e6` means, which YAML reads as text; None for all else."""
     if isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value):
         number = float(value)
         return number if isfinite(number) else None
@@ -246,9 +246,10 @@ def as_number(number: float) -> str:
 
 
 def _order(finding: Any) -> tuple[bool, bool, int]:
-    """Unknown keys first; of the types that a value may have, the one that it nearly is.
+    """The key to sort findings by: unknown keys come first.
 
-    That one is not refused for its type, or it is for the type of an item inside.
+    If a value may have several types, there is a finding for each. The type that the value nearly
+    has comes first: its finding is not about the type, or it is about an item inside.
     """
     kind, location = finding["type"], finding["loc"]
     is_other = kind.endswith("_type") and any(_is_union_label(part) for part in location)

@@ -104,7 +104,7 @@ def _labels(given: Any, entries: list[Any], path: Path) -> tuple[Any, ...]:
 
 
 def _comparable(entry: Any) -> Any:
-    """Equal and hashable where entries are equal as Python compares: 1 is 1.0."""
+    """A hashable value; equal for entries that are equal in Python, as 1 and 1.0 are."""
     if isinstance(entry, dict):
         return frozenset((key, _comparable(value)) for key, value in entry.items())
     return tuple(map(_comparable, entry)) if isinstance(entry, list) else entry
@@ -159,7 +159,7 @@ def check_ties(axes: Iterable[Axis]) -> None:
     """Axes of one name are one draw, so they must offer the same.
 
     Raises:
-        ConfigError: two axes share a name and not their values.
+        ConfigError: two axes share a name but not their values.
     """
     first: dict[str, Axis] = {}
     for axis in axes:
@@ -178,7 +178,7 @@ def _offer(axis: Axis) -> tuple[Any, ...]:
 
 
 def _is_number(value: Any, whole: bool) -> bool:
-    """Whether it is a number, and neither a truth value nor infinite nor absurd."""
+    """Whether it is a finite number of at most 2^53; true and false are no numbers."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         return False
     return abs(value) <= _LARGEST

@@ -1,11 +1,11 @@
-"""When a field matters, and which of its spellings say the same: the one table of it.
+"""When a field matters, and which of its values mean the same: the one table.
 
 The canonical form resets a field that does not matter, a space does not ask for it, and
 `space/README.md` prints the words. A field that is not here always matters, and every value of it
 is another network.
 
-A rule may be asked of a network that is known in part (see `draft`). A field that is not settled is
-absent there, so that a rule that reads it raises NotSettled: the answer is not known yet.
+A rule also works for a network that is known in part (see `draft`). A field that is not settled is
+absent there, and a rule that reads it raises NotSettled: the answer is not known yet.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class FieldRule(Generic[Holder]):
     Attributes:
         when: when it matters, in words.
         matters: whether another value makes another network.
-        meaning: the value that all spellings of `value` stand for; a number is its own.
-        own: texts that are their own meaning, too.
+        meaning: one value for all values that mean the same; a number means itself.
+        own: texts that mean themselves, too.
     """
 
     when: str = "always"
@@ -53,7 +53,7 @@ class FieldRule(Generic[Holder]):
     own: Container[str] = ()
 
     def may_repeat(self, values: Sequence[Any]) -> bool:
-        """Whether some of these values, all different, may stand for the same."""
+        """Whether some of these values, all different, may mean the same."""
         return self.meaning is not _itself and not all(map(self._is_own, values))
 
     def _is_own(self, value: Any) -> bool:
@@ -61,7 +61,11 @@ class FieldRule(Generic[Holder]):
 
 
 def any_stage(network: Network, test: Callable[[StageConfig], bool]) -> bool:
-    """Whether a stage passes `test`; known as soon as one does, or none can."""
+    """Whether a stage passes `test`.
+
+    Raises:
+        NotSettled: no stage does, and of one it is not known yet.
+    """
     unknown: NotSettled | None = None
     for stage in network.stages:
         try:

@@ -1,4 +1,4 @@
-"""Token mixers: what has to be known of each without building it; one line for each of vitnas.
+"""Token mixers: what must be known of each without building it; an entry for each of vitnas.
 
 Other packages' mixers say the same of themselves, in the class attribute `facts`. Their classes are
 imported when a configuration that names them is read (see `vitnas.plugins`).
@@ -138,14 +138,14 @@ StaticKeyName = Literal["ska", "cska"]
 
 
 _UNKNOWN = MixerFacts(groups="ignored", maps=True, taps=True, reattention=True, shares_maps=True)
-"""Of a mixer that is not looked up: nothing is refused that its network may have had."""
+"""Of a mixer that is not looked up: nothing is refused that its network may have."""
 
 
 def mixer_named(name: str) -> Mixer:
     """The mixer that a configuration names; another package's is imported.
 
-    Inside `plugins.closed()` nothing is imported, and of a mixer that is not there yet nothing is
-    known.
+    Inside `plugins.closed()` nothing is imported: a mixer that was not imported before has the
+    facts `_UNKNOWN`.
 
     Raises:
         ConfigError: there is none of that name, or what it names is no token mixer.
@@ -182,7 +182,7 @@ def checked_name(name: str) -> str:
 
 
 class Given(dict[str, Any]):
-    """Options as they are given. Configurations are hashed, so their options must be."""
+    """Options as they are given; hashable, as the configuration that holds them is hashed."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(json.dumps(self, sort_keys=True))
@@ -193,7 +193,7 @@ class Given(dict[str, Any]):
 
 
 def checked_options(name: str, given: Mapping[str, Any]) -> Given:
-    """What differs from the defaults in the options of the mixer `name`.
+    """The options of the mixer `name` that differ from its defaults.
 
     Raises:
         FieldError: the mixer has no such option, or a value is out of its range.
@@ -234,7 +234,7 @@ def names_with(fact: str) -> list[str]:
 
 
 def name_of(kind: type) -> str:
-    """The name in the table of a mixer of vitnas, another class's own name."""
+    """The name of a mixer of vitnas in the table; for another class its own name."""
     path = f"{kind.__module__}:{kind.__qualname__}"
     return next((name for name, mixer in MIXERS.items() if mixer.path == path), kind.__name__)
 

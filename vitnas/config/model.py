@@ -45,7 +45,7 @@ class ModelConfig(Network):
         except ValueError as error:
             raise RuleError(str(error), "groups", schedule) from None
         if not isinstance(stages, (list, tuple)) or not all(isinstance(s, dict) for s in stages):
-            return tree  # the field's own error is the better one
+            return tree  # the error of `stages` itself says more
         if len(brackets) != len(stages):
             rule = f"{len(brackets)} brackets for {len(stages)} stages"
             raise RuleError(rule, "groups", schedule, fit_schedule(brackets, len(stages)))
@@ -79,7 +79,7 @@ class ModelConfig(Network):
     def key(self) -> str:
         """Twelve hex digits that two spellings of the same network share.
 
-        Of what differs from the defaults, so that a new field leaves the keys of old runs alone.
+        It counts what differs from the defaults, so a new field does not change keys of old runs.
         """
         tree = self.canonical().model_dump(mode="json", exclude_defaults=True)
         text = json.dumps(tree, sort_keys=True, separators=(",", ":"))

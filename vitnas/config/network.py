@@ -1,7 +1,7 @@
 """A network as a model file says it: its fields, and what follows from them alone.
 
-Rules across fields are in `checks`, when a field matters in `matters`; `model.ModelConfig` is the
-network for which both hold.
+Rules across fields are in `checks`; `matters` says when a field matters. `model.ModelConfig` is a
+network that keeps all rules.
 """
 
 from __future__ import annotations
@@ -39,20 +39,22 @@ def _halved(height: int, width: int, stride: int, stages: int) -> tuple[tuple[in
 class Network(Frozen):
     """All fields of a model file."""
 
-    name: str = Field("network", description="a label; no part of the network")
+    name: str = Field("network", description="a label, not a part of the network")
     img_size: ImageSize = Field(224, description="pixels, or `[height, width]`")
     in_chans: Positive = Field(3, description="channels of an image")
     num_classes: Positive = Field(1000, description="classes")
     stem: StemConfig = Field(StemConfig(), description="from pixels to tokens")
     stages: Annotated[
         tuple[StageConfig, ...], Field(min_length=1, max_length=5), BeforeValidator(as_tuple)
-    ] = Field(description="blocks at one resolution each; every stage halves the grid before it")
+    ] = Field(
+        description="each has blocks at one resolution; every stage but the first halves the grid"
+    )
     downsample: Literal["conv", "metaformer", "patch", "separable", "mbconv"] = Field(
         "conv",
-        description="the layer between stages, always by two: `conv` 3x3 (SReT), `metaformer` a "
-        "norm and 3x3 (CAFormer), `patch` 2x2, `separable` a depthwise 3x3, BN, ReLU, 1x1 and BN "
-        "(MobileNet), `mbconv` MobileNetV3's inverted residual, which halves the grid between its "
-        "1x1 convolutions",
+        description="the layer between stages, which halves the grid: `conv` 3x3 (SReT), "
+        "`metaformer` a norm and 3x3 (CAFormer), `patch` 2x2, `separable` a depthwise 3x3, BN, "
+        "ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's inverted residual, which halves the "
+        "grid between its 1x1 convolutions",
     )
     downsample_expansion: Annotated[float, Field(ge=1.0, le=8.0)] = Field(
         4.0,
@@ -69,19 +71,19 @@ class Network(Frozen):
     )
     residual: Residual = Field(
         "plain",
-        description="`plain`; `lrc`: a learnable number on branch and skip each (SReT, Eq. 9); "
-        "`scale`: a learnable number per channel on the skip (CAFormer)",
+        description="`plain`; `lrc`: a learnable number on the branch, one on the skip (SReT, "
+        "Eq. 9); `scale`: a learnable number per channel on the skip (CAFormer)",
     )
     branch_scale: Annotated[float, Field(gt=0.0, le=1e3)] = Field(
         1.0,
-        description="multiplies every residual branch; 2 in DeepViT's code for -S and -L, which "
-        "its paper does not say",
+        description="multiplies every residual branch; DeepViT's code has 2 for -S and -L, its "
+        "paper does not mention it",
     )
     norm: Norm = Field(
         "layernorm",
         description="the norm of tokens: in blocks, and in stem and downsampling `metaformer`; "
         "CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a channel "
-        "over images and tokens. The last norm is always `layernorm`",
+        "over images and tokens. The last norm is `head.norm`",
     )
     norm_eps: Epsilon = Field(
         1e-6,
@@ -150,7 +152,7 @@ class Network(Frozen):
         return height * width + self.class_token
 
     def downsample_channels(self, index: int) -> tuple[int, int]:
-        """Channels inside the layer before stage `index`, and inside its squeeze-excitation or 0.
+        """Channels inside the layer before stage `index`; those of its squeeze-excitation, or 0.
 
         Of downsampling `mbconv`; all others are as wide inside as the stage before.
         """
@@ -168,7 +170,7 @@ class Network(Frozen):
 
     @property
     def has_norm_between(self) -> bool:
-        """Whether a norm of tokens stands before a stage's blocks: in the stem, or after it."""
+        """Whether the stem or a downsampling layer has a norm of tokens."""
         between = len(self.stages) > 1 and self.downsample == "metaformer"
         return between or self.stem.kind == "metaformer"
 

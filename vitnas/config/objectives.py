@@ -53,7 +53,7 @@ class Limits(Frozen):
     @classmethod
     def _are_on_costs(cls, given: Any) -> Any:
         if isinstance(given, dict) and "top1" in given:
-            rule = f"is only known when all is paid for; limits are on {', '.join(COSTS)}"
+            rule = f"is known after the training only; limits are on {', '.join(COSTS)}"
             raise RuleError(rule, "top1", given["top1"])
         return given
 
@@ -65,7 +65,7 @@ class Objectives(Frozen):
     """
 
     top1: Literal["maximize"] = Field(
-        description="percent on the scoring split, known after the training; no limit can be on it"
+        description="percent on the scoring split, known after the training; it can have no limit"
     )
     flops: Literal["minimize"] | None = Field(
         None, description="multiply-adds of one image, known exactly before anything is built"
@@ -78,13 +78,13 @@ class Objectives(Frozen):
     )
     peak_memory_mb: Literal["minimize"] | None = Field(
         None,
-        description="10^6 bytes: parameters, the image and what the pass allocates at its height; "
-        "measured",
+        description="10^6 bytes: parameters, the image and the most that the pass allocates at a "
+        "time; measured",
     )
     throughput: Literal["maximize"] | None = Field(
         None,
-        description="images a second, in forward passes of 64 images; measured only where it is "
-        "asked for",
+        description="images a second, in forward passes of 64 images; measured only if an "
+        "objective or a limit needs it",
     )
 
     @model_validator(mode="after")

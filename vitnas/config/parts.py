@@ -1,8 +1,8 @@
 """The parts of a network as a model file says them: stem, re-attention, head; the types of fields.
 
 Frozen pydantic models, unknown keys forbidden, no torch. Field names are timm's where timm has
-the thing. Every field says here what it means; `vitnas schema fields` makes the tables of
-`space/README.md` of it. When a field matters stands in `matters`, a stage's fields in `stage`.
+the thing. Every field has its meaning here; `vitnas schema fields` makes the tables of
+`space/README.md` from it. `matters` says when a field matters; `stage` has the fields of a stage.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class StemConfig(Frozen):
     width: Positive = Field(64, description="channels inside the `deepvit` stem")
     convs: Annotated[int, Field(ge=1, le=16)] | None = Field(
         None,
-        description="convolutions of the `conv` stem; those after the last factor of two have "
-        "stride 1, as in ResNet-D and CoAtNet; null: one per factor of two",
+        description="how many convolutions the `conv` stem has; null: one per factor of two. More "
+        "have stride 1 and follow these (ResNet-D, CoAtNet)",
     )
     widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(as_tuple)] = Field(
         None,
@@ -142,11 +142,13 @@ class BroadConfig(Frozen):
         description="the logits are divided by its square root; `embed_dim` in BViT Eq. 6",
     )
     with_v: bool = Field(
-        True, description="whether values of all layers are used, or the last layer's (Table II)"
+        True,
+        description="values of all layers are used; false: those of the last layer alone (Table "
+        "II)",
     )
     with_qk: bool = Field(
         True,
-        description="whether queries and keys of all layers are used, or the last layer's "
+        description="queries and keys of all layers are used; false: those of the last layer alone "
         "(Table II)",
     )
 
@@ -156,7 +158,8 @@ class HeadConfig(Frozen):
 
     kind: Literal["linear", "mlp"] = Field(
         "linear",
-        description="one layer, or CAFormer's `mlp` (4C hidden, squared ReLU, norm)",
+        description="`linear`: one layer; `mlp`: CAFormer's (4C hidden channels, squared ReLU, "
+        "norm)",
     )
     norm: Literal["layernorm", "none"] = Field(
         "layernorm",

@@ -31,7 +31,7 @@ class SimilarityPenaltyConfig(Frozen):
     """loss + weight * sum over l = 0..blocks of the likeness of maps l, l + 1 (DeepViT, Eq. 6)."""
 
     weight: Annotated[float, Field(ge=0.0, le=1e3)] = Field(
-        0.0, description="the paper's lambda, of which it gives no value; 0: no penalty"
+        0.0, description="the paper's lambda, without a value there; 0: no penalty"
     )
     blocks: Annotated[int, Field(ge=0, le=100_000)] = Field(
         4, description="the paper's B; 4, 8 and 12 for ViTs of 16, 24 and 32 blocks"
@@ -56,15 +56,15 @@ class DistillConfig(Frozen):
     @model_validator(mode="after")
     def _weights_have_a_teacher(self) -> DistillConfig:
         if self.weights is not None and self.teacher is None:
-            raise RuleError("needs a teacher that the weights are of", "weights", self.weights)
+            raise RuleError("needs a teacher: they are its weights", "weights", self.weights)
         return self
 
 
 class Recipe(ProxyConfig):
     """The long training: `ProxyConfig`'s fields, and what only a long training needs.
 
-    `augment` differs in one thing: images in folders are cropped anew from their files with
-    `crop_flip` (timm's random resized crop) and `auto`.
+    `augment` differs in one thing: with `crop_flip` (timm's random resized crop) and `auto`, images
+    in folders are cropped anew from their files.
     """
 
     epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
@@ -72,8 +72,8 @@ class Recipe(ProxyConfig):
     )
     min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.0,
-        description="where the warm-up starts and the cosine ends; as large as `lr`: a constant "
-        "rate",
+        description="where the warm-up starts and the cosine ends; equal to `lr`: the rate is "
+        "constant",
     )
     drop_path_rate: Rate | None = Field(
         None, description="replaces the network's; null: the network's"
@@ -94,8 +94,8 @@ class Recipe(ProxyConfig):
     )
     ema_decay: Rate = Field(
         0.0,
-        description="of the moving average of the weights, which is then scored and exported; it "
-        "warms up, so that a short training is not left with its first weights; 0: off",
+        description="decay of the moving average of the weights, which is then scored and "
+        "exported; it warms up, so that the average forgets the first weights; 0: off",
     )
     similarity_penalty: SimilarityPenaltyConfig = Field(
         SimilarityPenaltyConfig(), description="a penalty on maps that are alike (DeepViT, Eq. 6)"

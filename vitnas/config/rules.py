@@ -1,4 +1,4 @@
-"""Rules that no single field can hold, as pure functions on plain values.
+"""Rules across fields, as pure functions on plain values.
 
 A model file and a space use the same functions: the model refuses what breaks a rule, the space
 offers only what keeps it.
@@ -57,13 +57,13 @@ def groups_fit(token_mixer: str, num_tokens: int, groups: Sequence[int]) -> str 
     """Why the passes' `groups` are impossible for this mixer on `num_tokens`, or None."""
     if len(groups) > 1 and mixer_named(token_mixer).facts.whole:
         return f"{token_mixer} is passed once: its batch norms keep the statistics of one pass"
-    for passed, number in enumerate(groups):
+    for count, number in enumerate(groups, start=1):
         if number == 1:
             continue
         if mixer_named(token_mixer).facts.groups == "refused":
             return (
                 f"{token_mixer} is bound to token positions and cannot be sliced into groups "
-                f"(pass {passed + 1} has g = {number})"
+                f"(pass {count} has g = {number})"
             )
         if num_tokens % number:
             return f"{num_tokens} tokens cannot be split into {number} equal groups"

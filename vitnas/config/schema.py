@@ -1,6 +1,6 @@
 """JSON schemas of model, space and recipe files, made from the configuration classes, for editors.
 
-A space's schema is the model's with a searched value allowed in every place.
+A space's schema is the model's, in which every value may also be a searched one.
 """
 
 from __future__ import annotations

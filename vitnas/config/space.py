@@ -1,7 +1,7 @@
 """A search space: a model file with choices in it, and the networks that it suggests.
 
-What is fixed and what is searched is `axes`, how one network is suggested `suggest`; this is the
-file as a whole. The grammar is on one page in `space/README.md`.
+`axes` has the searched values, `suggest` draws a network; this is the file as a whole. The grammar
+is on one page in `space/README.md`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class SearchSpace:
             size = tree["img_size"]
             sizes[(size, size) if isinstance(size, int) else (size[0], size[1])] = None
             if len(sizes) > _MOST_SIZES:
-                rule = f"takes {_MOST_SIZES} values at most: the images are held at each of them"
+                rule = f"takes {_MOST_SIZES} values at most: the images are kept at each size"
                 raise ConfigError(rule, address="img_size", value=self.config.model["img_size"])
         return tuple(sizes)
 
@@ -171,7 +171,7 @@ class SearchSpace:
         return self.config.model_dump(mode="json")
 
     def _check_fields(self) -> None:
-        """Every option alone must have known keys and right types; rules come with the draws."""
+        """Check keys and types of every option alone; rules across fields come with the draws."""
         for tree in probes(self.template):
             try:
                 ModelConfig.model_validate(tree)
@@ -183,7 +183,7 @@ class SearchSpace:
                     raise found.at(file=self.file, prefix="model") from None
 
     def _check_draws(self, attempts: int = 300) -> None:
-        """At least one draw must be a network; and it must fit the data."""
+        """Make sure that at least one draw is a network, and that it fits the data."""
         problem: ConfigError | None = None
         for seed in range(attempts):
             try:
@@ -245,7 +245,7 @@ def _check_schedules(template: Any) -> None:
     if offered is None:
         return
     if isinstance(offered, (IntRange, FloatRange)):
-        raise ConfigError("searched by choice alone", address="groups", nearest="choice")
+        raise ConfigError("can only be searched by choice", address="groups", nearest="choice")
     options = offered.options if isinstance(offered, Choice) else (offered,)
     stages = template.get("stages")
     for index, option in enumerate(options):
@@ -265,9 +265,9 @@ def _check_schedules(template: Any) -> None:
 
 
 def _check_inherited(template: Any, field: str) -> None:
-    """A stage's null, which stands for the network's searched value, must be no other option of it.
+    """Refuse a stage's choice of null and a value that the network's own field offers, too.
 
-    Else two answers are one network, whichever of the two is asked first.
+    Null means the network's value, so two answers would be the same network.
     """
     shared = template.get(field)
     if not isinstance(shared, Choice) or len(shared.options) == 1:
@@ -279,7 +279,7 @@ def _check_inherited(template: Any, field: str) -> None:
         if None in axis.options and twice:
             named = [str(option) for option in axis.options if option is not None]
             raise ConfigError(
-                f"null is the network's `{field}`, which may be {twice[0]}, too: leave out one",
+                f"null means the network's `{field}`, which may be {twice[0]}, too: leave out one",
                 address=join_address(*axis.path, "choice"),
                 value=list(axis.options),
                 nearest=f"[{', '.join(named)}]",

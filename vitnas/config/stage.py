@@ -70,7 +70,7 @@ class StageConfig(Frozen):
         "announces, or the path `package.module:Class` of another package's"
     )
     mixer_options: dict[str, Any] = Field(
-        Given(), description="fields that another package's mixer has of its own"
+        Given(), description="the own fields of another package's mixer"
     )
     depth: Positive = Field(1, description="blocks with weights of their own")
     embed_dim: Positive = Field(description="channels C")
@@ -101,8 +101,8 @@ class StageConfig(Frozen):
     )
     expansion: Annotated[float, Field(gt=0.0, le=16.0)] | None = Field(
         None,
-        description="hidden channels per channel of `dwconv` and `mbconv`; null: 2 (CAFormer) and "
-        "4; `mbconv` with 1 has no first convolution (MobileNetV2)",
+        description="hidden channels of `dwconv` and `mbconv` per channel; null: 2 for `dwconv` "
+        "(CAFormer), 4 for `mbconv`; with 1, `mbconv` has no first convolution (MobileNetV2)",
     )
     kernel_size: Positive | None = Field(
         None,
@@ -128,7 +128,8 @@ class StageConfig(Frozen):
         description="initial static key; `randn` (the code of the SKA paper) saturates the softmax",
     )
     q_proj: bool = Field(
-        True, description="whether the query is a projection of the tokens, or the tokens (SKA)"
+        True,
+        description="whether the query is a projection of the tokens; false: the tokens (SKA)",
     )
 
     @model_validator(mode="before")

@@ -21,7 +21,7 @@ _MUST_FIT = frozenset({"groups", "reattention_blocks", "num_heads", "head_dim"})
 
 
 class _Unknown:
-    """What an option stands for as long as that is not known: not what another one does."""
+    """The meaning of an option as long as it is not known; equal to no other one."""
 
 
 def suggest_tree(template: Any, trial: Trial) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _next_axis(draft: Draft) -> tuple[Axis, bool]:
 
 
 def _is_clear(axis: Axis, draft: Draft) -> bool:
-    """Whether it is known of all options what they stand for."""
+    """Whether the meaning of every option is known."""
     if not isinstance(axis, Choice) or not axis.may_repeat:
         return True
     try:
@@ -95,10 +95,10 @@ def _ask(axis: Axis, draft: Draft, trial: Trial) -> Any:
 
 
 def _ask_choice(axis: Choice, draft: Draft, trial: Trial) -> int:
-    """Ask for one of the options that fit; of those that stand for the same, the first.
+    """Ask for one of the options that fit; of those that mean the same, the first.
 
-    Optuna wants one set of categories a name, so a narrowed choice is a parameter of its own:
-    `groups@0,1` is `groups` with options 0 and 1 on offer. One option left is not asked.
+    Optuna wants the same categories whenever a name is asked, so a narrowed choice is a parameter
+    of its own: `groups@0,1` is `groups` with options 0 and 1. A single option is not asked.
     """
     offered = _on_offer(axis, draft)
     if len(offered) == 1:
@@ -123,9 +123,9 @@ def _on_offer(axis: Choice, draft: Draft) -> Sequence[int]:
 
 
 def _different(axis: Choice, indices: Sequence[int], draft: Draft) -> Sequence[int]:
-    """Indices of the options that do not stand for what an earlier one does.
+    """Indices of the options that do not mean the same as an earlier one.
 
-    Axes of one name are answered together, so options are the same only where all of these say so.
+    Axes of one name have one answer, so two options are the same only if they are for each axis.
     """
     tied = [axis, *(other for other in draft.pending if other.name == axis.name)]
     options = list(zip(*(_meanings(other, draft) for other in tied), strict=True))
@@ -139,7 +139,7 @@ def _different(axis: Choice, indices: Sequence[int], draft: Draft) -> Sequence[i
 
 
 def _meanings(axis: Axis, draft: Draft) -> list[Any]:
-    """What each option stands for in the axis's place, as far as that is known."""
+    """What each option means in the axis's place, as far as that is known."""
     assert isinstance(axis, Choice)
     try:
         if not draft.matters(axis):

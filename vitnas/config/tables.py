@@ -46,7 +46,7 @@ def _tables(kind: str) -> Iterator[tuple[str, str]]:
 
 
 def _table(prefix: str, part: dict[str, Any], is_model: bool) -> str:
-    """The fields of a part; when a field matters is told of a model's alone."""
+    """The fields of a part; only a model's table says when a field matters."""
     head = ["field", "values", "default", *["matters when"] * is_model, "meaning"]
     rows = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for name, field in part["properties"].items():

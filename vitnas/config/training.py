@@ -97,19 +97,19 @@ class DataConfig(Frozen):
     root: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
         None,
         description="the folder that holds the files, relative to where the command runs; null: "
-        "the usual place of the data set. `imagefolder` needs one, `digits` has none; the function "
-        "of another package is called with it",
+        "the usual place of the data set. `imagefolder` needs one, `digits` has none; another "
+        "package's function gets it as its argument",
     )
     val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = Field(
         0.2,
-        description="share of the training images that is held out to score candidates, cut from "
-        "each class alike; never taken from the test images",
+        description="share of the training images that is held out to score candidates, the same "
+        "of each class; never taken from the test images",
     )
     folds: Annotated[int, Field(ge=1, le=100)] = Field(
         1,
-        description="trainings of each network, each scored on another `val_fraction` of the "
-        "training images; what counts is their mean (k-fold cross-validation). For a few hundred "
-        "scoring images, where chance is as large as what networks differ by",
+        description="how often each network is trained; each training is scored on another "
+        "`val_fraction` of the training images, and the mean counts (k-fold cross-validation). For "
+        "a few hundred scoring images, where chance is as large as the networks' differences",
     )
     split_seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
         0,
@@ -181,13 +181,14 @@ class ProxyConfig(Frozen):
     )
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = Field(
         32,
-        description="most images in one step. The images of an epoch are dealt into batches that "
-        "differ by one image at most, so no batch is left with a few",
+        description="the most images in one step. The batches of an epoch differ by one image at "
+        "most, so that none is very small",
     )
     optimizer: Optimizer = Field(
         "adamw",
-        description="`muon` steps matrices along orthogonal ones and all else as `adamw`: one rate "
-        "then suits networks of many shapes; `lamb` is timm's, `sgd` has Nesterov momentum 0.9",
+        description="`muon` makes orthogonal steps of matrices, and steps all else as `adamw`: one "
+        "rate then suits networks of many shapes; `lamb` is timm's, `sgd` has Nesterov momentum "
+        "0.9",
     )
     lr: Annotated[float, Field(gt=0.0, le=1.0)] = Field(6e-3, description="peak learning rate")
     weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
@@ -195,8 +196,8 @@ class ProxyConfig(Frozen):
     )
     warmup_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = Field(
         1.0,
-        description="epochs, or parts of one, over which the rate rises; shortened to half of the "
-        "training where it would be longer",
+        description="epochs, or parts of one, over which the rate rises; at most half of the "
+        "training",
     )
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         0.1, description="probability taken from the true class"
@@ -234,7 +235,7 @@ def class_names(folder: Path) -> tuple[str, ...]:
 
 
 def is_junk(name: str) -> bool:
-    """Whether a file or folder of this name belongs to a system and not to the data."""
+    """Whether a file or folder of this name is the operating system's, not the data's."""
     return name.startswith(".") or name in _JUNK
 
 

@@ -69,7 +69,7 @@ class RandomTrial:
 
 
 class PlainTrial:
-    """Gives equal answers to the same question of every stage, as a network written by hand has.
+    """Gives the same answer for all stages, as in a network that is designed by hand.
 
     A number is taken from the same place of each stage's list or range, so widths grow together. Of
     other values the first one in an order of preference is taken, which is the same for all stages.
