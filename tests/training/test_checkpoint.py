@@ -92,10 +92,10 @@ def rewritten(folder: Path, key: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("log", [{"epoch": 1}] * 60, "its content is not what its checksum is of"),
-        ("groups", [], "its content is not what its checksum is of"),
-        ("model/0.bias", torch.full((4,), torch.nan), "not what its checksum is of"),
-        ("model/0.bias", torch.zeros(4, dtype=torch.float64), "not what its checksum is of"),
+        ("log", [{"epoch": 1}] * 60, "its content does not match its checksum"),
+        ("groups", [], "its content does not match its checksum"),
+        ("model/0.bias", torch.full((4,), torch.nan), "does not match its checksum"),
+        ("model/0.bias", torch.zeros(4, dtype=torch.float64), "does not match its checksum"),
         ("log", "x", "log = 'x': should be a list"),
         ("identity", [1], "identity"),
         ("identity", {"seed": 9}, "another training: seed was 9 and is 1"),

@@ -82,9 +82,9 @@ class Networks:
         """Judge a score by its taus, averaged over `pairs`.
 
         Args:
-            pairs: (score, truth), n numbers each. There are several where a score has several
-                seeds, or where it may only be compared to the other seeds of the truth. Higher
-                scores are better. A score of NaN or minus infinity ranks last.
+            pairs: (score, truth), n numbers each. There are several if a score has several seeds,
+                or if it may only be compared to the other seeds of the truth. Higher scores are
+                better. A score of NaN or minus infinity ranks last.
         """
         overall = self._taus([np.arange(len(self._flops))], pairs)
         within = self._taus(self.bins, pairs)
@@ -168,7 +168,7 @@ def _order(values: npt.ArrayLike) -> Array:
 
 
 def _floored(values: npt.ArrayLike) -> Array:
-    """What is not a number is the worst."""
+    """NaN as minus infinity, which ranks last."""
     v = np.asarray(values, dtype=float)
     return np.where(np.isnan(v), -np.inf, v)
 

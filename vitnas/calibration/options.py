@@ -8,7 +8,7 @@ from typing import Annotated
 from vitnas.engine.declare import BackendOptions, Option
 
 TIMES = 3
-"""Epochs of a long training, in those of the proxy, where nothing is said."""
+"""By default a long training has so many times the epochs of the proxy."""
 
 
 @dataclass(frozen=True)

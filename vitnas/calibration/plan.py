@@ -106,7 +106,7 @@ class CalibrationPlan:
 
 
 def make_plan(space: SearchSpace, options: CalibrationOptions) -> CalibrationPlan:
-    """What `options` ask for.
+    """The plan for these options.
 
     Raises:
         ConfigError: the space has fewer networks, or the long training is not longer.

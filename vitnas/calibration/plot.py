@@ -21,9 +21,9 @@ _DPI = 110
 
 
 def calibration_png(found: Calibration) -> bytes:
-    """A PNG of 1155 x 605 pixels: a numbered mark a proxy with its interval, the ceiling as a line.
+    """A PNG of 1155 x 605 pixels: for each proxy a numbered mark with its interval; the ceiling.
 
-    What costs nothing stands at the left edge of the logarithmic axis.
+    A proxy without cost is at the left edge of the logarithmic axis.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ def _mark(axes: Any, place: float, number: int, one: ProxyFigures) -> None:
 def _dress(axes: Any, found: Calibration, places: list[float]) -> None:
     title = f"{found.space.get('name')}: {len(found.networks)} networks, {found.long_epochs} epochs"
     axes.set_title(title, loc="left", fontsize=11, color=_INK)
-    axes.set_xlabel("cost, % of one long training (left edge: nothing)", color=_INK, fontsize=9)
+    axes.set_xlabel("cost, % of one long training (left edge: no cost)", color=_INK, fontsize=9)
     axes.set_ylabel("Kendall's tau within FLOPs bins", color=_INK, fontsize=9)
     axes.set_xscale("log")
     axes.set_xlim(min(places) / 2, 200)

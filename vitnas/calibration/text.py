@@ -61,7 +61,7 @@ def _rows(found: Calibration) -> Iterator[tuple[str, ...]]:
 
 
 def _what(one: ProxyFigures) -> str:
-    return SAID[one.kind] + (f"; none of {one.missing} networks" if one.missing else "")
+    return SAID[one.kind] + (f"; no figure of {one.missing} networks" if one.missing else "")
 
 
 def _notes(found: Calibration) -> Iterator[str]:
@@ -71,8 +71,8 @@ def _notes(found: Calibration) -> Iterator[str]:
         "brackets: 95 % intervals of a bootstrap over networks."
     )
     yield (
-        "A part of a long training is compared to the other long trainings alone. Cost: in seconds "
-        "of one long training. What has no figure of a network ranks it last."
+        "A part of a long training is compared to the other long trainings alone. Cost: seconds, "
+        "as a share of one long training. A proxy that has no figure of a network ranks it last."
     )
     if found.lost:
         yield f"{found.lost} networks could not be trained long to the end and are left out."

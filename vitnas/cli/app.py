@@ -1,4 +1,4 @@
-"""The application that commands register with, how it ends, what several of them take and print."""
+"""The application that commands register with: exit codes, and what several commands share."""
 
 from __future__ import annotations
 

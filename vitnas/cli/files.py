@@ -65,7 +65,7 @@ def zoo(
 def schema(
     kind: Annotated[str, typer.Argument(help="model, space, recipe or fields")] = "space",
 ) -> None:
-    """Print the JSON schema of model, space or recipe files; `fields`: all of theirs, as tables."""
+    """Print the JSON schema of model, space or recipe files; `fields` prints tables of fields."""
     one_of("KIND", kind, ("model", "space", "recipe", "fields"))
     if kind == "fields":
         from vitnas.config.tables import fields_page

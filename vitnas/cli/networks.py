@@ -15,7 +15,7 @@ from vitnas.cli.streams import say
 def export_command(
     run: RunFolder,
     to: NewFolder,
-    trial: Annotated[int | None, typer.Option(help="This trial.")] = None,
+    trial: Annotated[int | None, typer.Option(help="Number of the trial.")] = None,
     under: Annotated[
         str | None, typer.Option(help="The best of the front under these FLOPs, e.g. 2M.")
     ] = None,
@@ -54,7 +54,8 @@ def train(
         Path | None, typer.Option(help="A folder with the first weights; resized if needed.")
     ] = None,
     teacher: Annotated[
-        str | None, typer.Option(help="A folder or a timm model to learn from; no labels.")
+        str | None,
+        typer.Option(help="A folder or a timm model to learn from; replaces the labels."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=MOST["seed"], help="Seed of the training.")] = 0,
     device: Device = "auto",
@@ -85,7 +86,10 @@ def train(
 def convert(
     checkpoint: Annotated[Path, typer.Argument(help="A .pth, .pt or .safetensors file.")],
     layout: Annotated[
-        str, typer.Option("--from", help="Whose: sret, deepvit, bvit, ska, caformer or timm.")
+        str,
+        typer.Option(
+            "--from", help="Whose code wrote it: sret, deepvit, bvit, ska, caformer or timm."
+        ),
     ],
     to: NewFolder,
     model: Annotated[
@@ -136,7 +140,7 @@ def graft_command(
         bool, typer.Option("--pretrained", help="With timm's weights, from its hub.")
     ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, max=MOST["seed"], help="Of random weights and static keys.")
+        int, typer.Option(min=0, max=MOST["seed"], help="Seed of random weights and static keys.")
     ] = 0,
     to: Annotated[Path | None, typer.Option(help="Folder to write; new or empty.")] = None,
     table: Annotated[
@@ -182,9 +186,13 @@ def diagnose(
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(help="Of similarity,features,heads,cka,distance,rollout,lrc; default all."),
+        typer.Option(
+            help="Some of similarity,features,heads,cka,distance,rollout,lrc; default all."
+        ),
     ] = None,
-    trial: Annotated[int | None, typer.Option(help="Of a results folder: this trial.")] = None,
+    trial: Annotated[
+        int | None, typer.Option(help="Number of a trial, if MODEL is a results folder.")
+    ] = None,
     weights: Annotated[
         str | None, typer.Option(help="A safetensors file for a named model; default random.")
     ] = None,
@@ -192,13 +200,14 @@ def diagnose(
         Path | None, typer.Option(help="A training's log.jsonl; default the folder's own.")
     ] = None,
     tau: Annotated[
-        float, typer.Option(min=-1.0, max=1.0, help="Cosine of similar attention vectors.")
+        float,
+        typer.Option(min=-1.0, max=1.0, help="Attention vectors are similar from this cosine on."),
     ] = 0.5,
     image: Annotated[
-        int, typer.Option(min=0, max=MOST["image"], help="Which of the images rollout is for.")
+        int, typer.Option(min=0, max=MOST["image"], help="Number of the image that rollout is for.")
     ] = 0,
     seed: Annotated[
-        int, typer.Option(min=0, max=MOST["seed"], help="Of random weights and of the images.")
+        int, typer.Option(min=0, max=MOST["seed"], help="Seed of random weights and of the images.")
     ] = 0,
     device: Device = "auto",
 ) -> None:

@@ -105,7 +105,7 @@ def salvage(
 def report(
     run: RunFolder,
     calibration: Annotated[
-        Path | None, typer.Option(help="A calibration of the same space, which RUN then keeps.")
+        Path | None, typer.Option(help="A calibration of the same space; it is copied into RUN.")
     ] = None,
 ) -> None:
     """Rebuild tables, plots and report of RUN from its study; needs neither torch nor Ray."""

@@ -13,7 +13,7 @@ from vitnas.errors import reason_of, spelled_out
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
-_CLOSED_PIPE = 128 + 13  # as a shell tells of a program that nobody reads from
+_CLOSED_PIPE = 128 + 13  # as shells tell of a program whose reader has gone
 
 
 def settle_streams() -> None:
@@ -27,12 +27,12 @@ def settle_streams() -> None:
 
 
 def say(text: str, end: str = "\n", flush: bool = False, file: TextIO | None = None) -> None:
-    """Print what may hold text of other people: names, errors, paths."""
+    """Print a text that may hold names, errors and paths of other people."""
     print(spelled_out(text), end=end, flush=flush, file=file)
 
 
 def complain(line: str) -> None:
-    """Say a line to whoever watches, on stderr; an endless one is cut in its middle."""
+    """Print a line on stderr; a very long one is cut in its middle."""
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]}...{line[-_LONGEST // 2 :]}"
     try:
@@ -42,7 +42,7 @@ def complain(line: str) -> None:
 
 
 def flush(code: int) -> int:
-    """Write what is left to print; the exit code, which is `code` where that works."""
+    """Write what is left to print; the exit code: `code`, or another one if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -70,7 +70,7 @@ def told(error: OSError) -> int:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Let what is left in a stream's buffer go nowhere; at its end Python writes it once more."""
+    """Discard what is left in a stream's buffer: Python would write it again at its exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):

@@ -93,7 +93,7 @@ class SearchOptions(BackendOptions):
         str | None,
         Option(
             "Keep the weights of all complete networks up to this size, e.g. 500MB: the front's, "
-            "then the newest; default as before in this run, at first the front's alone."
+            "then the newest; default as in this run's last session, in a new run the front's."
         ),
     ] = None
     seed: Annotated[
@@ -113,7 +113,7 @@ class SearchOptions(BackendOptions):
     confidence: Annotated[
         float,
         Option(
-            "Of the pruner curve: that a stopped trial would not have reached the front.",
+            "Of the pruner curve: probability that a stopped trial would not reach the front.",
             0.5,
             0.999,
         ),

@@ -19,7 +19,7 @@ SHIFT = 1 / 8
 CROP_AREA = (0.35, 1.0)
 """Smallest and largest share of the image's area that `crop_flip` keeps."""
 CROP_ASPECT = 4 / 3
-"""Most that a crop is stretched to either side."""
+"""The most that a crop is stretched in width or in height."""
 
 
 def augment_batch(kind: Augment, x: Tensor, generator: Generator) -> Tensor:

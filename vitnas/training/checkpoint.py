@@ -133,9 +133,9 @@ def read(folder: Path, wanted: Mapping[str, Any]) -> Checkpoint | None:
         raise _damaged(folder, str(error) or type(error).__name__) from None
     check_same(facts.identity, wanted, folder)
     if facts.sha256 != _digest(metadata, tensors):
-        raise _damaged(folder, "its content is not what its checksum is of")
+        raise _damaged(folder, "its content does not match its checksum")
     if [entry.get("epoch") for entry in facts.log] != list(range(1, len(facts.log) + 1)):
-        raise _damaged(folder, "its log is not of epochs 1, 2, 3 ...")
+        raise _damaged(folder, "its log does not have the epochs 1, 2, 3 ...")
     return Checkpoint(facts.identity, facts.log, tensors, facts.groups)
 
 

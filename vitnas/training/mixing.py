@@ -13,7 +13,7 @@ from vitnas.config.recipe import Recipe
 class Mixing:
     """timm's mixup, CutMix and random erasing on a batch that is normalised and on its device.
 
-    An odd batch gives up one of its images to mixing, which takes them in pairs.
+    Mixing takes images in pairs, so a batch of odd size loses one image.
 
     Args:
         recipe: `mixup`, `cutmix`, `random_erasing` and `label_smoothing` count.

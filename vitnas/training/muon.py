@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 MATRIX_RATE = 3.0
-"""The rate of matrices, in rates of vectors: both kinds then have one best rate."""
+"""Matrices have so many times the rate of vectors: one `lr` is then best for both kinds."""
 _MOMENTUM = 0.95
 _STEPS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)
@@ -67,7 +67,7 @@ class Muon(torch.optim.AdamW):
                 parameter.grad = None  # AdamW leaves parameters without a gradient alone
 
     def _momentum(self, parameter: nn.Parameter) -> Tensor:
-        """Nesterov's: the gradient moved towards its running mean, which it is moved into."""
+        """Nesterov's: the gradient updates its running mean, then the mean is mixed into it."""
         gradient, state = parameter.grad, self.state[parameter]
         assert gradient is not None
         if not state:  # AdamW's names, so that it reads them from a checkpoint

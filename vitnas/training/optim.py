@@ -17,7 +17,7 @@ from vitnas.training.muon import Muon
 def make_optimizer(
     model: nn.Module, lr: float, weight_decay: float, kind: Optimizer = "adamw"
 ) -> torch.optim.Optimizer:
-    """AdamW over `model`, fused into one kernel a step; or what else `kind` names.
+    """The optimizer `kind` over `model`; AdamW is fused into one kernel a step.
 
     Vectors and scalars (norms, biases, residual scales) and what `model.no_weight_decay()` names
     are not decayed. With `muon`, the weights of linear layers and of convolutions over all

@@ -16,10 +16,10 @@ from torch.nn.functional import cosine_similarity
 def recorded_maps(model: nn.Module) -> Iterator[list[Tensor]]:
     """Inside, every forward pass appends its attention maps to the list, in order of execution.
 
-    Works on our attention mixers and on timm's attention modules, which have the same names: fused
-    attention is off inside, so that the map passes through `attn_drop`, and, where there is a
-    `reattention`, through that, whose output is then recorded. Maps are `(B, h, N, N)` with their
-    gradients; a pass with g > 1 gives `(B * g, h, N / g, N / g)`.
+    Works on vitnas's attention mixers and on timm's attention modules, which have the same names.
+    Fused attention is off inside, so that each map passes through `attn_drop`, and through
+    `reattention` if there is one. The output of the last of these is recorded. Maps are
+    `(B, h, N, N)` with their gradients; a pass with g > 1 gives `(B * g, h, N / g, N / g)`.
     """
     maps: list[Tensor] = []
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What a long training is of: network, images and recipe, checked before torch is imported."""
+"""What a long training needs: network, images, recipe. All are checked before torch is imported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Plan:
         return f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}"
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a training to go on with a checkpoint; plain values."""
+        """What must be the same for a training to resume from a checkpoint; plain values."""
         return {
             "network": one_line(self.config),
             "img_size": list(self.config.image_hw),
@@ -75,10 +75,11 @@ def make_plan(
 
     Args:
         model: a model of the zoo, which then gets the classes and channels of the data; a model
-            file; or an exported folder, of which the network counts and not the weights.
+            file; or an exported folder, whose network is used, but not its weights.
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
+        seed: of first weights, order, augmentation and dropout.
         init_from: an exported folder with the first weights, of the same network at any size.
 
     Raises:

@@ -65,11 +65,11 @@ class Score:
 class Training:
     """Train a network; iterate over it to get an `EpochResult` an epoch.
 
-    The result is a function of the first weights, the configuration and the seed: order of images,
-    augmentation, dropout and drop-path come from seeds of its own, for each epoch anew, and
-    torch's global random state is as before whenever this gives control back. On the CPU and with
-    one number of threads the curve is the same to the bit; on CUDA some sums are not ordered.
-    BatchNorm's running statistics are settled from the first batch on, see `SettledStatistics`.
+    The result depends only on the first weights, the configuration and the seed. Order of images,
+    augmentation, dropout and drop-path have seeds of their own in each epoch. torch's global random
+    state is unchanged whenever an epoch has ended. On the CPU, with the same number of threads, the
+    curve is the same to the bit; on CUDA the order of some sums varies. BatchNorm's running
+    statistics are settled from the first batch on, see `SettledStatistics`.
 
     Args:
         model: the network; moved to `device` in place.
@@ -149,7 +149,7 @@ class Training:
         self._optimizer.step()
         return loss.detach()
 
-    # What a longer training does otherwise
+    # What a longer training overrides
 
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
@@ -164,7 +164,7 @@ class Training:
         return self.model
 
     def networks(self) -> list[nn.Module]:
-        """As `scored`, for those who may get several folds (see `vitnas.training.folds`)."""
+        """`scored` as a list; several folds have several (see `vitnas.training.folds`)."""
         return [self.scored()]
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -218,7 +218,7 @@ def fresh_model(model_config: ModelConfig, seed: int, device: torch.device) -> n
 
 
 def seeded(build: Callable[[], nn.Module], seed: int, device: str | torch.device) -> nn.Module:
-    """What `build` gives where its first weights come from `seed`, on `device`."""
+    """The network that `build` makes, with first weights from `seed`, on `device`."""
     device = resolve_device(device)
     with own_randomness(derive_seed(seed, "init"), device):
         return build().to(device)
@@ -227,7 +227,7 @@ def seeded(build: Callable[[], nn.Module], seed: int, device: str | torch.device
 def count_batches(number: int, batch_size: int) -> int:
     """Batches that `number` images are dealt into: `batch_size` at most, and two at least.
 
-    Where both cannot be, batches of three are dealt: batch norm cannot do with one image.
+    If both are impossible, there are batches of three: batch norm needs more than one image.
     """
     batches = max(1, math.ceil(number / batch_size))
     return batches if number // batches >= 2 else max(1, number // 2)

@@ -10,15 +10,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class SettledStatistics:
-    """Lets the running statistics of a model be means of what was seen from the first batch on.
+    """Makes the running statistics of a model plain means over its first batches.
 
     PyTorch starts them at mean 0 and variance 1 and moves them by a tenth a step. After a training
     of 18 steps, 15 % of them is still the start, and the network scores near chance. Here batch n
     moves them by 1/n as long as that is more than the layer's own momentum: the start is gone after
     the first step, and after ten steps (momentum 0.1) it is PyTorch's rule.
 
-    n is the layer's own `num_batches_tracked`, so a training that resumes and one that starts from
-    trained weights go on from where they were. The layers are as before outside of `step`.
+    n is the layer's own `num_batches_tracked`, so a training that resumes, or starts from trained
+    weights, continues where they were. Outside of `step` the layers are as before.
 
     Args:
         model: the network; a layer without a momentum or a counter is left alone.

@@ -56,7 +56,7 @@ def seconds_of_training(
 
 
 def seconds_between(flops: float, ends: tuple[tuple[float, float], tuple[float, float]]) -> float:
-    """Seconds for so many FLOPs on the line through two (FLOPs, seconds), all by their logs."""
+    """Seconds for `flops`, on the line through two points (log FLOPs, log seconds)."""
     (low, first), (high, last) = ends
     if low == high:
         return first

@@ -70,9 +70,9 @@ def train_network(
 ) -> Path:
     """Train what `plan` says and write it as a folder that `vitnas.load` reads.
 
-    While it trains, `TO.training` beside it holds a checkpoint and the log; the same call goes on
-    with them after a kill, to the same weights to the bit on one CPU. All or nothing: `to` appears
-    when the training has ended.
+    While it trains, `TO.training` beside it holds a checkpoint and the log. After a kill the same
+    call resumes from them; on one CPU the weights are the same to the bit. `to` appears when the
+    training has ended.
 
     Args:
         plan: from `make_plan`.
@@ -94,7 +94,7 @@ def train_network(
     place = resolve_device(device)
     training, images = _prepare(plan, place, workers)
     with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
-        check_free(folder)  # now that nobody else is at it
+        check_free(folder)  # again, now that the lock keeps others out
         identity = {**plan.identity(), "images": images.fingerprint}
         log = _resume(training, identity, work)
         for line in [plan.line(), *images.notices]:
@@ -112,7 +112,7 @@ def train_network(
 
 
 def _resume(training: FinalTraining, identity: Mapping[str, Any], work: Path) -> list[Entry]:
-    """Bring `training` to where the checkpoint in `work` is; the log up to there."""
+    """Restore `training` from the checkpoint in `work`, if there is one; its log."""
     saved = checkpoint.read(work, identity)
     if saved is None:
         return []
@@ -181,7 +181,7 @@ def _ours(work: Path) -> list[str]:
 
 @contextmanager
 def _working(work: Path) -> Iterator[None]:
-    """The folder of a training that goes on, locked; gone again if nothing was worth keeping."""
+    """The folder of a running training, locked; removed at the end if it has no checkpoint."""
     lock = FileLock(work / _LOCK)
     with writing(work):
         work.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ def _working(work: Path) -> Iterator[None]:
 
 @contextmanager
 def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
-    """What a recipe can be blamed for, in one line."""
+    """Errors that another recipe would avoid, in one line."""
     try:
         yield
     except Diverged as error:
@@ -210,6 +210,6 @@ def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
         size = recipe.batch_size
         raise RunError(f"the device's memory is exhausted at batch_size {size}; lower it") from None
     except OSError as error:
-        if error.filename is None:  # of what is printed, which is no file of ours
+        if error.filename is None:  # of the output, not of a file
             raise
         raise RunError(f"{work}: cannot be written: {reason_of(error)}") from None

@@ -135,7 +135,7 @@ def _still(model: nn.Module) -> nn.Module:
 
 
 def _flow(model: nn.Module, x: Tensor) -> nn.Module:
-    """The network in float64 with |w| for w, without norms, after R has gone backwards."""
+    """The network in float64 with |w| for w, without norms, after the backward pass of R."""
     model = model.double().eval()
     for parameter in model.parameters():
         parameter.data.abs_()

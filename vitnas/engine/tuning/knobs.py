@@ -1,4 +1,4 @@
-"""What of a recipe is tuned, and over which range."""
+"""Which fields of a recipe are tuned, and over which ranges."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from vitnas.config.trials import Trial
 RANGES = {"lr": (5e-4, 0.1), "weight_decay": (0.005, 0.5)}
 """Searched on a logarithmic scale; widened where the space's own value lies outside."""
 BATCHES = (16, 32, 64, 128, 256)
-"""Those with which an epoch has eight steps, and the space's own."""
+"""Those are tried that give an epoch eight steps or more, and the space's own."""
 OPTIMIZERS = ("adamw", "muon")
-"""And the space's own."""
+"""They are tried, and the space's own."""
 KNOBS = ("optimizer", "lr", "weight_decay", "batch_size", "augment")
 _STEPS = 8
 _LADDER = 3.0
@@ -68,7 +68,7 @@ class Recipes:
         for name, (low, high) in self.ranges().items():
             found[name] = float(f"{trial.suggest_float(name, low, high, log=True):.2g}")
         if found["augment"] == self._augment:
-            del found["augment"]  # the own one may be called `auto`
+            del found["augment"]  # the space may spell it `auto`
         return self.own.model_copy(update=found)
 
     def _clipped(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Recipes:
 
 
 def _augmentations(data: DataConfig) -> tuple[str, ...]:
-    """Mirroring would turn some digits and signs into others: not where ours need none."""
+    """Those to try; not mirroring where vitnas's own data need no augmentation: digits change."""
     if data.is_ours and data.facts.augment == "none":
         return ("none", "shift")
     return tuple(name for name in get_args(Augment) if name != "auto")

@@ -27,7 +27,7 @@ class Tuned:
     Attributes:
         own: the space's recipe.
         tried: all recipes, best first; those that were stopped last.
-        gain: of the best one with another seed; None where none was better than the own.
+        gain: of the best one with another seed; None if none was better than the own.
         networks: what they were tried on, cheapest first.
         seconds: training time, over all workers.
     """

@@ -136,14 +136,15 @@ class Tuning:
         return result
 
     def _refuse_nothing(self, tuner: Tuner) -> None:
-        """
+        """Make sure that there is something to compare.
+
         Raises:
             NothingTunedError: no training ended well, or there was no time for any.
         """
         if not tuner.tried:
             raise NothingTunedError(
                 f"--minutes {self._options.minutes:g}: over before the first recipes had been "
-                "tried; the same command with more goes on from there"
+                "tried; the same command with more minutes resumes"
             )
         answers = [answer for one in tuner.tried for answer in one.answers.values()]
         if all(answer.top1 is None for answer in answers):

@@ -46,8 +46,8 @@ class Tried:
     Attributes:
         number: counted from 0; 0 is the space's own recipe.
         proxy: the recipe.
-        gains: points above the space's own recipe, by the network's number; not of all networks
-            where it was stopped.
+        gains: points above the space's own recipe, by the network's number; only of some networks
+            if it was stopped.
         answers: of the same networks.
     """
 
@@ -144,7 +144,7 @@ class Tuner:
         return gain_of(own, new, num_images)
 
     def _wave(self, trials: list[optuna.Trial]) -> bool:
-        """Try recipes side by side; whether there was time to."""
+        """Try recipes side by side; False if the time is up."""
         running = {trial.number: (trial, self._propose(trial)) for trial in trials}
         for networks in _steps(len(self._networks)):
             if not self._train_on(networks, [one for _, one in running.values()]):
@@ -178,7 +178,7 @@ class Tuner:
         return True
 
     def _end(self, trial: optuna.Trial, one: Tried) -> None:
-        """A stopped recipe, too, is told with its mean: TPE learns from it."""
+        """Tell the study a recipe's mean, also of a stopped one: TPE learns from it."""
         self._study.tell(trial, one.gain)
         self.tried.append(one)
         self._told(one)
@@ -194,8 +194,8 @@ class Tuner:
 def gain_of(own: Sequence[float], new: Sequence[float], num_images: int) -> Gain:
     """What `new` gains on `own`, network by network.
 
-    The error is the larger one of what the differences scatter and of what so few scoring images
-    explain.
+    The error is the larger of two: the standard error of the differences, and the binomial error of
+    the scoring images.
 
     Args:
         own, new: top-1 in percent of the same networks.
@@ -215,7 +215,7 @@ def _steps(number: int) -> list[list[int]]:
 
 
 def _new_study(seed: int) -> optuna.Study:
-    """In memory; what it says is said again by the answers that are kept."""
+    """A study in memory: with the answers that are kept, it makes the same proposals again."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
