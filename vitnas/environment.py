@@ -38,6 +38,15 @@ def command_line() -> str:
     return spelled_out(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
 
 
+def cache_home() -> Path | None:
+    """`$XDG_CACHE_HOME/vitnas`, or `~/.cache/vitnas`; None where neither is known."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        return (base if base.is_absolute() else Path.home() / ".cache") / "vitnas"
+    except RuntimeError:  # there is no home folder
+        return None
+
+
 def hardware() -> Mapping[str, Any]:
     """CPU model, cores, memory in GB."""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")

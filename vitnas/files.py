@@ -31,7 +31,7 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
-def write_bytes(path: str | Path, content: bytes) -> None:
+def write_bytes(path: str | Path, content: bytes | memoryview) -> None:
     """As `write_text`, for bytes. Where `path` is a link, the link is replaced and not its target.
 
     Raises:

@@ -52,7 +52,7 @@ def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, name: str, slack: int
 def test_fitted_covers_and_cuts_to_the_centre() -> None:
     wide = np.zeros((8, 24, 3), np.uint8)
     wide[:, 8:16] = 200
-    assert fitted(Image.fromarray(wide), (8, 8)).unique().tolist() == [200]
+    assert np.unique(fitted(Image.fromarray(wide), (8, 8))).tolist() == [200]
 
 
 def make_fifo(path: Path) -> None:

@@ -12,7 +12,8 @@ from torch import Tensor
 from tests.data.conftest import refusal
 from vitnas.config.training import DataConfig
 from vitnas.data import decode, imagefolder
-from vitnas.data.rows import there
+from vitnas.data.rows import channel_sums, taken, there
+from vitnas.data.source import Used, everything
 from vitnas.data.table import read_source
 from vitnas.errors import DataError, MemoryLimitError
 
@@ -45,6 +46,7 @@ def test_a_torn_image_is_named(folder_root: Path) -> None:
 def test_more_images_than_memory_are_refused_before_reading(
     folder_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
     monkeypatch.setattr(imagefolder, "read_rgb", lambda *_: pytest.fail("read an image"))
     config = DataConfig(name="imagefolder", root=str(folder_root))
     with pytest.raises(MemoryLimitError, match="take a smaller img_size"):
@@ -93,6 +95,7 @@ def some(labels: Tensor) -> Tensor:
 
 
 def test_only_what_is_used_is_read(folder: DataConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
     seen: list[Path] = []
     real = decode.read_rgb
 
@@ -108,6 +111,29 @@ def test_only_what_is_used_is_read(folder: DataConfig, monkeypatch: pytest.Monke
     assert torch.equal(images[torch.arange(0, 15, 3)], whole[::3])
     with pytest.raises(IndexError, match="not read"):
         images[torch.tensor([1])]
+
+
+@pytest.mark.parametrize("used", [everything, some])
+def test_images_are_the_same_with_and_without_a_cache(
+    folder: DataConfig, used: Used, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more_images(folder, 300)
+    broken(folder, "green/1.png")
+    cached, again = (read_source(folder, (8, 6), used) for _ in range(2))
+    monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
+    memory = read_source(folder, (8, 6), used)
+    for source in (cached, again):
+        assert (source.skipped, source.classes) == (memory.skipped, memory.classes)
+        for one, other in ((source.train, memory.train), (source.test, memory.test)):
+            assert one is not None
+            assert other is not None
+            assert torch.equal(one[1], other[1])
+            index = there(other[0], torch.arange(len(other[1])))
+            assert torch.equal(there(one[0], torch.arange(len(one[1]))), index)
+            assert torch.equal(one[0][index], other[0][index])
+            same = map(torch.equal, channel_sums(taken(one[0], index)),
+                       channel_sums(taken(other[0], index)))  # fmt: skip
+            assert all(same)
 
 
 def test_a_broken_file_among_those_used_is_not_there_and_all_others_keep_their_numbers(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from tests.data.sets import small_set
+from vitnas import memory
+from vitnas.data.build import complete
 from vitnas.data.rows import Rows, channel_sums, joined, taken, there
+from vitnas.data.shards import Shards
+from vitnas.errors import MemoryLimitError
 
 STORE = torch.arange(3 * 2 * 4 * 5, dtype=torch.uint8).reshape(3, 2, 4, 5)
 
@@ -58,6 +65,28 @@ def test_on_another_device_are_those_that_are_there(rows: Rows) -> None:
     moved = rows.of(torch.tensor([4, 3, 0])).to("meta")
     assert moved.store.shape == (2, 2, 4, 5)
     assert moved.places.device.type == "meta"
+
+
+def test_from_disk_into_memory_come_those_that_are_there(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path)
+    complete(images, files)
+    on_disk = Rows(Shards(images), torch.tensor([4, -1, 2]))
+    in_memory, index = on_disk.in_memory(), torch.tensor([2, 0])
+    assert isinstance(in_memory.store, torch.Tensor)
+    assert len(in_memory.store) == 2
+    assert in_memory.places.tolist() == [0, -1, 1]
+    assert torch.equal(in_memory[index], on_disk[index])
+    assert in_memory.in_memory() is in_memory
+
+
+def test_what_does_not_fit_into_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, files = small_set(tmp_path)
+    complete(images, files)
+    monkeypatch.setattr(memory, "free_memory", lambda: 4 * 48)
+    with pytest.raises(MemoryLimitError, match="5 images take"):
+        Rows(Shards(images), torch.arange(5)).in_memory()
 
 
 def test_sums_are_exact_in_pieces_too(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

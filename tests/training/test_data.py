@@ -187,7 +187,7 @@ def test_a_share_of_what_is_in_memory_anyway_changes_nothing(digits: Images) -> 
 def test_a_share_that_leaves_too_few_is_refused_before_anything_is_read(
     folder_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imagefolder, "read_rgb", lambda *_: pytest.fail("read an image"))
+    monkeypatch.setattr(imagefolder, "set_of", lambda *_: pytest.fail("read an image"))
     config = DataConfig(name="imagefolder", root=str(folder_root))
     with pytest.raises(ConfigError, match="leaves less than two of 12") as caught:
         load_data(config, 8, 0.01)
@@ -198,6 +198,7 @@ def test_only_what_is_used_has_to_fit_into_memory(
     folder_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many(folder_root, 100)
+    monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
     config = DataConfig(name="imagefolder", root=str(folder_root), val_fraction=0.1)
     monkeypatch.setattr(memory, "free_memory", lambda: 60 * 3 * 64 * 64)
     with pytest.raises(MemoryLimitError, match="221 images take"):

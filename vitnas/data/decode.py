@@ -1,4 +1,4 @@
-"""From the bytes of an image file to pixels; anything wrong with a file is one line."""
+"""From the bytes of an image file to pixels, without torch; anything wrong is one line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
-from torch import Tensor
 
-from vitnas.data.source import ImageHW
 from vitnas.errors import DataError
 from vitnas.files import open_file
 
@@ -27,10 +25,11 @@ class BrokenImage(DataError):
 
     Attributes:
         path: the file.
+        reason: why, in a few words.
     """
 
     def __init__(self, path: Path, reason: str) -> None:
-        self.path = path
+        self.path, self.reason = path, reason
         super().__init__(f"{path}: not a readable image ({reason})")
 
 
@@ -62,11 +61,13 @@ def as_grey_or_rgb(image: Image.Image) -> Image.Image:
     return flat.convert("L" if flat.mode in ("1", "L") else "RGB")
 
 
-def fitted(image: Image.Image, image_hw: ImageHW) -> Tensor:
+def fitted(image: Image.Image, image_hw: tuple[int, int]) -> npt.NDArray[np.uint8]:
     """(C, H, W) uint8: scaled to cover `image_hw` = (H, W) pixels, then cut to its centre."""
     whole = ImageOps.fit(image, (image_hw[1], image_hw[0]), Image.Resampling.BICUBIC)
-    pixels = np.array(whole)
-    return torch.from_numpy(pixels if pixels.ndim == 3 else pixels[:, :, None]).permute(2, 0, 1)
+    pixels = np.array(whole, dtype=np.uint8)
+    flat: npt.NDArray[np.uint8] = pixels if pixels.ndim == 3 else pixels[:, :, None]
+    planes: npt.NDArray[np.uint8] = flat.transpose(2, 0, 1)
+    return planes
 
 
 @contextmanager

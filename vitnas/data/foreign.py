@@ -97,7 +97,7 @@ def _item(config: DataConfig, data: Any, index: int) -> tuple[Tensor, int]:
 def _pixels(image: Any) -> Tensor:
     if isinstance(image, Image.Image):
         flat = as_grey_or_rgb(image)
-        return fitted(flat, (flat.height, flat.width))
+        return torch.from_numpy(fitted(flat, (flat.height, flat.width)))
     if isinstance(image, Tensor):
         return _bytes(image)
     kind = type(image).__name__

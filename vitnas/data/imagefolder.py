@@ -15,6 +15,8 @@ from torch import Tensor
 
 from vitnas.config.training import DataConfig
 from vitnas.cores import cores
+from vitnas.data.build import complete
+from vitnas.data.cache import home
 from vitnas.data.decode import (
     BrokenImage,
     check_readable,
@@ -22,8 +24,10 @@ from vitnas.data.decode import (
     read_rgb,
     without_warnings,
 )
-from vitnas.data.listing import Folder, ImageFile, list_folder
+from vitnas.data.imageset import ImageFile, ImageSet, set_of
+from vitnas.data.listing import Folder, list_folder
 from vitnas.data.rows import Rows
+from vitnas.data.shards import Shards
 from vitnas.data.source import DataSource, ImageHW, Labelled, Used, check_images_fit, everything
 from vitnas.errors import DataError
 
@@ -33,12 +37,23 @@ _NAMED = 3
 
 
 def read(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> DataSource:
-    """The training images of a folder that are `used`, and its test images, in memory."""
-    folder = list_folder(config)
+    """The training images of a folder that are `used`, and its test images.
+
+    Their pixels are in the user's cache, where they are put if they are not; or in memory, where
+    there is no cache.
+    """
+    folder, place = list_folder(config), home()
     wanted = used(labels_of(folder.train))
-    check_images_fit(config, len(wanted) + len(folder.held), 3, image_hw, copies=1)
-    train, broken = _read_part(folder.train, wanted, image_hw)
-    test, more = _read_part(folder.held, torch.arange(len(folder.held)), image_hw)
+    if place is None:
+        check_images_fit(config, len(wanted) + len(folder.held), 3, image_hw, copies=1)
+
+    def visit(files: list[ImageFile]) -> tuple[_Store, _Broken]:
+        if place is None or not files:
+            return _read_each(files, image_hw)
+        return _read_once(set_of(place, folder.root, files, image_hw), files)
+
+    train, broken = _read_part(folder.train, wanted, visit)
+    test, more = _read_part(folder.held, torch.arange(len(folder.held)), visit)
     skipped = tuple(map(str, broken + more))
     return DataSource(
         train, test if folder.held else None, folder.classes, folder.fingerprint, skipped
@@ -91,12 +106,12 @@ def labels_of(files: Sequence[ImageFile]) -> Tensor:
 
 
 _Broken = dict[int, BrokenImage]
-_Part = tuple[list[ImageFile], Tensor, list[BrokenImage]]
+_Store = Tensor | Shards
 
 
 def _part(
     files: list[ImageFile], wanted: Tensor, visit: Callable[[list[ImageFile]], _Broken]
-) -> _Part:
+) -> tuple[list[ImageFile], Tensor, list[BrokenImage]]:
     """Visit the files of the numbers `wanted`.
 
     Where these are all files, the broken ones are as if they were not in the folder. Of others
@@ -119,17 +134,29 @@ def _part(
 
 
 def _read_part(
-    files: list[ImageFile], wanted: Tensor, image_hw: ImageHW
+    files: list[ImageFile],
+    wanted: Tensor,
+    visit: Callable[[list[ImageFile]], tuple[_Store, _Broken]],
 ) -> tuple[Labelled, list[BrokenImage]]:
-    images = torch.empty(0)
+    store: list[_Store] = []
 
-    def visit(visited: Sequence[ImageFile]) -> _Broken:
-        nonlocal images
-        images, broken = _read_each(visited, image_hw)
+    def broken_of(visited: list[ImageFile]) -> _Broken:
+        images, broken = visit(visited)
+        store.append(images)
         return broken
 
-    kept, places, broken = _part(files, wanted, visit)
-    return (Rows(images, places), labels_of(kept)), broken
+    kept, places, broken = _part(files, wanted, broken_of)
+    return (Rows(store[0], places), labels_of(kept)), broken
+
+
+def _read_once(images: ImageSet, files: list[ImageFile]) -> tuple[Shards, _Broken]:
+    """The set of these files, complete."""
+    broken: _Broken = {}
+    for shard, facts in enumerate(complete(images, files)):
+        for number, reason in facts.broken.items():
+            index = images.span(shard)[number]
+            broken[index] = BrokenImage(Path(files[index].path), reason)
+    return Shards(images), broken
 
 
 def _check_each(files: Sequence[ImageFile]) -> _Broken:
@@ -140,7 +167,7 @@ def _read_each(files: Sequence[ImageFile], image_hw: ImageHW) -> tuple[Tensor, _
     images = torch.empty(len(files), 3, *image_hw, dtype=torch.uint8)
 
     def read_one(index: int) -> None:
-        images[index] = fitted(read_rgb(Path(files[index].path)), image_hw)
+        images[index] = torch.from_numpy(fitted(read_rgb(Path(files[index].path)), image_hw))
 
     return images, _broken(read_one, len(files))
 

@@ -6,29 +6,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from vitnas.config.training import DataConfig, class_names, is_junk
+from vitnas.data.imageset import ImageFile
 from vitnas.data.source import damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
-
-
-class ImageFile(NamedTuple):
-    """A file of an image folder; plain values, for there may be millions.
-
-    Attributes:
-        path: the file, with the folder in front.
-        number: of its class.
-        size: bytes; -1 where the system does not say.
-        time: of the last change, in nanoseconds.
-    """
-
-    path: str
-    number: int
-    size: int
-    time: int
 
 
 @dataclass(frozen=True)

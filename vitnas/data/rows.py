@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vitnas.data.shards import Shards
+from vitnas.memory import check_memory
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -15,11 +18,11 @@ class Rows:
     So labels, and whatever is drawn from them, are those of the whole data set.
 
     Attributes:
-        store: (m, C, H, W) uint8, the images that were read.
+        store: (m, C, H, W) uint8, the images that were read, in memory or on disk.
         places: (n,) int64, the number of each in `store`; -1 = not there.
     """
 
-    store: Tensor
+    store: Tensor | Shards
     places: Tensor
 
     def __len__(self) -> int:
@@ -50,18 +53,34 @@ class Rows:
 
     def to(self, device: str | torch.device) -> Rows:
         """The same images, those that are there on `device`; no copy if they are already."""
-        if torch.device(device) == self.device:
+        return self if torch.device(device) == self.device else self._copied(device)
+
+    def __add__(self, other: Rows) -> Rows:
+        """These images, then those of `other`; a store in memory is copied if they differ."""
+        if self.store is other.store:
+            return Rows(self.store, torch.cat([self.places, other.places]))
+        assert isinstance(self.store, Tensor)
+        assert isinstance(other.store, Tensor)
+        later = torch.where(other.places < 0, -1, other.places + len(self.store))
+        return Rows(torch.cat([self.store, other.store]), torch.cat([self.places, later]))
+
+    def in_memory(self) -> Rows:
+        """The same images, none of them on disk.
+
+        Raises:
+            MemoryLimitError: they do not fit.
+        """
+        if isinstance(self.store, Tensor):
             return self
+        number = int((self.places >= 0).sum())
+        needed = number * self.store.shape[1:].numel()
+        check_memory(needed, f"{number:,} images", "take a smaller img_size or train_fraction")
+        return self._copied(self.device)
+
+    def _copied(self, device: str | torch.device) -> Rows:
         there = self.places >= 0
         places = torch.where(there, there.cumsum(0) - 1, -1)
         return Rows(self.store[self.places[there]].to(device), places.to(device))
-
-    def __add__(self, other: Rows) -> Rows:
-        """These images, then those of `other`."""
-        if self.store is other.store:
-            return Rows(self.store, torch.cat([self.places, other.places]))
-        later = torch.where(other.places < 0, -1, other.places + len(self.store))
-        return Rows(torch.cat([self.store, other.store]), torch.cat([self.places, later]))
 
 
 Pixels = Tensor | Rows
@@ -89,6 +108,9 @@ def joined(first: Pixels, second: Pixels) -> Pixels:
 
 def channel_sums(images: Pixels) -> tuple[Tensor, Tensor]:
     """Sum of the bytes of each channel and of their squares, (C,) float64; both are exact."""
+    if isinstance(images, Rows) and isinstance(images.store, Shards):
+        total, squares = images.store.sums(images.places)
+        return total, squares
     total = torch.zeros(images.shape[1], dtype=torch.float64)
     squares = torch.zeros_like(total)
     size = max(1, _PIXELS // max(1, images.shape[2] * images.shape[3]))

@@ -14,7 +14,8 @@ from vitnas.config.files import exists, validate
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.config.training import DATA_FACTS, GROUP, DataConfig, class_names
 from vitnas.data.imagefolder import labels_of, read_files
-from vitnas.data.listing import ImageFile, images_below, list_folder
+from vitnas.data.imageset import ImageFile
+from vitnas.data.listing import images_below, list_folder
 from vitnas.data.source import ImageHW, split_by_class
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name

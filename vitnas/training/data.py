@@ -79,6 +79,11 @@ class Split:
             self, pixels=joined(self.pixels, other.pixels), y=torch.cat([self.y, other.y])
         )
 
+    def in_memory(self) -> Split:
+        """The same images, none of them on disk."""
+        pixels = self.pixels
+        return self if isinstance(pixels, Tensor) else replace(self, pixels=pixels.in_memory())
+
     def to(self, device: str | torch.device) -> Split:
         """The same images on `device`; no copy if they are there already."""
         y, mean, std = (part.to(device) for part in (self.y, self.mean, self.std))
@@ -197,6 +202,15 @@ class Images:
             raise DataError(f"{self.name}: {whole} training images are too few for so many folds")
         train = self.train.of(training.to(self.train.y.device)) + self.val
         return replace(self, train=train, val=self.train.of(scoring.to(self.train.y.device)))
+
+    def in_memory(self) -> Images:
+        """The same data, no image of it on disk, so that it can be sent to another machine.
+
+        Raises:
+            MemoryLimitError: it does not fit.
+        """
+        test = None if self._test is None else self._test.in_memory()
+        return replace(self, train=self.train.in_memory(), val=self.val.in_memory(), _test=test)
 
     def to(self, device: str | torch.device) -> Images:
         """The same data with `train` and `val` on `device`; the test images stay where they are."""

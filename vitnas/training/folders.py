@@ -16,7 +16,7 @@ from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
 from vitnas.data.decode import fitted, read_rgb, without_warnings
 from vitnas.data.imagefolder import check_folder, labels_of, read_files
-from vitnas.data.listing import ImageFile
+from vitnas.data.imageset import ImageFile
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
@@ -116,7 +116,7 @@ class _Augmented(Dataset[Labelled]):
         with without_warnings():
             image = read_rgb(Path(file.path))
         if self.augmentation is None:
-            return fitted(image, self.files.image_hw), number
+            return torch.from_numpy(fitted(image, self.files.image_hw)), number
         with own_all_randomness(derive_seed(self.seed, index), torch.device("cpu")):
             return torch.as_tensor(self.augmentation(image)), number
 

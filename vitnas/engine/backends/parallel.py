@@ -1,7 +1,8 @@
 """The back end on Ray: trainings in processes of this machine or of a cluster.
 
 The driver holds neither torch nor images. Another process of its machine reads the images. They
-stay in Ray's object store, and every worker fetches them once.
+stay in Ray's object store, and every worker fetches them once. Those of an image folder are sent
+to a cluster only; workers of this machine map the same files of the cache.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class RayBackend:
 
     def __init__(self, workers: int | None, gpus: float | None, address: str | None) -> None:
         self._is_ours, self._worker = False, None
+        self._is_cluster = address is not None
         if address is not None:
             connect(address)
         elif not ray.is_initialized():
@@ -63,7 +65,7 @@ class RayBackend:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
         findings, self._worker = task.options(scheduling_strategy=here).remote(
-            space, self.resources, most_baselines, self._worker
+            space, self.resources, most_baselines, self._worker, self._is_cluster
         )
         with _their_own_errors():
             found: Findings = ray.get(findings)

@@ -44,7 +44,11 @@ class Findings:
 
 
 def prepare_worker(
-    space: SearchSpace, resources: Resources, most_baselines: int = 0, before: Worker | None = None
+    space: SearchSpace,
+    resources: Resources,
+    most_baselines: int = 0,
+    before: Worker | None = None,
+    in_memory: bool = False,
 ) -> tuple[Findings, Worker]:
     """Read the images of a space: what is found, and the worker that trains on them.
 
@@ -53,6 +57,7 @@ def prepare_worker(
         resources: what trainings run on.
         most_baselines: see `vitnas.baselines.sizes.line_up`.
         before: an earlier worker; what it has read of the same data is not read again.
+        in_memory: for workers on machines that lack this one's cache of decoded images.
 
     Raises:
         DataError: they are missing or unreadable.
@@ -63,7 +68,7 @@ def prepare_worker(
 
     from vitnas.baselines.sizes import line_up
 
-    images = _images(space, before)
+    images = _images(space, before, in_memory)
     some = next(iter(images.values()))
     _check_fits(space, images[space.example.image_hw])
     worker = Worker(
@@ -88,18 +93,22 @@ def prepare_worker(
     return findings, worker
 
 
-def _images(space: SearchSpace, before: Worker | None) -> dict[tuple[int, int], Images]:
+def _images(
+    space: SearchSpace, before: Worker | None, in_memory: bool
+) -> dict[tuple[int, int], Images]:
     """The space's images by (H, W): those that `before` holds, and the others from their files."""
     from vitnas.training.data import load_data
 
     data, fraction = space.config.data, space.config.proxy.train_fraction
     held = {} if before is None or before.data != data else before.images
     known = {size: images for size, images in held.items() if images.fraction >= fraction}
+
+    def read(size: tuple[int, int]) -> Images:
+        images = load_data(data, size, fraction)
+        return images.in_memory() if in_memory else images
+
     try:
-        return {
-            size: known[size] if size in known else load_data(data, size, fraction)
-            for size in space.image_sizes()
-        }
+        return {size: known[size] if size in known else read(size) for size in space.image_sizes()}
     except ConfigError as error:
         raise error.at(file=space.file, prefix="proxy") from None
 

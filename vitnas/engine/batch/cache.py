@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from vitnas.engine.batch.request import Answer, Request
+from vitnas.environment import cache_home
 from vitnas.files import read_bytes, write_text
 from vitnas.records import Outcome
 
@@ -34,7 +34,7 @@ class Cache:
 
     def __init__(self, facts: Mapping[str, Any] | None) -> None:
         self._folder: Path | None = None
-        home = _home()
+        home = cache_home()
         if facts is not None and home is not None:
             text = json.dumps(facts, sort_keys=True, default=str)
             self._folder = home / "answers" / hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -57,12 +57,3 @@ class Cache:
     def _path(self, request: Request) -> Path:
         assert self._folder is not None
         return self._folder / f"{request.key}.json"
-
-
-def _home() -> Path | None:
-    """`$XDG_CACHE_HOME/vitnas`, or `~/.cache/vitnas`; None where neither is known."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path.home() / ".cache") / "vitnas"
-    except RuntimeError:  # there is no home folder
-        return None

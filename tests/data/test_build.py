@@ -1,0 +1,192 @@
+"""Making a set complete: what is there stays, what is missing or damaged is made."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.data.sets import flip, small_set
+from vitnas.data import build
+from vitnas.data.build import complete
+from vitnas.data.imageset import ImageSet
+from vitnas.data.shard import build_shard
+from vitnas.errors import DataError
+
+
+def times(images: ImageSet) -> list[int]:
+    paths = (images.place(shard).with_suffix(".npy") for shard in range(images.num_shards))
+    return [path.stat().st_ino for path in paths]
+
+
+def test_a_second_time_nothing_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images, files = small_set(tmp_path, 150)
+    first = complete(images, files)
+    assert [len(facts.sums) for facts in first] == [64, 64, 22]
+    before = times(images)
+    monkeypatch.setattr(build, "build_shard", lambda *_: pytest.fail("decoded again"))
+    assert [facts.checksum for facts in complete(images, files)] == [
+        facts.checksum for facts in first
+    ]
+    assert times(images) == before
+
+
+def test_many_images_are_decoded_by_other_processes(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path, 300)
+    seen: list[tuple[int, int]] = []
+    found = complete(images, files, done=lambda *counts: seen.append(counts))
+    assert seen[0] == (0, 300)
+    assert seen[-1] == (300, 300)
+    again, _ = small_set(tmp_path / "data" / "..", 300)
+    assert [facts.checksum for facts in found] == [
+        facts.checksum for facts in complete(again, files)
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_flipped_byte_is_found_and_its_shard_is_made_again(tmp_path: Path, suffix: str) -> None:
+    images, files = small_set(tmp_path, 150)
+    first = complete(images, files)
+    path, before = images.place(1).with_suffix(suffix), times(images)
+    good = images.place(1).with_suffix(".npy").read_bytes()
+    flip(path, 200)
+    again = complete(images, files)
+    assert [facts.checksum for facts in again] == [facts.checksum for facts in first]
+    assert images.place(1).with_suffix(".npy").read_bytes() == good
+    changed = [one != other for one, other in zip(before, times(images), strict=True)]
+    assert changed == [False, True, False]
+
+
+def test_a_byte_that_a_disk_has_flipped_is_found_too(tmp_path: Path) -> None:
+    """The file's time is as it was; what was not compared for longest is compared first."""
+    images, files = small_set(tmp_path, 150)
+    complete(images, files)
+    path = images.place(2).with_suffix(".npy")
+    good, there = path.read_bytes(), path.stat()
+    flip(path)
+    os.utime(path, ns=(there.st_atime_ns, there.st_mtime_ns))
+    complete(images, files)
+    assert path.read_bytes() == good
+
+
+def test_without_time_what_has_not_changed_is_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, files = small_set(tmp_path, 150)
+    complete(images, files)
+    asked: list[Path] = []
+    monkeypatch.setattr(build, "COMPARING_S", 0.0)
+
+    def is_sound(place: Path, *_: object) -> bool:
+        asked.append(place)
+        return True
+
+    monkeypatch.setattr(build, "is_sound", is_sound)
+    complete(images, files)
+    assert asked == []
+    os.utime(images.place(1).with_suffix(".npy"))
+    complete(images, files)
+    assert asked == [images.place(1)]
+
+
+def test_what_a_killed_builder_has_made_is_kept(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path, 150)
+    complete(images, files)
+    before = times(images)
+    images.place(2).with_suffix(".npz").unlink()
+    (images.folder / ".vitnas.00.tmp").write_bytes(b"half")
+    complete(images, files)
+    assert times(images)[:2] == before[:2]
+    assert times(images)[2] != before[2]
+    assert not list(images.folder.glob(".*"))
+
+
+@pytest.mark.slow
+def test_a_builder_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path, 2000)
+    code = (
+        "import sys; from pathlib import Path; from tests.data.sets import small_set, listed;"
+        "from vitnas.data.build import complete; from vitnas.data.imageset import set_of;"
+        "root = Path(sys.argv[1]); files = [listed(p) for p in sorted((root / 'data').iterdir())];"
+        "complete(set_of(root / 'home', root / 'data', files, (4, 4)), files)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path.cwd())
+    while process.poll() is None and len(list(images.folder.glob("*.npz"))) < 3:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    there = {path.name: path.stat().st_ino for path in images.folder.glob("*.npz")}
+    assert there
+    complete(images, files)
+    assert len(list(images.folder.glob("*.npz"))) == images.num_shards == 32
+    finished = {name: (images.folder / name).stat().st_ino for name in there}
+    assert sum(finished[name] == inode for name, inode in there.items()) >= len(there) - 4
+
+
+def test_two_at_once_decode_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images, files = small_set(tmp_path, 100)
+    made: list[Path] = []
+    real, notices = build_shard, list[str]()
+
+    def slowly(place: Path, *rest: object) -> None:
+        time.sleep(0.05)
+        made.append(place)
+        real(place, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(build, "build_shard", slowly)
+
+    def other() -> None:
+        complete(images, files, notice=notices.append)
+
+    threads = [threading.Thread(target=other) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == [images.place(0), images.place(1)]
+    assert notices == ["another process reads the same images; waiting for it"]
+
+
+def test_a_full_disk_is_one_line_and_leaves_what_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, files = small_set(tmp_path, 150)
+    real = build_shard
+
+    def full(place: Path, paths: list[str], image_hw: tuple[int, int]) -> None:
+        if place.name == "00001":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
+        real(place, paths, image_hw)
+
+    monkeypatch.setattr(build, "build_shard", full)
+    with pytest.raises(
+        DataError, match="cannot be written: no space left on device; set"
+    ) as caught:
+        complete(images, files)
+    assert str(caught.value).startswith(str(tmp_path / "home"))
+    assert sorted(path.name for path in images.folder.glob("*.np*")) == ["00000.npy", "00000.npz"]
+    before = images.place(0).with_suffix(".npy").stat().st_ino
+    monkeypatch.setattr(build, "build_shard", real)
+    complete(images, files)
+    assert times(images)[0] == before
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path)
+    (tmp_path / "home").write_text("a file")
+    with pytest.raises(DataError, match=r"home: cannot be written: .*VITNAS_IMAGE_CACHE"):
+        complete(images, files)
+
+
+def test_an_image_that_goes_while_it_is_read_is_broken(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path)
+    Path(files[3].path).unlink()
+    (facts,) = complete(images, files)
+    assert facts.broken == {3: "No such file or directory"}

@@ -1,0 +1,161 @@
+"""Make what is missing or damaged of a set of decoded images, on all cores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+
+from filelock import Timeout
+
+from vitnas.cores import cores
+from vitnas.data.cache import make_room, plain_errors
+from vitnas.data.imageset import ImageFile, ImageSet
+from vitnas.data.shard import (
+    ShardFacts,
+    build_shard,
+    compared,
+    is_fresh,
+    is_sound,
+    offset_of,
+    read_facts,
+)
+from vitnas.errors import DataError
+
+COMPARING_S = 1.0
+"""Time for comparing pixels that have not changed with their checksums, oldest first, at a start.
+"""
+_FEW = 256  # images that are not worth processes of their own
+_Done = Callable[[int, int], None]
+_Notice = Callable[[str], None]
+
+
+def complete(
+    images: ImageSet,
+    files: Sequence[ImageFile],
+    done: _Done = lambda done, total: None,
+    notice: _Notice = lambda line: None,
+) -> list[ShardFacts]:
+    """Make the set complete; the shards that are there and sound stay as they are.
+
+    Several processes may do so at once: one builds, and the others wait for it.
+
+    Args:
+        images: the set.
+        files: its image files.
+        done: called with the number of images that have been decoded, and that have to be.
+        notice: called with lines for whoever watches.
+
+    Returns:
+        What is known of each shard.
+
+    Raises:
+        DataError: there is no room, or the system refuses to write.
+    """
+    facts = _known(images)
+    if None in facts:
+        with plain_errors(images.folder.parent), _alone(images, notice):
+            facts = _known(images)
+            missing = [number for number, known in enumerate(facts) if known is None]
+            needed = sum(len(images.span(number)) for number in missing)
+            make_room(images.folder.parent, needed * images.bytes_of_image, images)
+            _build(images, files, missing, done)
+            for number in missing:
+                facts[number] = _fresh(images, number)
+    found = [known for known in facts if known is not None]
+    with suppress(OSError):  # a folder that may only be read
+        images.note_use()
+    if len(found) < images.num_shards:
+        raise DataError(f"{images.folder}: what was just written there is gone or damaged")
+    return found
+
+
+@contextmanager
+def _alone(images: ImageSet, notice: _Notice) -> Iterator[None]:
+    """No other process builds or deletes the set in here."""
+    images.folder.mkdir(parents=True, exist_ok=True)
+    lock = images.lock()
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        notice("another process reads the same images; waiting for it")
+        lock.acquire()
+    try:
+        images.clean()
+        images.note_use()
+        yield
+    finally:
+        lock.release()
+
+
+def _known(images: ImageSet) -> list[ShardFacts | None]:
+    """What is known of each shard; None where it is missing or damaged."""
+    with ThreadPool(cores()) as pool:
+        numbers = range(images.num_shards)
+        found = pool.map(lambda number: _fresh(images, number), numbers)
+        oldest = sorted(
+            (number for number in numbers if found[number] is not None),
+            key=lambda number: compared(images.place(number)),
+        )
+        until = time.monotonic() + COMPARING_S
+
+        def is_still(number: int) -> bool:
+            known = found[number]
+            if known is None or time.monotonic() >= until:
+                return True
+            return is_sound(images.place(number), known.checksum, images.shape(number))
+
+        for number, still in zip(oldest, pool.map(is_still, oldest, chunksize=1), strict=True):
+            if not still:
+                found[number] = None
+    return found
+
+
+def _fresh(images: ImageSet, number: int) -> ShardFacts | None:
+    """What is known of a shard, whose pixels are compared if they may have changed."""
+    place, shape = images.place(number), images.shape(number)
+    facts = read_facts(place, shape[0])
+    if facts is None or offset_of(place, shape) is None:
+        return None
+    return facts if is_fresh(place) or is_sound(place, facts.checksum, shape) else None
+
+
+def _build(
+    images: ImageSet, files: Sequence[ImageFile], missing: Sequence[int], done: _Done
+) -> None:
+    """Decode the images of the shards `missing` and write these."""
+    jobs = [
+        (images.place(number), [files[index].path for index in images.span(number)])
+        for number in missing
+    ]
+    total, so_far = sum(len(paths) for _, paths in jobs), 0
+    done(0, total)
+    if total <= _FEW:
+        for place, paths in jobs:
+            build_shard(place, paths, images.facts.image_hw)
+        return
+    for number in _built(images, jobs):
+        so_far += number
+        done(so_far, total)
+
+
+def _built(images: ImageSet, jobs: Sequence[tuple[Path, list[str]]]) -> Iterator[int]:
+    """The number of images in each shard that processes of their own have written."""
+    from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    try:
+        work = Parallel(n_jobs=cores(), batch_size=1, return_as="generator_unordered")
+        yield from work(delayed(_job)(*job, images.facts.image_hw) for job in jobs)
+    except BrokenProcessPool:
+        raise DataError("a process that decodes images was killed; was memory short?") from None
+    finally:
+        get_reusable_executor().shutdown(wait=True)
+
+
+def _job(place: Path, paths: list[str], image_hw: tuple[int, int]) -> int:
+    build_shard(place, paths, image_hw)
+    return len(paths)

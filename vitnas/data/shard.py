@@ -1,0 +1,148 @@
+"""A shard: some decoded images of a set on disk, in two files that appear whole or not at all.
+
+`00007.npy` holds the pixels. `00007.npz` is written after it: what was found while decoding. Its
+time is when the pixels were last compared with their checksum.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vitnas.data.decode import BrokenImage, fitted, read_rgb, without_warnings
+from vitnas.files import open_file, write_bytes
+
+_AT_ONCE = 1 << 21  # bytes that are summed at a time
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """What is known of a shard without its pixels.
+
+    Attributes:
+        sums: (m, 2, 3) float64, of the bytes of each image and channel and of their squares; exact.
+        broken: why an image could not be read, by its number in the shard; its pixels are zero.
+        checksum: CRC-32 of the pixels.
+    """
+
+    sums: npt.NDArray[np.float64]
+    broken: dict[int, str]
+    checksum: int
+
+
+def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> None:
+    """Decode images and write their shard.
+
+    Args:
+        place: its path without a suffix.
+        paths: the image files.
+        image_hw: (H, W) in pixels that they are brought to.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    pixels = np.zeros((len(paths), 3, *image_hw), dtype=np.uint8)
+    broken: dict[int, str] = {}
+    with without_warnings():
+        for index, path in enumerate(paths):
+            try:
+                pixels[index] = fitted(read_rgb(Path(path)), image_hw)
+            except BrokenImage as error:
+                broken[index] = error.reason
+    write_bytes(place.with_suffix(".npy"), _saved(np.save, pixels))
+    found = {
+        "sums": _sums(pixels),
+        "broken": np.array(list(broken), dtype=np.int64),
+        "reasons": np.array(list(broken.values()), dtype=np.str_),
+        "checksum": np.array(zlib.crc32(pixels.data), dtype=np.int64),
+    }
+    write_bytes(place.with_suffix(".npz"), _saved(np.savez, **found))
+
+
+def read_facts(place: Path, number: int) -> ShardFacts | None:
+    """What is known of the shard of `number` images; None where it is missing or damaged."""
+    try:
+        file = open_file(place.with_suffix(".npz"))
+        with file, np.load(file, allow_pickle=False) as found:
+            sums, broken = found["sums"], found["broken"].tolist()
+            reasons, checksum = found["reasons"].tolist(), int(found["checksum"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return None
+    if sums.shape != (number, 2, 3) or sums.dtype != np.float64 or len(broken) != len(reasons):
+        return None
+    return ShardFacts(sums, dict(zip(broken, reasons, strict=True)), checksum)
+
+
+def offset_of(place: Path, shape: tuple[int, ...]) -> int | None:
+    """Where the pixels begin in their file; None where it does not hold pixels of this shape."""
+    try:
+        with open_file(place.with_suffix(".npy")) as file:
+            if np.lib.format.read_magic(file) != (1, 0):
+                return None
+            found = np.lib.format.read_array_header_1_0(file)
+            start, end = file.tell(), os.fstat(file.fileno()).st_size
+    except (OSError, ValueError):
+        return None
+    is_right = found == (shape, False, np.dtype(np.uint8)) and end == start + int(np.prod(shape))
+    return start if is_right else None
+
+
+def is_fresh(place: Path) -> bool:
+    """Whether the pixels are as old as when they were last compared with their checksum."""
+    try:
+        return _time(place, ".npy") <= _time(place, ".npz")
+    except OSError:
+        return False
+
+
+def compared(place: Path) -> float:
+    """When the pixels were last compared with their checksum, in seconds; 0 = never."""
+    try:
+        return _time(place, ".npz") / 1e9
+    except OSError:
+        return 0.0
+
+
+def is_sound(place: Path, checksum: int, shape: tuple[int, ...]) -> bool:
+    """Compare the pixels with their checksum; if they agree, note the time."""
+    start = offset_of(place, shape)
+    if start is None:
+        return False
+    try:
+        pixels = np.memmap(place.with_suffix(".npy"), dtype=np.uint8, mode="r", offset=start)
+        if zlib.crc32(pixels.data) != checksum:
+            return False
+    except (OSError, ValueError):
+        return False
+    with suppress(OSError):
+        os.utime(place.with_suffix(".npz"))
+    return True
+
+
+def _time(place: Path, suffix: str) -> int:
+    return place.with_suffix(suffix).stat().st_mtime_ns
+
+
+def _saved(save: Any, *arrays: npt.NDArray[Any], **named: npt.NDArray[Any]) -> memoryview:
+    file = io.BytesIO()
+    save(file, *arrays, **named)
+    return file.getbuffer()
+
+
+def _sums(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """In float64 every partial sum is a whole number below 2**53, so that nothing is rounded."""
+    parts, step = [], max(1, _AT_ONCE // pixels[0].size)
+    for start in range(0, len(pixels), step):
+        values = pixels[start : start + step].reshape(-1, 3, pixels[0, 0].size).astype(float)
+        parts.append(np.stack([values.sum(2), np.einsum("ncp,ncp->nc", values, values)], axis=1))
+    return np.concatenate(parts)

@@ -1,0 +1,93 @@
+"""Decoded images of a set on disk, indexed as a tensor; only what is asked for is read."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitnas.data.imageset import ImageSet
+from vitnas.data.shard import offset_of, read_facts
+from vitnas.errors import DataError
+
+
+class Shards:
+    """(n, 3, H, W) uint8 on disk, indexed by numbers of images.
+
+    The files are mapped into memory, so that all processes of a machine share one copy of what they
+    read. What is pickled is where they are. As long as an object lives, its set is not deleted.
+
+    Args:
+        images: a set that is complete.
+
+    Raises:
+        DataError: it is not there.
+    """
+
+    def __init__(self, images: ImageSet) -> None:
+        self.images = images
+        self._maps: dict[int, Tensor] = {}
+        try:
+            weakref.finalize(self, os.close, images.hold())
+        except OSError:
+            raise self._gone() from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shards, (self.images,)
+
+    def __len__(self) -> int:
+        return self.images.facts.number
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self), 3, *self.images.facts.image_hw))
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def __getitem__(self, numbers: Tensor) -> Tensor:
+        """Pixels (k, 3, H, W), in memory."""
+        numbers = numbers.cpu()
+        result = torch.empty(len(numbers), *self.shape[1:], dtype=torch.uint8)
+        for shard, mine, inside in self._by_shard(numbers):
+            result[mine] = self._map(shard)[inside]
+        return result
+
+    def sums(self, numbers: Tensor) -> Tensor:
+        """(2, 3) float64: of the bytes of each channel and of their squares; exact."""
+        total = torch.zeros(2, 3, dtype=torch.float64)
+        for shard, _, inside in self._by_shard(numbers.cpu()):
+            facts = read_facts(self.images.place(shard), self.images.shape(shard)[0])
+            if facts is None:
+                raise self._gone()
+            total += torch.from_numpy(facts.sums)[inside].sum(dim=0)
+        return total
+
+    def _by_shard(self, numbers: Tensor) -> list[tuple[int, Tensor, Tensor]]:
+        """Each shard, where its images stand in `numbers`, and what their numbers in it are."""
+        size = self.images.per_shard
+        shards, order = torch.sort(numbers // size, stable=True)
+        present, counts = torch.unique_consecutive(shards, return_counts=True)
+        parts = order.split(counts.tolist()) if len(order) else ()
+        return [
+            (shard, mine, numbers[mine] - shard * size)
+            for shard, mine in zip(present.tolist(), parts, strict=True)
+        ]
+
+    def _map(self, shard: int) -> Tensor:
+        if shard not in self._maps:
+            place, shape = self.images.place(shard), self.images.shape(shard)
+            start = offset_of(place, shape)
+            if start is None:
+                raise self._gone()
+            file, size = str(place.with_suffix(".npy")), torch.Size(shape).numel()
+            whole = torch.from_file(file, shared=False, size=start + size, dtype=torch.uint8)
+            self._maps[shard] = whole[start:].view(shape)
+        return self._maps[shard]
+
+    def _gone(self) -> DataError:
+        return DataError(f"{self.images.folder}: decoded images are gone; start again")
