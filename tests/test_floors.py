@@ -23,6 +23,7 @@ FLOORS = [
         "memory",
         "noise",
         "pareto",
+        "plotting",
         "plugins",
         "seeds",
     ),

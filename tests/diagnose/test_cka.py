@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.diagnose.networks import layer
-from vitnas.diagnose.cka import LayerCka, hsic_matrix, linear_cka, linear_gram
+from vitnas.diagnose.cka import LayerCka, hsic_matrix, linear_gram, normalised
 
 
 def features(number: int, width: int, seed: int) -> Tensor:
@@ -18,6 +18,12 @@ def related(number: int, width: int) -> tuple[Tensor, Tensor]:
     """Two sets of features with half of their variance in common."""
     shared = features(number, width, 0)
     return tuple(shared + features(number, width, seed) for seed in (1, 2))  # type: ignore[return-value]
+
+
+def linear_cka(x: Tensor, y: Tensor) -> float:
+    """Linear CKA (BViT, Eq. 9) of two sets of features of the same n images, `(n, p)`, `(n, q)`."""
+    hsic = hsic_matrix([linear_gram(x), linear_gram(y)], unbiased=False)
+    return float(normalised(hsic)[0, 1])
 
 
 def test_a_layer_with_itself_is_one() -> None:

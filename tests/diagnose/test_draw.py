@@ -12,6 +12,7 @@ from PIL import Image
 
 from tests.diagnose.networks import layer
 from vitnas.diagnose import draw
+from vitnas.plotting import DPI
 
 
 @given(st.integers(0, 500), st.integers(1, 40))
@@ -51,5 +52,5 @@ def test_a_figure_is_a_png_of_its_size() -> None:
     draw.colour_bar(figure, image, axes, "share")
     picture = Image.open(io.BytesIO(draw.png(figure)))
     assert picture.format == "PNG"
-    assert picture.size == (4 * draw.DPI, 3 * draw.DPI)
+    assert picture.size == (4 * DPI, 3 * DPI)
     assert picture.info["Software"] == "vitnas"

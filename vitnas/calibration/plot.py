@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 from vitnas.calibration.result import Calibration, Kind, ProxyFigures
 from vitnas.calibration.text import percent
+from vitnas.plotting import INK, empty_figure, open_axes, png
 
 _COLOURS: dict[Kind, str] = {
     "size": "#8b8f97",
@@ -16,8 +16,7 @@ _COLOURS: dict[Kind, str] = {
     "training": "#d6365f",
     "likelihood": "#e08a3c",
 }
-_INK, _GRID, _CEILING = "#22262e", "#e4e6ea", "#3b6fd4"
-_DPI = 110
+_CEILING = "#3b6fd4"
 
 
 def calibration_png(found: Calibration) -> bytes:
@@ -25,11 +24,7 @@ def calibration_png(found: Calibration) -> bytes:
 
     A proxy without cost is at the left edge of the logarithmic axis.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure: Any = Figure(figsize=(10.5, 5.5), dpi=_DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(10.5, 5.5)
     axes = figure.subplots()
     _ceiling(axes, found)
     places = _places(found)
@@ -38,9 +33,7 @@ def calibration_png(found: Calibration) -> bytes:
     _dress(axes, found, places)
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", fontsize=8, frameon=False)
-    image = io.BytesIO()
-    figure.savefig(image, format="png")
-    return image.getvalue()
+    return png(figure)
 
 
 def _places(found: Calibration) -> list[float]:
@@ -84,14 +77,11 @@ def _mark(axes: Any, place: float, number: int, one: ProxyFigures) -> None:
 
 def _dress(axes: Any, found: Calibration, places: list[float]) -> None:
     title = f"{found.space.get('name')}: {len(found.networks)} networks, {found.long_epochs} epochs"
-    axes.set_title(title, loc="left", fontsize=11, color=_INK)
-    axes.set_xlabel("cost, % of one long training (left edge: no cost)", color=_INK, fontsize=9)
-    axes.set_ylabel("Kendall's tau within FLOPs bins", color=_INK, fontsize=9)
+    axes.set_title(title, loc="left", fontsize=11, color=INK)
+    axes.set_xlabel("cost, % of one long training (left edge: no cost)", color=INK, fontsize=9)
+    axes.set_ylabel("Kendall's tau within FLOPs bins", color=INK, fontsize=9)
     axes.set_xscale("log")
     axes.set_xlim(min(places) / 2, 200)
-    axes.axhline(0, color=_INK, linewidth=0.8)
-    axes.tick_params(labelsize=8, colors=_INK)
-    axes.grid(visible=True, color=_GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.tick_params(labelsize=8, colors=INK)
+    open_axes(axes)

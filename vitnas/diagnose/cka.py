@@ -67,12 +67,6 @@ def normalised(hsic: Tensor) -> Tensor:
     return hsic / (scale[:, None] * scale[None, :])
 
 
-def linear_cka(x: Tensor, y: Tensor) -> float:
-    """Linear CKA (BViT, Eq. 9) of two sets of features of the same n images, `(n, p)`, `(n, q)`."""
-    hsic = hsic_matrix([linear_gram(x), linear_gram(y)], unbiased=False)
-    return float(normalised(hsic)[0, 1])
-
-
 class LayerCka(Observer):
     """CKA between all layers. A layer's features are all its tokens and channels, flattened.
 

@@ -12,6 +12,7 @@ from vitnas.diagnose import draw
 from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
 from vitnas.nn.layers.tokens import Grid
+from vitnas.plotting import INK
 
 
 def token_distances(grid: Grid, step: tuple[float, float] = (1.0, 1.0)) -> Tensor:
@@ -119,7 +120,7 @@ class AttentionDistance(Observer):
         for axes, stage in zip(panels, stages, strict=True):
             group = [layer for layer in self.layers if layer.stage == stage]
             self._panel(axes, group, means, several=len(stages) > 1)
-        panels[0].set_ylabel("mean distance (px)", fontsize=9, color=draw.INK)
+        panels[0].set_ylabel("mean distance (px)", fontsize=9, color=INK)
         panels[0].set_ylim(0, 1.08 * panels[0].get_ylim()[1])
         return draw.png(figure)
 
@@ -133,7 +134,7 @@ class AttentionDistance(Observer):
             label = group[index].label if index in shown else None
             x = range(1, len(values) + 1)
             axes.plot(x, values, "o-", color=colour, ms=4, lw=1.3, label=label)
-        axes.axhline(self._uniform(group[0])[1], color=draw.INK, linewidth=1, linestyle="--")
+        axes.axhline(self._uniform(group[0])[1], color=INK, linewidth=1, linestyle="--")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.legend(fontsize=7, title="layer", title_fontsize=7, frameon=False,
                     loc="upper left", bbox_to_anchor=(1.0, 1.0))  # fmt: skip

@@ -1,17 +1,16 @@
-"""Common parts of all figures: matplotlib without pyplot or display, and the report's colours."""
+"""Common parts of all figures."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
+from vitnas import plotting
 from vitnas.diagnose.layers import Layer
+from vitnas.plotting import FAINT, INK, empty_figure, open_axes
 
-DPI = 110
-INK, FAINT, GRID = "#22262e", "#5b626e", "#e4e6ea"
 COLOURS = ("#3b78d8", "#e0762a", "#0f9d94", "#8059d6", "#c43d86", "#7c9a22")
 DEPTH = "viridis"
 _MOST_TICKS = 16
@@ -19,11 +18,7 @@ _MOST_TICKS = 16
 
 def new_figure(title: str, note: str, width: float, height: float) -> Any:
     """A figure, sized in inches, with a title and a line that explains the numbers."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure: Any = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(width, height)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=FAINT)
@@ -31,11 +26,7 @@ def new_figure(title: str, note: str, width: float, height: float) -> Any:
 
 
 def png(figure: Any) -> bytes:
-    image = io.BytesIO()
-    figure.savefig(
-        image, format="png", metadata={"Software": "vitnas"}, pil_kwargs={"optimize": True}
-    )
-    return image.getvalue()
+    return plotting.png(figure, optimize=True)
 
 
 def dress(axes: Any, x: str, y: str, title: str = "") -> None:
@@ -44,10 +35,7 @@ def dress(axes: Any, x: str, y: str, title: str = "") -> None:
     axes.set_ylabel(y, color=INK, fontsize=9)
     axes.set_title(title, loc="left", fontsize=10, color=INK)
     axes.tick_params(labelsize=8, colors=INK)
-    axes.grid(visible=True, color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_axes(axes)
 
 
 def heat_map(

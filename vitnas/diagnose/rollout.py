@@ -14,6 +14,7 @@ from vitnas.diagnose import draw
 from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
 from vitnas.nn.layers.tokens import Grid
+from vitnas.plotting import INK
 
 RESIDUAL = 0.5
 """Weight of the identity in a block, as in Abnar and Zuidema's paper."""
@@ -144,9 +145,9 @@ class Rollout(Observer):
         panels[2].imshow(_smooth(times, (height, width)), cmap=draw.DEPTH, alpha=0.6, vmin=0.0,
                          vmax=most, **where)  # fmt: skip
         for axes, title in zip(panels, ("image", "rollout", "both, smoothed"), strict=True):
-            axes.set_title(title, loc="left", fontsize=10, color=draw.INK)
-            axes.set_xlabel("px", fontsize=8, color=draw.INK)
-            axes.tick_params(labelsize=7, colors=draw.INK)
+            axes.set_title(title, loc="left", fontsize=10, color=INK)
+            axes.set_xlabel("px", fontsize=8, color=INK)
+            axes.tick_params(labelsize=7, colors=INK)
         draw.colour_bar(figure, heat, panels, "times the uniform share", 0.8)
         return draw.png(figure)
 

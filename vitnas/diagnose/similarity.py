@@ -12,6 +12,7 @@ from vitnas.diagnose import draw
 from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
 from vitnas.diagnose.survey import MOST_HELD, comparable, map_size
+from vitnas.plotting import INK
 
 TAU = 0.5
 """DeepViT's threshold of similar vectors (its appendix D)."""
@@ -165,6 +166,6 @@ class CrossLayerSimilarity(Observer):
             x = range(start + 1, start + len(group))
             axes.plot(x, torch.diagonal(ratio, 1).tolist(), "o-", color=draw.COLOURS[0], ms=4)
             start += len(group)
-        axes.axhline(SIMILAR_BLOCK, color=draw.INK, linewidth=1, linestyle="--")
+        axes.axhline(SIMILAR_BLOCK, color=INK, linewidth=1, linestyle="--")
         axes.set_ylim(-0.03, 1.03)
         draw.name_layers(axes, layers, draw.block_axis(layers))

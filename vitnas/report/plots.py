@@ -1,15 +1,12 @@
-"""front.png: top-1 against the log of each cost, for a paper or a slide.
-
-It is drawn without pyplot and without a display.
-"""
+"""front.png: top-1 against the log of each cost, for a paper or a slide."""
 
 from __future__ import annotations
 
-import io
 from math import isfinite
 from typing import Any
 
 from vitnas.config.costs import COSTS, EXACT, cost_of
+from vitnas.plotting import FAINT, INK, empty_figure, open_axes, png
 from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.marks import (
@@ -28,7 +25,6 @@ from vitnas.report.standing import error_of, is_repeated, open_trials
 from vitnas.report.text import cost_text, percent_text, plural
 
 DPI = 160
-_INK = "#22262e"
 
 
 def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
@@ -110,18 +106,12 @@ def front_png(run: Run) -> bytes:
     Complete trials are filled marks. Trials that were stopped early are hollow, because their top-1
     is not that of a full training. The front is a step line, and the knee has a ring.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.5 * len(run.costs), 5.5), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(8.5 * len(run.costs), 5.5, DPI)
     for axes, cost in zip(
         figure.subplots(1, len(run.costs), squeeze=False)[0], run.costs, strict=True
     ):
         _draw(axes, run, cost)
-    image = io.BytesIO()
-    figure.savefig(image, format="png", metadata={"Software": "vitnas"})
-    return image.getvalue()
+    return png(figure)
 
 
 def _draw(axes: Any, run: Run, cost: str) -> None:
@@ -151,16 +141,13 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
 def _dress(axes: Any, run: Run, cost: str) -> None:
     title = f"{space_name(run)}: Pareto front"
     title += f" of top-1, {and_text(run.costs)}" if len(run.costs) > 1 else ""
-    axes.set_title(title if cost == run.costs[0] else "", loc="left", fontsize=12, color=_INK)
+    axes.set_title(title if cost == run.costs[0] else "", loc="left", fontsize=12, color=INK)
     name = COSTS[cost].axis
     name = f"{name[:-1]}, logarithmic)" if name.endswith(")") else f"{name} (logarithmic)"
-    axes.set_xlabel(name, color=_INK)
-    axes.set_ylabel("top-1 on the scoring split (%)", color=_INK)
+    axes.set_xlabel(name, color=INK)
+    axes.set_ylabel("top-1 on the scoring split (%)", color=INK)
     axes.set_xscale("log")
-    axes.grid(visible=True, color="#e4e6ea", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_axes(axes)
     drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)
     if not drawn:
         axes.text(0.5, 0.5, "no trained networks yet", transform=axes.transAxes, ha="center")
@@ -176,7 +163,7 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
         axes.set_ylim(*limits)
     if below:
         note = f"{plural(below, 'trial')} below this axis"
-        axes.text(0.01, 0.015, note, transform=axes.transAxes, fontsize=8, color="#5b626e")
+        axes.text(0.01, 0.015, note, transform=axes.transAxes, fontsize=8, color=FAINT)
 
 
 def _scatter(
@@ -242,7 +229,7 @@ def _error_bars(axes: Any, run: Run, cost: str) -> None:
 
 def _front_line(axes: Any, run: Run, cost: str) -> None:
     x, top1 = step_line(run, cost)
-    line = {"where": "post", "color": _INK, "linewidth": 1.6, "zorder": 3}
+    line = {"where": "post", "color": INK, "linewidth": 1.6, "zorder": 3}
     name = "Pareto front" if len(run.costs) == 1 else "best of the front"
     end = axes.get_xlim()[COSTS[cost].sign > 0]
     axes.step([*x, end], [*top1, top1[-1]], label=name, **line)

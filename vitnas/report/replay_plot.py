@@ -11,12 +11,11 @@ import numpy as np
 
 from vitnas.engine.samplers import colour
 from vitnas.files import write_bytes, writing
+from vitnas.plotting import INK, empty_figure, open_axes, png
 from vitnas.replay.comparison import MEASURES, Pair
 from vitnas.replay.tables import Table
 
-INK, GRID = "#22262e", "#e4e6ea"
 STYLES = {"none": ":", "curve": "-", "front": "--", "both": "-."}
-DPI = 110
 _LOWEST = 60.0
 _SPENT = np.geomspace(0.005, 1.0, 160)
 
@@ -27,12 +26,7 @@ def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     Lines are means over seeds. Colours are samplers, line styles are pruners. The axis of epochs is
     logarithmic, because lines differ most in its first tenth.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from PIL import Image, PngImagePlugin
-
-    figure: Any = Figure(figsize=(11.0, 4.5), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(11.0, 4.5)
     seeds = len(pairs[0].traces)
     title = f"{table.name}: {len(table.networks)} networks, means of {seeds} replayed searches"
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
@@ -51,12 +45,16 @@ def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     panels[0].set_ylabel("% of the whole table's", color=INK, fontsize=9)
     names = panels[0].get_legend_handles_labels()
     figure.legend(*names, loc="outside right center", fontsize=8, title="sampler / pruner")
-    image = io.BytesIO()
-    figure.savefig(image, format="png")
-    small = io.BytesIO()
-    mark = PngImagePlugin.PngInfo()
+    return _small(png(figure))
+
+
+def _small(picture: bytes) -> bytes:
+    """The same PNG with 64 colours; it names its maker, too."""
+    from PIL import Image, PngImagePlugin
+
+    small, mark = io.BytesIO(), PngImagePlugin.PngInfo()
     mark.add_text("Software", "vitnas")
-    drawn = Image.open(image).convert("RGB").quantize(64)
+    drawn = Image.open(io.BytesIO(picture)).convert("RGB").quantize(64)
     drawn.save(small, format="png", optimize=True, pnginfo=mark)
     return small.getvalue()
 
@@ -90,7 +88,4 @@ def _dress(axes: Any, title: str) -> None:
     axes.axhline(99, color="#8b8f97", linewidth=0.8)
     axes.axvline(10, color="#8b8f97", linewidth=0.8)
     axes.tick_params(labelsize=8, colors=INK)
-    axes.grid(visible=True, color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    open_axes(axes)
