@@ -1,4 +1,4 @@
-"""README.md of an exported network: its description, its accuracy and its origin."""
+"""README.md of a network in a folder: its description, its accuracy and its origin."""
 
 from __future__ import annotations
 
@@ -48,72 +48,79 @@ def model_card(
 ) -> str:
     """The card as Markdown. Unknown values are left out."""
     session, data = run.environment.last, run.environment.data
-    height, width = config.image_hw
-    card = _environment().get_template("card.md.j2").render(
-        name=folder.name,
-        source=repr(folder.as_posix()),
-        network=one_line(config),
+    return card_of(
+        config,
+        folder,
+        "card.md.j2",
+        command,
         trial=trial,
         scores=scores,
-        shape=(config.in_chans, height, width),
-        num_classes=config.num_classes,
         run=run,
         space=run.space.get("name") or run.name,
         error=_error(run, trial),
         chance=run.chances.get(trial.number),
         on_front=any(member.number == trial.number for member in run.front),
         seed=run.environment.seed,
-        data=_listed(data.told(), skip=("mean", "std")),
-        mean=_numbers(data.mean),
-        std=_numbers(data.std),
-        proxy=_listed(run.environment.proxy.told()),
+        data=listed(data.told(), skip=("mean", "std")),
+        mean=numbers(data.mean),
+        std=numbers(data.std),
+        proxy=listed(run.environment.proxy.told()),
         search_command=session.command,
         git_revision=session.git_revision,
-        versions=_listed(session.versions) or "not recorded",
-        version=__version__,
-        command=command or command_line(),
-        written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-    )  # fmt: skip
-    return card.rstrip() + "\n"
+        versions=listed(session.versions) or "not recorded",
+    )
 
 
 def conversion_card(conversion: Conversion, command: str | None = None) -> str:
     """The card of converted weights: their source, options that were set, tensors left out."""
-    config = conversion.config
-    card = (
-        _environment()
-        .get_template("conversion.md.j2")
-        .render(
-            name=conversion.folder.name,
-            source=repr(conversion.folder.as_posix()),
-            network=one_line(config),
-            cost=closed_form(config),
-            shape=(config.in_chans, *config.image_hw),
-            num_classes=config.num_classes,
-            title=conversion.layout.title,
-            file=conversion.file.name,
-            sha256=conversion.sha256,
-            entry=conversion.entry,
-            tensors=conversion.tensors,
-            dropped=conversion.dropped,
-            remarks=conversion.remarks,
-            options=conversion.options,
-            version=__version__,
-            command=command or command_line(),
-            written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        )
+    return card_of(
+        conversion.config,
+        conversion.folder,
+        "conversion.md.j2",
+        command,
+        title=conversion.layout.title,
+        file=conversion.file.name,
+        sha256=conversion.sha256,
+        entry=conversion.entry,
+        tensors=conversion.tensors,
+        dropped=conversion.dropped,
+        remarks=conversion.remarks,
+        options=conversion.options,
     )
-    return card.rstrip() + "\n"
 
 
-def _environment() -> Environment:
-    return Environment(
+def card_of(
+    config: ModelConfig, folder: Path, template: str, command: str | None = None, **facts: Any
+) -> str:
+    """A card as Markdown.
+
+    Args:
+        config: the network.
+        folder: where it is written.
+        template: a file in `templates`.
+        command: what wrote it; by default the command line of this process.
+        **facts: what the template needs in addition to the network.
+    """
+    environment = Environment(
         loader=PackageLoader("vitnas.exported"),
         autoescape=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    card = environment.get_template(template).render(
+        name=folder.name,
+        source=repr(folder.as_posix()),
+        network=one_line(config),
+        cost=closed_form(config),
+        shape=(config.in_chans, *config.image_hw),
+        num_classes=config.num_classes,
+        version=__version__,
+        command=command or command_line(),
+        written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        **facts,
+    )
+    return card.rstrip() + "\n"
 
 
 def _error(run: Run, trial: TrialRecord) -> float | None:
@@ -123,12 +130,12 @@ def _error(run: Run, trial: TrialRecord) -> float | None:
     return run.noise.error(trial.top1, len(trial.trainings))
 
 
-def _listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
+def listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
     """`name cifar10, num_classes 10`. Values that are None are left out."""
     known = ((name, value) for name, value in tree.items() if value is not None)
     return ", ".join(f"{name} {value}" for name, value in known if name not in skip)
 
 
-def _numbers(values: Sequence[float] | None) -> str:
+def numbers(values: Sequence[float] | None) -> str:
     """One number for each channel, with four digits; empty when not known."""
     return ", ".join(f"{value:.4f}" for value in values or ())
