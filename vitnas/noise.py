@@ -19,8 +19,8 @@ an integral over phi and its own mu:
 with j over the networks whose costs are all no higher than those of i.
 
 Assumptions: trainings are independent given their networks, and noise is close to normal. The flat
-prior does not use the results of similar networks. So the best of many single trainings is not
-corrected downwards; replicates correct it. mu_i is the mean over trainings on these scoring images.
+prior does not use the results of similar networks; `vitnas.surrogate.expected` does, and its means
+and errors can take the place of these. mu_i is the mean over trainings on these scoring images.
 The error from the choice of images comes on top, but is similar for all networks.
 """
 
@@ -30,6 +30,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import erfc, sqrt
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,10 +41,22 @@ from vitnas.pareto import front
 CONFIDENT = 0.9
 PLAUSIBLE = 0.1
 PRIOR_DEGREES = 4
-_NEGLIGIBLE = 1e-3
+_NEGLIGIBLE, _LEAST_ERROR = 1e-3, 1e-6
 _Array = npt.NDArray[np.float64]
 _AT = np.linspace(-9.0, 9.0, 3601)
 _LOG_NORMAL = np.log([0.5 * erfc(-z / sqrt(2)) for z in _AT])
+
+
+class Expected(NamedTuple):
+    """Top-1 that is expected of a network's trainings.
+
+    Attributes:
+        top1: in percent.
+        error: its standard error in points.
+    """
+
+    top1: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,11 @@ class Noise:
         variance = self.dispersion * float(_binomial(np.array([top1]), self.num_images)[0])
         return sqrt(variance / num_trainings)
 
+    def expected(self, trainings: Sequence[float]) -> Expected:
+        """What a network's own trainings tell; it has at least one, in percent."""
+        mean = fmean(trainings)
+        return Expected(mean, self.error(mean, len(trainings)))
+
 
 def binomial_error(top1: float, num_images: int) -> float:
     """Standard error in points of one top-1 in percent, from the number of images alone."""
@@ -93,10 +112,7 @@ def measure(trainings: Sequence[Sequence[float]], num_images: int) -> Noise:
 def chances(
     trainings: Sequence[Sequence[float]], costs: Sequence[Sequence[float]], noise: Noise
 ) -> _Array:
-    """The probability of each of n networks to be on the front of the expected top-1.
-
-    The result is exact up to quadrature. Networks with less than 0.001 at the pooled dispersion get
-    0.
+    """The probability of each of n networks to be on the front, by its own trainings alone.
 
     Args:
         trainings: of each network, the top-1 in percent of its trainings, at least one.
@@ -106,15 +122,34 @@ def chances(
     Returns:
         n probabilities.
     """
-    means, errors = _summary(trainings, noise)
+    return chances_of([noise.expected(scores) for scores in trainings], costs, noise.degrees)
+
+
+def chances_of(
+    expected: Sequence[Expected], costs: Sequence[Sequence[float]], degrees: int
+) -> _Array:
+    """The probability of each of n networks to be on the front of the expected top-1.
+
+    The result is exact up to quadrature. Networks with less than 0.001 at the pooled dispersion get
+    0. What is expected of one network is independent of the others.
+
+    Args:
+        expected: of each network.
+        costs: n rows of d exact costs, to be kept low.
+        degrees: of freedom behind the errors.
+
+    Returns:
+        n probabilities.
+    """
+    means, errors = _columns(expected)
     table = _table(costs)
     chance = np.zeros(len(means))
-    near = np.flatnonzero(_contend(means, errors, table, noise, _NEGLIGIBLE))
+    near = np.flatnonzero(_contend(means, errors, table, degrees, _NEGLIGIBLE))
     if not len(near):
         return chance
     given = _Given(means[near], errors[near], table[near])
     kept = np.flatnonzero(given.chances(1.0, np.arange(len(near))) >= _NEGLIGIBLE)
-    for scale, weight in zip(*_scales(noise.degrees), strict=True):
+    for scale, weight in zip(*_scales(degrees), strict=True):
         chance[near[kept]] += weight * given.chances(float(scale), kept)
     return np.clip(chance, 0.0, 1.0)
 
@@ -162,16 +197,14 @@ def contenders(
     A network's chance is at most that of beating any one rival; here, of beating each member of
     the front of the means with half of `PLAUSIBLE`. Arguments as in `chances`.
     """
-    means, errors = _summary(trainings, noise)
-    table = _table(costs)
-    return _contend(means, errors, table, noise, PLAUSIBLE / 2)
+    means, errors = _columns([noise.expected(scores) for scores in trainings])
+    return _contend(means, errors, _table(costs), noise.degrees, PLAUSIBLE / 2)
 
 
-def _summary(trainings: Sequence[Sequence[float]], noise: Noise) -> tuple[_Array, _Array]:
+def _columns(expected: Sequence[Expected]) -> tuple[_Array, _Array]:
     """Means and their standard errors."""
-    means = np.array([np.mean(scores) for scores in trainings])
-    numbers = np.array([len(scores) for scores in trainings])
-    return means, np.sqrt(noise.dispersion * _binomial(means, noise.num_images) / numbers)
+    means, errors = np.array(expected, dtype=float).reshape(-1, 2).T
+    return means, np.maximum(errors, _LEAST_ERROR)
 
 
 def _table(costs: Sequence[Sequence[float]]) -> _Array:
@@ -187,13 +220,13 @@ def _binomial(top1: _Array, num_images: int) -> _Array:
 
 
 def _contend(
-    means: _Array, errors: _Array, costs: _Array, noise: Noise, chance: float
+    means: _Array, errors: _Array, costs: _Array, degrees: int, chance: float
 ) -> npt.NDArray[np.bool_]:
     """Who beats each member of the front of the means with at least this chance."""
     from scipy.special import stdtrit  # imported here: errors alone do not need it
 
     left = np.ones(len(means), dtype=bool)
-    cut = stdtrit(noise.degrees, 1 - chance)
+    cut = stdtrit(degrees, 1 - chance)
     for j in front(np.column_stack([-means, costs])):
         ahead = (means[j] - means) / np.hypot(errors, errors[j])
         left &= (costs < costs[j]).any(axis=1) | (ahead <= cut)

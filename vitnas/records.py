@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -12,12 +13,15 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitnas.noise import Noise
+    from vitnas.noise import Expected, Noise
 
 from vitnas.config.costs import COSTS, cost_of, costs_of, log_costs
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError
 from vitnas.sessions import Environment
+
+_MOST_EXPECTED = 500  # the time grows with the third power
 
 
 class Outcome(str, Enum):
@@ -85,6 +89,8 @@ class TrialRecord(TrainingRecord):
         replicate_of: number of the trial whose network this is trained again with another seed;
             None for a candidate.
         replicates: top-1 in percent of each complete replicate of this candidate, by number.
+        expected: top-1 that is expected of it, from all trainings of its run; None if it is not
+            known (see `Run.complete`).
     """
 
     number: int
@@ -102,6 +108,7 @@ class TrialRecord(TrainingRecord):
     measured_on: str = ""
     replicate_of: int | None = None
     replicates: tuple[float, ...] = ()
+    expected: Expected | None = None
 
     def __repr__(self) -> str:
         top1 = "" if self.top1 is None else f", top1={self.top1:.2f}"
@@ -120,6 +127,11 @@ class TrialRecord(TrainingRecord):
     def top1(self) -> float | None:
         """Top-1 in percent after the last epoch that was trained: the mean over its trainings."""
         return fmean(self.trainings) if self.curve else None
+
+    @property
+    def estimate(self) -> float | None:
+        """Top-1 in percent by which it is ranked: the expected one, or the score if that is all."""
+        return self.top1 if self.expected is None else self.expected.top1
 
     @property
     def trainings(self) -> tuple[float, ...]:
@@ -147,8 +159,8 @@ class TrialRecord(TrainingRecord):
         return tuple([nan if amount is None else sign * float(amount) for sign, amount in amounts])
 
     def point(self, costs: Sequence[str]) -> tuple[float, ...]:
-        """Objectives to minimise: top-1 negated, then `costs`."""
-        return (-(self.top1 or 0.0), *self.minimized(costs))
+        """Objectives to minimise: the estimate of top-1 negated, then `costs`."""
+        return (-(self.estimate or 0.0), *self.minimized(costs))
 
 
 @dataclass(frozen=True)
@@ -191,14 +203,45 @@ def completed(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 def front_of(trials: Iterable[TrialRecord], costs: Sequence[str]) -> tuple[TrialRecord, ...]:
-    """The non-dominated complete trials (top-1 up, `costs` the better way), sorted by the
-    costs in turn, the best first."""
+    """The non-dominated complete trials (estimate of top-1 up, `costs` the better way), sorted by
+    the costs in turn, the best first."""
     from vitnas.pareto import front
 
     complete = [trial for trial in trials if trial.outcome is Outcome.COMPLETE]
     chosen = front([trial.point(costs) for trial in complete])
     members = (complete[index] for index in chosen)
     return tuple(sorted(members, key=lambda trial: (*trial.minimized(costs), trial.number)))
+
+
+def _scored(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The complete ones with finite top-1."""
+    complete = (trial for trial in trials if trial.outcome is Outcome.COMPLETE)
+    return [t for t in complete if t.trainings and all(map(isfinite, t.trainings))]
+
+
+def _with_expected(
+    complete: tuple[TrialRecord, ...], noise: Noise | None, costs: Sequence[str]
+) -> tuple[TrialRecord, ...]:
+    """Complete trials with their expected top-1; of many, only those that are nearest to the front.
+
+    Raises:
+        ConfigError: a network cannot be read.
+    """
+    from vitnas.pareto import front_ranks
+    from vitnas.surrogate.expected import expected_top1
+    from vitnas.surrogate.features import facts_of
+
+    known = _scored(complete)
+    if noise is None or not known:
+        return complete
+    if len(known) > _MOST_EXPECTED:
+        ranks = front_ranks([trial.point(costs) for trial in known]).tolist()
+        ranked = sorted(zip(ranks, known, strict=True), key=lambda pair: (pair[0], pair[1].number))
+        known = [trial for _, trial in ranked[:_MOST_EXPECTED]]
+    facts = [facts_of(trial.network, trial) for trial in known]
+    found = expected_top1(facts, [trial.trainings for trial in known], noise)
+    by_number = dict(zip((trial.number for trial in known), found, strict=True))
+    return tuple(replace(trial, expected=by_number.get(trial.number)) for trial in complete)
 
 
 @dataclass(frozen=True)
@@ -232,10 +275,18 @@ class Run:
         what = f"{len(self.complete)} complete, {len(self.front)} on the front"
         return f"Run('{self.path}', {trials} trials, {what})"
 
-    @property
+    @cached_property
     def complete(self) -> tuple[TrialRecord, ...]:
-        """Trials trained to the end, in order of their number."""
-        return tuple(trial for trial in self.trials if trial.outcome is Outcome.COMPLETE)
+        """Trials trained to the end, in order of their number, each with its expected top-1.
+
+        All trainings of the run tell what to expect of a network (see `vitnas.surrogate.expected`).
+        The expected top-1 is None if `noise` is, or if a network cannot be read here because its
+        mixer is another package's.
+        """
+        complete = tuple(trial for trial in self.trials if trial.outcome is Outcome.COMPLETE)
+        with suppress(ConfigError):
+            return _with_expected(complete, self.noise, self.costs)
+        return complete
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -250,8 +301,8 @@ class Run:
 
     @property
     def front(self) -> tuple[TrialRecord, ...]:
-        """The non-dominated complete trials (top-1 up, costs the better way), sorted by the
-        first cost, the best first."""
+        """The non-dominated complete trials (estimate of top-1 up, costs the better way), sorted by
+        the first cost, the best first."""
         return front_of(self.complete, self.costs)
 
     @property
@@ -261,7 +312,9 @@ class Run:
         from vitnas.pareto import knee
 
         members = self.front
-        points = [(-(t.top1 or 0.0), *log_costs(self.costs, t.costs(self.costs))) for t in members]
+        points = [
+            (-(t.estimate or 0.0), *log_costs(self.costs, t.costs(self.costs))) for t in members
+        ]
         return members[knee(points)] if members else None
 
     def trainings_of(self, trial: TrialRecord) -> tuple[int, ...]:
@@ -275,7 +328,7 @@ class Run:
         from vitnas.noise import measure
 
         images = self.environment.data.num_val_images
-        return measure([t.trainings for t in self._scored], images) if images else None
+        return measure([t.trainings for t in _scored(self.trials)], images) if images else None
 
     @cached_property
     def chances(self) -> Mapping[int, float]:
@@ -283,13 +336,14 @@ class Run:
 
         Empty where `noise` is None. Without replicates it is that of the binomial error alone.
         """
-        from vitnas.noise import chances
+        from vitnas.noise import chances_of
 
-        trials = self._scored
+        trials = _scored(self.complete)
         if self.noise is None or not trials:
             return {}
         costs = [trial.minimized(self.costs) for trial in trials]
-        values = chances([trial.trainings for trial in trials], costs, self.noise)
+        known = [t.expected or self.noise.expected(t.trainings) for t in trials]
+        values = chances_of(known, costs, self.noise.degrees)
         return dict(zip((trial.number for trial in trials), values.tolist(), strict=True))
 
     @property
@@ -299,7 +353,7 @@ class Run:
 
     @property
     def plausible(self) -> tuple[TrialRecord, ...]:
-        """Other networks with at least 0.1, on the front of the means or not, cheapest first."""
+        """Other networks with at least 0.1, on the front or not, cheapest first."""
         return self._standing_as("plausible")
 
     def standing(self, trial: TrialRecord) -> str | None:
@@ -316,10 +370,6 @@ class Run:
         return tuple(
             sorted(members, key=lambda trial: (*trial.minimized(self.costs), trial.number))
         )
-
-    @property
-    def _scored(self) -> list[TrialRecord]:
-        return [t for t in self.complete if t.trainings and all(map(isfinite, t.trainings))]
 
     def count(self, outcome: Outcome) -> int:
         return sum(trial.outcome is outcome for trial in self.trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,7 @@ def invented_run(path: Path, number: int, seed: int = 0) -> Run:
     trials = [_invented_trial(index, draw) for index in range(number)]
     front = {member.number for member in run_of(path, *trials).front}
     scored = [
-        TrialRecord(**{**vars(t), "test_top1": (t.top1 or 0) + draw.gauss(-0.4, 0.5)})
-        if t.number in front
-        else t
+        replace(t, test_top1=(t.top1 or 0) + draw.gauss(-0.4, 0.5)) if t.number in front else t
         for t in trials
     ]
     return run_of(path, *scored, num_trials=number)

@@ -49,7 +49,9 @@ def test_large_runs_are_thinned_and_say_so() -> None:
     front, curves = front_figure(run), curves_figure(run)
     assert front is not None
     assert curves is not None
-    assert sum(len(t["x"]) for t in front.data if t["mode"] == "markers") <= MOST_POINTS + 8
+    assert sum(len(t["x"]) for t in front.data if t["mode"] == "markers") <= (
+        MOST_POINTS + len(run.front) + 2
+    )
     assert "left out of the drawing" in front.note
     assert sum(t["x"].count(1) for t in curves.data) <= MOST_CURVES + len(run.front)
     assert "curves are left out" in curves.note

@@ -76,7 +76,7 @@ def test_the_terminal_says_it(run: Run) -> None:
     assert "50.00 ± " in lines[1]
     assert "  1  confident 1.00" in lines[1]
     assert "70.50 ± " in lines[2]
-    assert lines[-1].startswith("mean top-1 over the trainings")
+    assert lines[-2].startswith("top-1: mean over the trainings")
     assert "replicate" not in front_text(run_of(PATH, trial(0)))
 
 
@@ -149,9 +149,9 @@ def test_who_is_off_the_front_but_may_be_on_it_has_a_table(run: Run) -> None:
     assert [t.number for t in off_front(more)] == [8]
     assert 8 in [t.number for t in open_trials(more)]
     pages = render_pages(more, b"")
-    assert "Not on the front of the means" in pages.html
-    assert "| [8](configs/8.yaml)" in pages.markdown.partition("Not on the front of the means")[2]
-    assert "not on the front of the means, but may be:" in front_text(more)
+    assert "Not on the front" in pages.html
+    assert "| [8](configs/8.yaml)" in pages.markdown.partition("Not on the front")[2]
+    assert "not on the front, but may be:" in front_text(more)
 
 
 def test_the_plot_has_bars_and_open_marks(run: Run) -> None:

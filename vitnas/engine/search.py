@@ -194,9 +194,8 @@ class _Search:
 
     @cached_property
     def weights(self) -> KeptWeights:
-        """The weights that the run keeps: the front's, and others up to a size."""
-        again = self.replication
-        num_images = again.num_images if again.wanted else None
+        """The weights that the run keeps: of what may be on the front, and others up to a size."""
+        num_images = self.found.data.num_val_images or None
         return KeptWeights(self.store.path, num_images, self.options.kept_bytes)
 
     @contextmanager

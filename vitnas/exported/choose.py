@@ -87,7 +87,7 @@ def _under(run: Run, text: str) -> TrialRecord:
             f"{run.path}: no network of the front has at most {text} FLOPs; the cheapest is trial "
             f"{cheapest.number} with {cheapest.flops:,}"
         )
-    return max(fitting, key=lambda trial: trial.top1 or 0.0)
+    return max(fitting, key=lambda trial: trial.estimate or 0.0)
 
 
 def _empty(run: Run) -> VitnasError:

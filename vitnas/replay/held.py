@@ -11,9 +11,9 @@ from optuna.samplers import BaseSampler, RandomSampler
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import Refused
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.planned import PlannedSampler
 from vitnas.engine.samplers.pool import Proposal
+from vitnas.surrogate.features import Encoder, facts_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -177,9 +177,7 @@ def _standing(trust: Trust) -> str:
     )
     if trust.num_plausible_off:
         off = trust.num_plausible_off
-        text += (
-            f"; {off} more {_are(off)} not on the front of the means, but may be on the true one"
-        )
+        text += f"; {off} more {_are(off)} not on the front, but may be on the true one"
     return text + ". Other images would add another error, almost equal for all networks."
 
 

@@ -33,7 +33,7 @@ from vitnas.report.plots import (
     step_line,
 )
 from vitnas.report.progress import volume_curve
-from vitnas.report.standing import is_repeated, mean_text, standing_text
+from vitnas.report.standing import expected_text, is_repeated, mean_text, standing_text
 from vitnas.report.text import cost_text, count_text, percent_text, plural
 
 MOST_POINTS = 2000
@@ -168,7 +168,7 @@ def _bars(run: Run, cost: str) -> list[Tree]:
         "type": "scatter", "mode": "markers", "name": "± one standard error", "hoverinfo": "skip",
         "showlegend": False,
         "x": [cost_of(trial, cost) for trial, _ in shown],
-        "y": [_short(trial.top1) for trial, _ in shown],
+        "y": [_short(trial.estimate) for trial, _ in shown],
         "marker": {"size": 1, "opacity": 0},
         "error_y": {
             "type": "data", "array": [_short(error) for _, error in shown], "color": "soft",
@@ -199,7 +199,7 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
         "name": name,
         # without trials, an entry in the legend
         "x": [cost_of(trial, cost) for trial in trials] or [None],
-        "y": [_short(trial.top1) for trial in trials] or [None],
+        "y": [_short(trial.estimate) for trial in trials] or [None],
         "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
         "marker": marker,
@@ -209,13 +209,14 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
 def _hover(trial: TrialRecord) -> str:
     """Plotly reads some HTML tags here, so `<` in the network's line is escaped."""
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
-    test = "" if trial.test_top1 is None else f" (test {percent_text(trial.test_top1)} %)"
+    test = "" if trial.test_top1 is None else f", test {percent_text(trial.test_top1)} %"
+    expected = f", expected {expected_text(trial)} %" if trial.expected else ""
     line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
     known = ((name, trial.measured[name]) for name in MEASURED if name in trial.measured)
     measured = "".join(f", {cost_text(name, value)} {COSTS[name].noun}" for name, value in known)
     return (
         f"<b>trial {trial.number}</b>{end}<br>"
-        f"top-1 {percent_text(trial.top1)} %{test}<br>"
+        f"top-1 {percent_text(trial.top1)} %{expected}{test}<br>"
         f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters"
         f"{measured}<br>{line}"
     )
@@ -249,7 +250,7 @@ def _front_layout(cost: str, low: float, high: float) -> Tree:
     positions, labels = cost_ticks(cost, low, high)
     x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
     x |= {"ticktext": labels, "title": {"text": COSTS[cost].axis}}
-    y: Tree = {"title": {"text": "top-1 on the scoring split (%)"}}
+    y: Tree = {"title": {"text": "expected top-1 on the scoring split (%)"}}
     return {"xaxis": x, "yaxis": y, "hovermode": "closest"}
 
 

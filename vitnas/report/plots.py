@@ -21,7 +21,7 @@ from vitnas.report.marks import (
     top1_range,
 )
 from vitnas.report.networks import dominant_mixer
-from vitnas.report.standing import error_of, is_repeated, open_trials
+from vitnas.report.standing import estimate_error, is_repeated, open_trials
 from vitnas.report.text import cost_text, percent_text, plural
 
 DPI = 160
@@ -31,11 +31,11 @@ def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
     """Trials of one outcome that can be drawn: with finite top-1 and every cost above 0."""
     return [
         trial
-        for trial in run.trials
+        for trial in (run.complete if outcome is Outcome.COMPLETE else run.trials)
         if trial.outcome is outcome
         and all(cost > 0 for cost in trial.costs(run.costs))  # false for NaN
-        and trial.top1 is not None
-        and isfinite(trial.top1)
+        and trial.estimate is not None
+        and isfinite(trial.estimate)
     ]
 
 
@@ -51,11 +51,11 @@ def step_line(run: Run, cost: str) -> tuple[list[float], list[float]]:
     Other costs are ignored. With one cost the corners are the whole front. Along the line the cost
     gets worse and top-1 rises.
     """
-    members = sorted(drawn_front(run), key=lambda t: (*t.minimized([cost]), -(t.top1 or 0.0)))
+    members = sorted(drawn_front(run), key=lambda t: (*t.minimized([cost]), -(t.estimate or 0.0)))
     corners: list[tuple[float, float]] = []
     for trial in members:
-        if not corners or (trial.top1 or 0.0) > corners[-1][1]:
-            corners.append((trial.costs([cost])[0], trial.top1 or 0.0))
+        if not corners or (trial.estimate or 0.0) > corners[-1][1]:
+            corners.append((trial.costs([cost])[0], trial.estimate or 0.0))
     return [x for x, _ in corners], [y for _, y in corners]
 
 
@@ -73,7 +73,7 @@ def barred(run: Run) -> list[tuple[TrialRecord, float]]:
     if not is_repeated(run):
         return []
     shown = {trial.number: trial for trial in (*drawn_front(run), *drawn_open(run))}
-    return [(trial, error_of(run, trial) or 0.0) for trial in shown.values()]
+    return [(trial, estimate_error(run, trial) or 0.0) for trial in shown.values()]
 
 
 def drawn_baselines(run: Run, cost: str) -> list[tuple[str, list[BaselineRecord]]]:
@@ -90,14 +90,14 @@ def drawn_baselines(run: Run, cost: str) -> list[tuple[str, list[BaselineRecord]
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
     """The range of the top-1 axis (None for all values), and how many trials are below it."""
     trials = drawable(run, Outcome.COMPLETE)
-    front = [trial.top1 or 0.0 for trial in drawn_front(run)]
-    limits = top1_range([trial.top1 or 0.0 for trial in trials], front)
+    front = [trial.estimate or 0.0 for trial in drawn_front(run)]
+    limits = top1_range([trial.estimate or 0.0 for trial in trials], front)
     if limits is None:
         return None, 0
     best = max((one.top1 or 0.0 for one in run.baselines), default=0.0)
     limits = limits[0], max(limits[1], best + (limits[1] - max(front)))
     trials += drawable(run, Outcome.STOPPED)
-    return limits, sum((trial.top1 or 0.0) < limits[0] for trial in trials)
+    return limits, sum((trial.estimate or 0.0) < limits[0] for trial in trials)
 
 
 def front_png(run: Run) -> bytes:
@@ -145,7 +145,7 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     name = COSTS[cost].axis
     name = f"{name[:-1]}, logarithmic)" if name.endswith(")") else f"{name} (logarithmic)"
     axes.set_xlabel(name, color=INK)
-    axes.set_ylabel("top-1 on the scoring split (%)", color=INK)
+    axes.set_ylabel("expected top-1 on the scoring split (%)", color=INK)
     axes.set_xscale("log")
     open_axes(axes)
     drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)
@@ -176,7 +176,7 @@ def _scatter(
         label = ("stopped early (censored)" if index == 0 else None) if hollow else mixer
         axes.scatter(
             [cost_of(trial, cost) for trial in group],
-            [trial.top1 for trial in group],
+            [trial.estimate for trial in group],
             s=[62 if trial.number in members else 26 for trial in group],
             marker=shape(mixer)[0],
             facecolors="none" if hollow else colour(mixer),
@@ -207,7 +207,7 @@ def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
         mixer = dominant_mixer(trial)
         axes.scatter(
             cost_of(trial, cost),
-            trial.top1,
+            trial.estimate,
             s=62,
             marker=shape(mixer)[0],
             facecolors="white",
@@ -221,7 +221,7 @@ def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
 def _error_bars(axes: Any, run: Run, cost: str) -> None:
     shown = barred(run)
     if shown:
-        x, top1 = [cost_of(t, cost) for t, _ in shown], [t.top1 for t, _ in shown]
+        x, top1 = [cost_of(t, cost) for t, _ in shown], [t.estimate for t, _ in shown]
         style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
         errors = [error for _, error in shown]
         axes.errorbar(x, top1, yerr=errors, label="one standard error", **style)
@@ -238,13 +238,13 @@ def _front_line(axes: Any, run: Run, cost: str) -> None:
 def _mark_knee(axes: Any, cost: str, knee: TrialRecord) -> None:
     ring = {"s": 170, "facecolors": "none", "edgecolors": KNEE_COLOUR, "linewidths": 2.0}
     (value,) = knee.costs([cost])
-    axes.scatter([value], [knee.top1], zorder=5, label="knee", **ring)
+    axes.scatter([value], [knee.estimate], zorder=5, label="knee", **ring)
     spent = cost_text(cost, value)
-    text = f"knee: trial {knee.number}\n{percent_text(knee.top1)} % at {spent}"
+    text = f"knee: trial {knee.number}\n{percent_text(knee.estimate)} % at {spent}"
     low, high = axes.get_xlim()
     is_left = value**3 < low**2 * high  # in the left third, where the text would meet the axis
     axes.annotate(
-        text, (value, knee.top1), xytext=(12 if is_left else -10, 12 - 28 * is_left),
+        text, (value, knee.estimate), xytext=(12 if is_left else -10, 12 - 28 * is_left),
         textcoords="offset points", ha="left" if is_left else "right", fontsize=8.5,
         color=KNEE_COLOUR,
     )  # fmt: skip

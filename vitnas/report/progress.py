@@ -52,7 +52,7 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
         costs = trial.costs(run.costs)
         if not _usable(trial, costs):
             continue
-        point = np.array([-(trial.top1 or 0.0), *log_costs(run.costs, costs)])
+        point = np.array([-(trial.estimate or 0.0), *log_costs(run.costs, costs)])
         alone = hypervolume(point[None], corner)
         volume += alone - hypervolume(np.maximum(members, point), corner)  # what it adds
         members = np.vstack([members, point])

@@ -15,11 +15,23 @@ def is_repeated(run: Run) -> bool:
     return any(trial.replicates for trial in run.trials)
 
 
+def expected_text(trial: TrialRecord) -> str:
+    """`96.38 ± 0.41`: expected top-1 in percent and its standard error; a dash if not known."""
+    if trial.expected is None:
+        return NOTHING
+    return f"{percent_text(trial.expected.top1)} ± {percent_text(trial.expected.error)}"
+
+
 def error_of(run: Run, trial: TrialRecord) -> float | None:
     """Standard error of a trial's top-1 in points; None if it is not known."""
     if run.noise is None or trial.outcome is not Outcome.COMPLETE or trial.top1 is None:
         return None
     return run.noise.error(trial.top1, len(trial.trainings))
+
+
+def estimate_error(run: Run, trial: TrialRecord) -> float | None:
+    """Standard error in points of the top-1 by which a trial is ranked; None if not known."""
+    return error_of(run, trial) if trial.expected is None else trial.expected.error
 
 
 def open_trials(run: Run) -> list[TrialRecord]:
@@ -31,7 +43,7 @@ def open_trials(run: Run) -> list[TrialRecord]:
 
 
 def off_front(run: Run) -> list[TrialRecord]:
-    """Networks that may be on the true front, but are not on that of the means, cheapest first."""
+    """Networks that may be on the true front, but are not on the front, cheapest first."""
     members = {trial.number for trial in run.front}
     return [t for t in (*run.confident, *run.plausible) if t.number not in members]
 

@@ -15,7 +15,8 @@ from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
 from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.standing import (
-    error_of,
+    estimate_error,
+    expected_text,
     is_repeated,
     mean_text,
     off_front,
@@ -60,6 +61,7 @@ def summary_view(run: Run) -> View:
         "measured_heads": [COSTS[cost].noun.capitalize() for cost in measured_columns(run)],
         "is_repeated": is_repeated(run),
         "has_errors": run.noise is not None,
+        "expected_hint": "" if run.noise is None else EXPECTED_HINT,
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
         "any_test": any(row.trial.test_top1 is not None for row in rows),
         "export_command": _export_command(run, rows),
@@ -90,7 +92,7 @@ def title(run: Run) -> str:
 def lead(run: Run) -> str:
     """The run in two sentences."""
     ended = sum(trial.is_ended_here for trial in run.trials)
-    text = f"{plural(len(run.front), 'network')} on the Pareto front of top-1 against "
+    text = f"{plural(len(run.front), 'network')} on the Pareto front of expected top-1 against "
     text += f"{and_text(run.costs)}, "
     taken = sum(trial.taken for trial in run.trials)
     again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
@@ -115,7 +117,7 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
     members, knee = run.front, run.knee
     if not members or knee is None:
         return []
-    marked = [("Best top-1", max(members, key=lambda trial: trial.top1 or 0.0))]
+    marked = [("Best top-1", max(members, key=lambda trial: trial.estimate or 0.0))]
     if len(members) > 2:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:
@@ -132,6 +134,12 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
             "detail": f"{plural(trained, 'training')}, added up over workers",
         },
     ]
+
+
+EXPECTED_HINT = (
+    "The front is the best by expected top-1. It follows from the scores of all networks, those of "
+    "similar networks above all, because one score on few images is partly chance."
+)
 
 
 def _cheapest(
@@ -154,7 +162,7 @@ def _key(label: str, trial: TrialRecord, costs: Sequence[str]) -> dict[str, str]
         _named_text(cost, amount) for cost, amount in zip(costs, trial.costs(costs), strict=True)
     )
     detail = f"{', '.join(spent)}, trial {trial.number}"
-    return {"label": label, "value": f"{percent_text(trial.top1)} %", "detail": detail}
+    return {"label": label, "value": f"{percent_text(trial.estimate)} %", "detail": detail}
 
 
 def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
@@ -163,6 +171,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
         "number": trial.number,
         "is_knee": row.is_knee and len(run.front) > 2,
         "top1": mean_text(run, trial),
+        "expected": expected_text(trial),
         "trainings": len(trial.trainings),
         "standing": standing_text(run, trial),
         "test": percent_text(trial.test_top1),
@@ -180,6 +189,7 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
     return {
         "number": trial.number,
         "top1": mean_text(run, trial),
+        "expected": expected_text(trial),
         "trainings": len(trial.trainings),
         "standing": standing_text(run, trial),
         "flops": count_text(trial.flops),
@@ -195,7 +205,7 @@ def _measured(trial: TrialRecord, run: Run) -> list[str]:
 
 def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
     """Standard error of the difference to the next cheaper member, in points; 0 if unknown."""
-    return hypot(*(error_of(run, trial) or 0.0 for trial in (row.trial, before.trial)))
+    return hypot(*(estimate_error(run, trial) or 0.0 for trial in (row.trial, before.trial)))
 
 
 def _export_command(run: Run, rows: list[FrontRow]) -> str:

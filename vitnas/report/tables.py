@@ -36,8 +36,8 @@ class FrontRow:
     Attributes:
         trial: the member.
         network: its network in one line.
-        gain: top-1 points above the next cheaper member. None for the cheapest member, and if there
-            are several costs: then no member is "the next cheaper".
+        gain: points of expected top-1 above the next cheaper member. None for the cheapest member,
+            and if there are several costs: then no member is "the next cheaper".
         cost: its cost divided by that of the next cheaper member; None in the same cases.
         is_knee: whether it is the knee of the front.
     """
@@ -55,7 +55,7 @@ def front_rows(run: Run) -> list[FrontRow]:
     rows = []
     for index, trial in enumerate(members):
         before = members[index - 1] if index and len(run.costs) == 1 else None
-        gain = None if before is None else (trial.top1 or 0.0) - (before.top1 or 0.0)
+        gain = None if before is None else (trial.estimate or 0.0) - (before.estimate or 0.0)
         cost = None if before is None else _ratio(trial, before, run.costs[0])
         rows.append(FrontRow(trial, network_line(trial), gain, cost, trial is knee))
     return rows
@@ -129,7 +129,8 @@ def trials_csv(run: Run) -> str:
     """One row for each candidate and replicate; results/README.md explains the columns."""
     drawn = sorted({name for trial in run.trials for name in trial.params})
     members = {trial.number for trial in run.front}
-    trials = sorted((*run.trials, *run.replicates), key=lambda trial: trial.number)
+    known = {trial.number: trial for trial in (*run.trials, *run.replicates, *run.complete)}
+    trials = sorted(known.values(), key=lambda trial: trial.number)
     rows = (
         {**_trial_row(trial, members), **_noise_columns(run, trial), **_params(trial)}
         for trial in trials
@@ -142,8 +143,8 @@ def trials_csv(run: Run) -> str:
 TRIAL_COLUMNS = (
     "trial", "outcome", "front", "top1_percent", "test_top1_percent", "flops", "num_params",
     "epochs", "seconds", "seed", "device", "key", "duplicate_of", "network",
-    "curve_top1_percent", "error", "num_trainings", "standard_error_points", "chance", "standing",
-    "replicate_of",
+    "curve_top1_percent", "error", "num_trainings", "standard_error_points",
+    "expected_top1_percent", "expected_error_points", "chance", "standing", "replicate_of",
 )  # fmt: skip
 
 
@@ -177,6 +178,8 @@ def _noise_columns(run: Run, trial: TrialRecord) -> dict[str, Any]:
     return {
         "num_trainings": len(trial.trainings) if trial.outcome is Outcome.COMPLETE else None,
         "standard_error_points": _rounded(error_of(run, trial)),
+        "expected_top1_percent": _rounded(trial.expected and trial.expected.top1),
+        "expected_error_points": _rounded(trial.expected and trial.expected.error),
         "chance": _rounded(run.chances.get(trial.number)),
         "standing": run.standing(trial),
     }
@@ -188,8 +191,8 @@ def _params(trial: TrialRecord) -> dict[str, Any]:
 
 FRONT_COLUMNS = (
     "trial", "top1_percent", "test_top1_percent", "flops", "num_params", "gain_points",
-    "flops_ratio", "knee", "key", "network", "num_trainings", "standard_error_points", "chance",
-    "standing",
+    "flops_ratio", "knee", "key", "network", "num_trainings", "standard_error_points",
+    "expected_top1_percent", "expected_error_points", "chance", "standing",
 )  # fmt: skip
 
 

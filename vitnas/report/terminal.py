@@ -13,6 +13,7 @@ from vitnas.report.tables import front_rows, measured_columns
 from vitnas.report.text import cost_text, percent_text, plural
 from vitnas.report.verdict import verdict
 
+_EXPECTED = "expected: from the scores of all networks; the front is the best by it"
 _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 
 
@@ -22,11 +23,18 @@ def front_text(run: Run) -> str:
     if not rows:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
     costs = (*EXACT, *measured_columns(run))
-    heads = ("trial", "top-1 %", "test %", *(COSTS[cost].head for cost in costs), "network")
+    heads = (
+        "trial",
+        "top-1 %",
+        "expected %",
+        "test %",
+        *(COSTS[cost].head for cost in costs),
+        "network",
+    )
     if is_repeated(run):
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)
-    return "\n".join(columns([heads, *cells], left=[-1])) + _failures(run)
+    return "\n".join([*columns([heads, *cells], left=[-1]), *_note(run)]) + _failures(run)
 
 
 def summary_text(run: Run) -> str:
@@ -56,9 +64,14 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
         cells.append((number, *middle, *rest))
     lines = columns(cells, left=[-1])
     last = len(run.front) + 1
-    note = "mean top-1 over the trainings; confident: on the front with a probability of 0.9"
-    others = ["not on the front of the means, but may be:", *lines[last:]] if lines[last:] else []
-    return "\n".join([*lines[:last], *others, note])
+    note = "top-1: mean over the trainings; confident: on the front with a probability of 0.9"
+    others = ["not on the front, but may be:", *lines[last:]] if lines[last:] else []
+    return "\n".join([*lines[:last], *others, note, *_note(run)])
+
+
+def _note(run: Run) -> list[str]:
+    """What the column of expected top-1 is; nothing in a run without it."""
+    return [] if run.noise is None else [_EXPECTED]
 
 
 def _failures(run: Run) -> str:
@@ -77,6 +90,7 @@ def _cells(trial: TrialRecord, network: str, costs: Sequence[str]) -> tuple[str,
     return (
         str(trial.number),
         percent_text(trial.top1),
+        percent_text(trial.expected and trial.expected.top1),
         percent_text(trial.test_top1),
         *(cost_text(cost, cost_of(trial, cost)) for cost in costs),
         network,

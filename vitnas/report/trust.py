@@ -16,7 +16,7 @@ from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.report.calibrated import calibration_of
-from vitnas.report.standing import error_of, off_front
+from vitnas.report.standing import estimate_error, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
 
 MOST_FOR_TAU = 1500
@@ -52,7 +52,7 @@ class Trust:
             replicates.
         num_confident: number of front members that are on it with a probability of at least 0.9.
         num_plausible: number of the other front members.
-        num_plausible_off: number of networks that are not on the front of the means, but on the
+        num_plausible_off: number of networks that are not on the front, but on the
             true one with a probability of at least 0.1.
         calibration: the calibration for the run's space and images.
     """
@@ -126,8 +126,8 @@ def assess(run: Run) -> Trust:
 def _close(run: Run) -> int:
     """Number of neighbours that differ by less than the standard error of independent scores."""
     return sum(
-        abs((after.top1 or 0.0) - (before.top1 or 0.0))
-        < hypot(error_of(run, before) or 0.0, error_of(run, after) or 0.0)
+        abs((after.estimate or 0.0) - (before.estimate or 0.0))
+        < hypot(estimate_error(run, before) or 0.0, estimate_error(run, after) or 0.0)
         for before, after in pairwise(run.front)
     )
 

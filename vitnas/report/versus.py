@@ -21,7 +21,8 @@ class Scored(NamedTuple):
 
     Attributes:
         flops: multiply-adds of one image.
-        chosen_by: top-1 in percent by which it is chosen, on the scoring split.
+        chosen_by: top-1 in percent by which it is chosen, on the scoring split: ours expected,
+            theirs scored.
         top1: top-1 in percent that is compared.
         name: name of its family; empty for a candidate.
     """
@@ -102,7 +103,8 @@ def versus(run: Run) -> Versus | None:
     smaller and the next larger member; beyond its largest member it is that member's. Their side is
     the best family.
 
-    Networks and families are chosen by their scores on the scoring split. Their top-1 on the test
+    Our network is chosen by its expected top-1, their family by its scores, both on the scoring
+    split. Their top-1 on the test
     images is compared. Test images were used for nothing else, so a choice among many networks
     does not make it optimistic. If a network has no test score, the scoring split is compared.
 
@@ -123,8 +125,8 @@ def versus(run: Run) -> Versus | None:
     high = min(max(t.flops for t in run.complete), max(b.flops for b in theirs))
     if low > high:
         return None
-    ours = [_scored(trial, on_test) for trial in members]
-    rivals = [_scored(one, on_test, one.family) for one in theirs]
+    ours = [_scored(trial, trial.estimate, on_test) for trial in members]
+    rivals = [_scored(one, one.top1, on_test, one.family) for one in theirs]
     places = places_of(ours, rivals, low, high)
     scatter = 1.0 if run.noise is None else run.noise.dispersion
     noise = Noise(scatter, PRIOR_DEGREES, images)
@@ -195,6 +197,8 @@ def _complete(baselines: Iterable[BaselineRecord]) -> list[BaselineRecord]:
     return [b for b in baselines if b.outcome is Outcome.COMPLETE and b.flops > 0 and b.curve]
 
 
-def _scored(one: TrialRecord | BaselineRecord, on_test: bool, name: str = "") -> Scored:
-    top1 = one.top1 or 0.0
-    return Scored(one.flops, top1, (one.test_top1 or 0.0) if on_test else top1, name)
+def _scored(
+    one: TrialRecord | BaselineRecord, chosen_by: float | None, on_test: bool, name: str = ""
+) -> Scored:
+    top1 = one.test_top1 if on_test else one.top1
+    return Scored(one.flops, chosen_by or 0.0, top1 or 0.0, name)

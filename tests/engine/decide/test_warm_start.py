@@ -209,7 +209,7 @@ def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> Non
     assert len(run.complete) == 5
     assert all(trial.test_top1 is not None for trial in run.front)
     kept = {int(path.stem) for path in (run.path / "weights").iterdir()}
-    assert kept == {trial.number for trial in run.front}
+    assert kept >= {trial.number for trial in run.front}
     assert said[0].startswith("--seed-configs: 1 of ")
     assert said[1] == "--start-from: 3 results taken over"
     from vitnas.report.facts import facts

@@ -1,6 +1,6 @@
 """A search and replays give what they gave before: the files here are an earlier vitnas's.
 
-`search.json` is of the first one whose trainings settle BatchNorm's running statistics.
+They are of the first one whose front and whose sampler go by expected top-1.
 """
 
 from __future__ import annotations

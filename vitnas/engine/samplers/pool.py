@@ -11,7 +11,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
-from vitnas.engine.samplers.features import facts_of
+from vitnas.surrogate.features import facts_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

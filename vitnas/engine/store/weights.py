@@ -1,4 +1,4 @@
-"""The proxy's weights of the networks on the front: `weights/<trial>.safetensors` in the run.
+"""The proxy's weights of what may be on the front: `weights/<trial>.safetensors` in the run.
 
 Weights of other networks are kept only where `--keep-weights` leaves room: a training is a function
 of configuration and seed, so it can be repeated. For a network with several trainings, the weights
@@ -26,8 +26,8 @@ class KeptWeights:
 
     Args:
         run: the results folder.
-        num_images: of the scoring split, where replicates may bring other networks to the front:
-            their weights are kept, too. None = the front's alone.
+        num_images: of the scoring split. Further trainings may bring other networks to the front by
+            expected top-1: their weights are kept, too. None = those of the best scores alone.
         room: size in bytes up to which other networks' weights are kept, too, the newest first.
     """
 
@@ -72,7 +72,7 @@ class KeptWeights:
 def near_front(
     trials: Iterable[TrialRecord], num_images: int, costs: Sequence[str]
 ) -> list[TrialRecord]:
-    """The complete candidates that replicates may bring to the front, its members included."""
+    """The complete candidates that may be on the true front, those of the best scores included."""
     known = completed(trials)
     if not known:
         return []

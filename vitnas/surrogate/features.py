@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vitnas.config.costs import Priced
 from vitnas.config.model import ModelConfig
-from vitnas.cost.closed_form import Cost
 
 Facts = Mapping[str, float]
 _LEAST_SPREAD = 1e-9
 
 
-def facts_of(config: ModelConfig, cost: Cost) -> dict[str, float]:
+def facts_of(config: ModelConfig, cost: Priced) -> dict[str, float]:
     """What is known of a network before training.
 
     Every field of the canonical configuration by its address: numbers as they are (log2 from 8

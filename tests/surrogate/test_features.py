@@ -6,8 +6,8 @@ import numpy as np
 
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.samplers.features import Encoder, facts_of
 from vitnas.engine.samplers.pool import SpacePool
+from vitnas.surrogate.features import Encoder, facts_of
 
 
 def test_constant_columns_are_left_out_and_unknown_facts_are_zero() -> None:

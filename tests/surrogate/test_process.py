@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vitnas.engine.samplers.process import Process, Scales, kernel
+from vitnas.surrogate.process import Process, Scales, kernel
 
 
 def test_the_process_is_exact_while_all_observations_are_inducing() -> None:
