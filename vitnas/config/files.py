@@ -194,40 +194,51 @@ def as_config_error(
 ) -> ConfigError:
     """pydantic's first finding, in our words."""
     found = min(error.errors(), key=_order)
-    unknown = found["type"] == "extra_forbidden"
-    within = found["loc"][:-1] if unknown else found["loc"]
-    location = [part for part in within if not _is_union_label(part)]
-    location += found["loc"][-1:] if unknown else ()
-    value = found["input"]
-    broken = found.get("ctx", {}).get("error")
+    location, broken = _location(found), found.get("ctx", {}).get("error")
     if isinstance(broken, RuleError):
         address = join_address(*location, broken.address)
         return ConfigError(
             broken.rule, address=address, value=broken.value, nearest=broken.nearest, file=file
         )
-    address = join_address(*location)
-    if unknown:
+    rule, nearest = _problem(found, location, model)
+    value = None if found["type"] == "missing" else found["input"]
+    return ConfigError(
+        rule, address=join_address(*location), value=value, nearest=nearest, file=file
+    )
+
+
+def _location(found: Any) -> list[str | int]:
+    """Where a finding is: keys and indices; an unknown key may be spelled like a label."""
+    known, unknown = found["loc"], ()
+    if found["type"] == "extra_forbidden":
+        known, unknown = known[:-1], known[-1:]
+    return [*(part for part in known if not _is_union_label(part)), *unknown]
+
+
+def _problem(found: Any, location: list[str | int], model: type[BaseModel]) -> tuple[str, Any]:
+    """What is wrong in a finding, and the nearest valid name or value."""
+    kind, value, context = found["type"], found["input"], found.get("ctx", {})
+    if kind == "missing":
+        return "is required", None
+    if kind == "extra_forbidden":
         known = _fields_at(model, location[:-1])
         nearest = nearest_name(str(location[-1]), known)
-        rule = "unknown key" if nearest else f"unknown key; known are {', '.join(known)}"
-        return ConfigError(rule, address=address, value=value, nearest=nearest, file=file)
-    if found["type"] == "missing":
-        return ConfigError("is required", address=address, file=file)
+        return "unknown key" if nearest else f"unknown key; known are {', '.join(known)}", nearest
     if (number := number_as_text(value)) is not None:
-        whole = found["type"] == "int_type" and number.is_integer()
-        meant = str(int(number)) if whole else as_number(number)
-        return ConfigError(NUMBER_AS_TEXT, address=address, value=value, nearest=meant, file=file)
-    expected = found.get("ctx", {}).get("expected")
-    nearest = None
-    if found["type"] == "literal_error" and isinstance(expected, str):
-        choices = re.findall(r"'([^']*)'", expected)
-        nearest = nearest_name(str(value), choices)
-    if found["type"] in ("greater_than_equal", "less_than_equal"):
-        nearest = found["ctx"].get("ge", found["ctx"].get("le"))
+        is_whole = kind == "int_type" and number.is_integer()
+        return NUMBER_AS_TEXT, str(int(number)) if is_whole else as_number(number)
     rule = _in_yaml_words(found["msg"])
-    if value is None:
-        rule = f"is null and {rule}"
-    return ConfigError(rule, address=address, value=value, nearest=nearest, file=file)
+    return f"is null and {rule}" if value is None else rule, _nearest(kind, value, context)
+
+
+def _nearest(kind: str, value: Any, context: Mapping[str, Any]) -> Any:
+    """The nearest of the named values, or the end of the range."""
+    expected = context.get("expected")
+    if kind == "literal_error" and isinstance(expected, str):
+        return nearest_name(str(value), re.findall(r"'([^']*)'", expected))
+    if kind in ("greater_than_equal", "less_than_equal"):
+        return context.get("ge", context.get("le"))
+    return None
 
 
 def number_as_text(value: Any) -> float | None:

@@ -118,25 +118,8 @@ def _label(entry: Any) -> Any:
 
 
 def _parse_range(kind: str, value: Mapping[str, Any], path: Path, name: str) -> Axis:
-    ends = value[kind]
-    address = join_address(*path, kind)
     whole = kind == "int"
-    if not isinstance(ends, list) or len(ends) != 2 or not all(_is_number(e, whole) for e in ends):
-        for index, end in enumerate(ends if isinstance(ends, list) else ()):
-            if (meant := number_as_text(end)) is not None:
-                raise ConfigError(
-                    NUMBER_AS_TEXT,
-                    address=f"{address}[{index}]",
-                    value=end,
-                    nearest=as_number(meant),
-                )
-        rule = f"a range is two {'whole' if whole else 'finite'} numbers [low, high]"
-        raise ConfigError(rule, address=address, value=ends)
-    low, high = ends
-    if low > high:
-        raise ConfigError(
-            "an empty range: low is above high", address=address, value=ends, nearest=[high, low]
-        )
+    low, high = _ends(value[kind], join_address(*path, kind), whole)
     step, log = value.get("step"), value.get("log", False)
     if not isinstance(log, bool):
         raise ConfigError("must be true or false", address=join_address(*path, "log"), value=log)
@@ -153,6 +136,27 @@ def _parse_range(kind: str, value: Mapping[str, Any], path: Path, name: str) -> 
     top = low + math.floor((high - low) / step + 1e-9) * step
     top = high if math.isclose(top, high) else round(top, 12)  # as Optuna: low plus whole steps
     return FloatRange(path, name, float(low), float(top), float(step), log)
+
+
+def _ends(ends: Any, address: str, whole: bool) -> tuple[Any, Any]:
+    """The ends of a range.
+
+    Raises:
+        ConfigError: they are not two numbers in order.
+    """
+    if not isinstance(ends, list) or len(ends) != 2 or not all(_is_number(e, whole) for e in ends):
+        for index, end in enumerate(ends if isinstance(ends, list) else ()):
+            if (meant := number_as_text(end)) is not None:
+                where = f"{address}[{index}]"
+                near = as_number(meant)
+                raise ConfigError(NUMBER_AS_TEXT, address=where, value=end, nearest=near)
+        rule = f"a range is two {'whole' if whole else 'finite'} numbers [low, high]"
+        raise ConfigError(rule, address=address, value=ends)
+    low, high = ends
+    if low > high:
+        rule = "an empty range: low is above high"
+        raise ConfigError(rule, address=address, value=ends, nearest=[high, low])
+    return low, high
 
 
 def check_ties(axes: Iterable[Axis]) -> None:
