@@ -20,14 +20,14 @@ NORMS = {"layer_norm", "batch_norm"}
 class MixerContract(testing.MixerContract):
     """Inherit, set `mixer`, and list in `variants` the fields that select its forms."""
 
-    def macs_names(self, place: Place, passed: int) -> dict[str, float]:
+    def macs_names(self, place: Place, pass_index: int) -> dict[str, float]:
         """Values of the letters in the docstring's formula."""
         stage = place.stage_config
         return {
             "N": place.num_tokens,
             "C": stage.embed_dim,
             "h": stage.heads,
-            "g": stage.groups[passed],
+            "g": stage.groups[pass_index],
             "c": int(place.config.class_token),
             "r": int(place.reattention),
             "q": int(stage.q_proj),
@@ -42,11 +42,11 @@ class MixerContract(testing.MixerContract):
         assert self.mixer in MIXERS
 
     def test_counted_macs_are_the_docstrings(
-        self, built: TokenMixer, place: Place, passed: int
+        self, built: TokenMixer, place: Place, pass_index: int
     ) -> None:
         found = re.search(r"MACs: ``(.+?)``", inspect.getdoc(type(built)) or "")
         assert found, "the class docstring states no MACs"
-        stated = eval(found[1], {}, self.macs_names(place, passed))
+        stated = eval(found[1], {}, self.macs_names(place, pass_index))
         shape = (WIDTH, 1, place.num_tokens)
-        counted = count_operators(OnPicture(built, place, passed), shape)
+        counted = count_operators(OnPicture(built, place, pass_index), shape)
         assert sum(macs for name, macs in counted.items() if name not in NORMS) == stated

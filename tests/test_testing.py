@@ -23,7 +23,7 @@ class Good(TokenMixer):
     def at(cls, place: Place) -> TokenMixer:
         return cls()
 
-    def forward(self, x: Tensor, grid: Any, passed: int = 0, taps: Any = None) -> Tensor:
+    def forward(self, x: Tensor, grid: Any, pass_index: int = 0, taps: Any = None) -> Tensor:
         return self.mixed(self.layer(x), taps)
 
     def mixed(self, x: Tensor, taps: Any) -> Tensor:

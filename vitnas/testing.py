@@ -71,7 +71,7 @@ class MixerContract:
         return place_of(self.mixer, **self.variants[variant])
 
     @pytest.fixture
-    def passed(self, place: Place) -> int:
+    def pass_index(self, place: Place) -> int:
         return place.stage_config.passes - 1
 
     @pytest.fixture
@@ -82,15 +82,15 @@ class MixerContract:
     def test_is_what_its_name_names(self, built: TokenMixer) -> None:
         assert type(built) is mixer_class(self.mixer)
 
-    def test_keeps_the_shape(self, built: TokenMixer, place: Place, passed: int) -> None:
+    def test_keeps_the_shape(self, built: TokenMixer, place: Place, pass_index: int) -> None:
         x = tokens_for(place)
-        assert built(x, place.grid, passed).shape == x.shape
+        assert built(x, place.grid, pass_index).shape == x.shape
 
     def test_gradient_reaches_every_parameter(
-        self, built: TokenMixer, place: Place, passed: int
+        self, built: TokenMixer, place: Place, pass_index: int
     ) -> None:
         x = tokens_for(place).requires_grad_()
-        out = built(x, place.grid, passed)
+        out = built(x, place.grid, pass_index)
         (out * tokens_for(place, seed=1)).sum().backward()
         assert x.grad is not None
         assert x.grad.any()
@@ -99,24 +99,24 @@ class MixerContract:
             assert parameter.grad.any(), name
 
     def test_images_do_not_see_each_other(
-        self, built: TokenMixer, place: Place, passed: int
+        self, built: TokenMixer, place: Place, pass_index: int
     ) -> None:
         x = tokens_for(place)
-        together = built(x, place.grid, passed)
+        together = built(x, place.grid, pass_index)
         for index in range(len(x)):
-            alone = built(x[index : index + 1], place.grid, passed)
+            alone = built(x[index : index + 1], place.grid, pass_index)
             torch.testing.assert_close(together[index : index + 1], alone)
 
     def test_eval_is_deterministic_and_draws_nothing(
-        self, built: TokenMixer, place: Place, passed: int
+        self, built: TokenMixer, place: Place, pass_index: int
     ) -> None:
         x = tokens_for(place)
         torch.manual_seed(1)
         before = torch.get_rng_state()
-        first = built(x, place.grid, passed)
+        first = built(x, place.grid, pass_index)
         assert torch.equal(torch.get_rng_state(), before)
         torch.manual_seed(2)
-        assert torch.equal(built(x, place.grid, passed), first)
+        assert torch.equal(built(x, place.grid, pass_index), first)
 
     def test_closed_form_and_counter_agree(self, place: Place) -> None:
         """Of a whole network of this mixer; one without a closed form is counted in both."""
@@ -129,9 +129,9 @@ class MixerContract:
         build_mixer(place).eval()(tokens_for(place), place.grid, 0, taps)
         assert bool(taps) == place.stage_config.facts.taps
 
-    def test_runs_in_half_precision(self, built: TokenMixer, place: Place, passed: int) -> None:
+    def test_runs_in_half_precision(self, built: TokenMixer, place: Place, pass_index: int) -> None:
         x = tokens_for(place)
-        whole = built(x, place.grid, passed)
+        whole = built(x, place.grid, pass_index)
         with torch.autocast("cpu", torch.bfloat16):
-            half = built(x, place.grid, passed)
+            half = built(x, place.grid, pass_index)
         torch.testing.assert_close(half.float(), whole, rtol=0.1, atol=0.1)

@@ -47,9 +47,9 @@ def test_is_the_unrolled_loop() -> None:
     recursive, place = build([4, 2, 1])
     x = tokens_for(place)
     expected = x
-    for passed in range(3):
-        expected = recursive.block(expected, place.grid, passed)
-        expected = recursive.nlls[passed](expected)
+    for pass_index in range(3):
+        expected = recursive.block(expected, place.grid, pass_index)
+        expected = recursive.nlls[pass_index](expected)
     assert len(recursive.nlls) == 3
     torch.testing.assert_close(recursive(x, place.grid), expected)
     assert not torch.allclose(expected, recursive.block(x, place.grid))
@@ -135,8 +135,8 @@ def test_a_shared_weight_appears_once_and_survives_save_and_load(tmp_path: Path)
         other.stages[0].blocks[0].block.mixer.proj.weight.zero_()
         other.stages[0].blocks[0].block.mixer.proj.bias.zero_()
     recursive, tokens = other.stages[0].blocks[0], torch.randn(1, 16, 32)
-    for passed in (0, 1):
-        out = recursive.block.mixer(tokens, (4, 4), passed)
+    for pass_index in (0, 1):
+        out = recursive.block.mixer(tokens, (4, 4), pass_index)
         assert not out.any()
 
 

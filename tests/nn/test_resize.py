@@ -194,7 +194,7 @@ def test_a_mixer_that_does_not_say_how_is_refused() -> None:
         def at(cls, place: Any) -> TokenMixer:
             return cls()
 
-        def forward(self, x: Tensor, grid: Any, passed: int = 0, taps: Any = None) -> Tensor:
+        def forward(self, x: Tensor, grid: Any, pass_index: int = 0, taps: Any = None) -> Tensor:
             return x
 
     model = built(vit())

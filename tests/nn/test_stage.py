@@ -51,7 +51,7 @@ def test_blocks_are_numbered_through_the_network() -> None:
     tree = {"img_size": 16, "stem": {"stride": 2}, "stages": stages}
     model = build_model(validate(ModelConfig, tree))
     seeds = [
-        (shuffle.block, shuffle.passed)
+        (shuffle.block, shuffle.pass_index)
         for stage in model.stages
         for block in stage.blocks
         for shuffle in block.block.mixer.shuffles.values()

@@ -61,17 +61,17 @@ class Block(nn.Module):
             self.residual2 = build_residual(residual, dim)
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         if self.grad_checkpointing:
-            return checkpointed(self, partial(self._run, grid=grid, passed=passed), x, taps)
-        return self._run(x, grid, passed, taps)
+            return checkpointed(self, partial(self._run, grid=grid, pass_index=pass_index), x, taps)
+        return self._run(x, grid, pass_index, taps)
 
-    def _run(self, x: Tensor, grid: Grid, passed: int, taps: list[Tap] | None) -> Tensor:
-        mixed = self.mixer(apply_norm(self.norm1, x, passed), grid, passed, taps)
+    def _run(self, x: Tensor, grid: Grid, pass_index: int, taps: list[Tap] | None) -> Tensor:
+        mixed = self.mixer(apply_norm(self.norm1, x, pass_index), grid, pass_index, taps)
         x = self.residual1(x, self._branch(mixed))
         if self.has_mlp:
-            normed = apply_norm(self.norm2, x, passed)
+            normed = apply_norm(self.norm2, x, pass_index)
             x = self.residual2(x, self._branch(self.mlp(normed)))
         return x
 

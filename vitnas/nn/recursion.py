@@ -74,17 +74,17 @@ class RecursiveBlock(nn.Module):
         )
 
     def forward(self, x: Tensor, grid: Grid, taps: list[Tap] | None = None) -> Tensor:
-        for passed, nll in enumerate(self.nlls):
-            if passed < self.passes:  # mixed-depth training uses fewer passes than there are
-                found = taps if passed == self.passes - 1 else None
+        for pass_index, nll in enumerate(self.nlls):
+            if pass_index < self.passes:  # mixed-depth training uses fewer passes than there are
+                found = taps if pass_index == self.passes - 1 else None
                 if self.grad_checkpointing:
-                    x = checkpointed(self, partial(self._pass, nll, grid, passed), x, found)
+                    x = checkpointed(self, partial(self._pass, nll, grid, pass_index), x, found)
                 else:
-                    x = nll(self.block(x, grid, passed, found))
+                    x = nll(self.block(x, grid, pass_index, found))
         return x
 
     def _pass(
-        self, nll: nn.Module, grid: Grid, passed: int, x: Tensor, taps: list[Tap] | None
+        self, nll: nn.Module, grid: Grid, pass_index: int, x: Tensor, taps: list[Tap] | None
     ) -> Tensor:
-        out: Tensor = nll(self.block(x, grid, passed, taps))
+        out: Tensor = nll(self.block(x, grid, pass_index, taps))
         return out

@@ -11,7 +11,7 @@ CPU = torch.device("cpu")
 
 
 def test_inverse_undoes_the_order() -> None:
-    shuffle = TokenShuffle(24, block=3, passed=1)
+    shuffle = TokenShuffle(24, block=3, pass_index=1)
     for training in (False, True):
         order, inverse = shuffle.train(training)(CPU)
         assert torch.equal(order[inverse], torch.arange(24))

@@ -35,7 +35,7 @@ class Bottleneck(TokenMixer):
         cls.built += 1
         return cls(place.stage_config.embed_dim, place.options.hidden)
 
-    def forward(self, x: Tensor, grid: Any, passed: int = 0, taps: Any = None) -> Tensor:
+    def forward(self, x: Tensor, grid: Any, pass_index: int = 0, taps: Any = None) -> Tensor:
         out: Tensor = self.layers(x)
         return out
 

@@ -32,11 +32,11 @@ class TokenBatchNorm(nn.Module):
         self.norm = nn.BatchNorm1d(dim, eps)
         self.later = nn.ModuleList(_LaterPass(dim, eps, affine=False) for _ in range(passes - 1))
 
-    def forward(self, x: Tensor, passed: int = 0) -> Tensor:
+    def forward(self, x: Tensor, pass_index: int = 0) -> Tensor:
         x = x.transpose(1, 2)
         out: Tensor
-        if passed:
-            out = self.later[passed - 1](x, self.norm.weight, self.norm.bias)
+        if pass_index:
+            out = self.later[pass_index - 1](x, self.norm.weight, self.norm.bias)
         else:
             out = self.norm(x)
         return out.transpose(1, 2)
@@ -55,9 +55,9 @@ class _LaterPass(nn.BatchNorm1d):
         return batch_norm(x, mean, var, weight, bias, self.training, momentum or 0.0, self.eps)
 
 
-def apply_norm(norm: nn.Module, x: Tensor, passed: int) -> Tensor:
+def apply_norm(norm: nn.Module, x: Tensor, pass_index: int) -> Tensor:
     """A norm of a block in one of its passes, counted from 0."""
-    out: Tensor = norm(x, passed) if isinstance(norm, TokenBatchNorm) else norm(x)
+    out: Tensor = norm(x, pass_index) if isinstance(norm, TokenBatchNorm) else norm(x)
     return out
 
 

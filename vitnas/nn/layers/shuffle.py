@@ -17,7 +17,7 @@ class TokenShuffle(nn.Module):
     Args:
         num_tokens: N.
         block: index of the block in the network.
-        passed: index of the pass through that block. N, `block` and `passed` seed the fixed
+        pass_index: index of the pass through that block. N, `block` and `pass_index` seed the fixed
             permutation.
 
     Randomness: training draws from the global generator of the tokens' device. The fixed
@@ -27,9 +27,9 @@ class TokenShuffle(nn.Module):
     order: Tensor
     inverse: Tensor
 
-    def __init__(self, num_tokens: int, block: int, passed: int) -> None:
+    def __init__(self, num_tokens: int, block: int, pass_index: int) -> None:
         super().__init__()
-        self.num_tokens, self.block, self.passed = num_tokens, block, passed
+        self.num_tokens, self.block, self.pass_index = num_tokens, block, pass_index
         order = self.fixed_order(num_tokens)
         order = order.to(torch.empty(0).device)  # the default device, maybe "meta"
         self.register_buffer("order", order, persistent=False)
@@ -37,7 +37,7 @@ class TokenShuffle(nn.Module):
 
     def fixed_order(self, num_tokens: int) -> Tensor:
         """The permutation of `num_tokens` tokens in eval, on the CPU."""
-        seed = (self.block * 1009 + self.passed) * 1_000_003 + num_tokens
+        seed = (self.block * 1009 + self.pass_index) * 1_000_003 + num_tokens
         generator = torch.Generator(device="cpu").manual_seed(seed)
         return torch.randperm(num_tokens, generator=generator, device="cpu")
 

@@ -90,14 +90,14 @@ class TokenMixer(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         """Mix tokens.
 
         Args:
             x: tokens `(B, N, C)`.
             grid: (H, W) of the patch tokens.
-            passed: index of the pass through the block. It chooses the token groups of `mhsa`.
+            pass_index: index of the pass through the block. It chooses the token groups of `mhsa`.
             taps: None, or a list. An attention appends its query, key and value to it. An attention
                 without a query takes its map from the last entry.
         """
@@ -128,12 +128,12 @@ class TokenMixer(nn.Module, ABC):
 class OnPicture(nn.Module):
     """A mixer whose input is a picture `(B, C, 1, N)` of its tokens, for the counter."""
 
-    def __init__(self, mixer: TokenMixer, place: Place, passed: int) -> None:
+    def __init__(self, mixer: TokenMixer, place: Place, pass_index: int) -> None:
         super().__init__()
-        self.mixer, self.grid, self.passed = mixer, place.grid, passed
+        self.mixer, self.grid, self.pass_index = mixer, place.grid, pass_index
 
     def forward(self, picture: Tensor) -> Tensor:
-        out: Tensor = self.mixer(picture.flatten(2).transpose(1, 2), self.grid, self.passed)
+        out: Tensor = self.mixer(picture.flatten(2).transpose(1, 2), self.grid, self.pass_index)
         return out
 
 
@@ -153,7 +153,7 @@ def _count(kind: type[TokenMixer], place: Place) -> tuple[int, list[int]]:
         mixer = kind.at(place)
     shape = (place.stage_config.embed_dim, 1, place.num_tokens)
     flops = [
-        sum(count_operators(OnPicture(mixer, place, passed), shape).values())
-        for passed in range(place.stage_config.passes)
+        sum(count_operators(OnPicture(mixer, place, pass_index), shape).values())
+        for pass_index in range(place.stage_config.passes)
     ]
     return sum(parameter.numel() for parameter in mixer.parameters()), flops

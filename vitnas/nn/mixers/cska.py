@@ -78,7 +78,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         )
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         query, value = self._query_value(x)
         attention = self._map(self._scaled(self._logits(query, grid)))

@@ -41,7 +41,7 @@ class SeparableConv(TokenMixer):
         return cls(stage.embed_dim, stage.hidden_channels, stage.kernel)
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         hidden = self.act(self.expand(x))
         out: Tensor = self.reduce(to_tokens(self.depthwise(to_picture(hidden, grid))))

@@ -48,7 +48,7 @@ class InvertedResidual(TokenMixer):
         return cls(place.stage_config)
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         return to_tokens(self.layers(to_picture(x, grid)))
 

@@ -67,9 +67,9 @@ class MultiHeadSelfAttention(AttentionMixer):
         first = {"always": 0, "second": 1, "never": len(self.groups)}[permute]
         self.shuffles = nn.ModuleDict(
             {
-                str(passed): TokenShuffle(num_tokens, block, passed)
-                for passed, number in enumerate(self.groups)
-                if number > 1 and passed >= first
+                str(pass_index): TokenShuffle(num_tokens, block, pass_index)
+                for pass_index, number in enumerate(self.groups)
+                if number > 1 and pass_index >= first
             }
         )
 
@@ -91,7 +91,7 @@ class MultiHeadSelfAttention(AttentionMixer):
         )
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         qkv = torch.unflatten(self.qkv(x), 2, (3, self.num_heads, self.head_dim))  # (B, N, 3, h, d)
         if self.shares_map and taps is not None:
@@ -99,9 +99,9 @@ class MultiHeadSelfAttention(AttentionMixer):
         if taps is not None:
             query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
             taps.append(Tap(query, key, value))
-        number = self.groups[passed]
+        number = self.groups[pass_index]
         return self._project(
-            self._attend_all(qkv) if number == 1 else self._attend_groups(qkv, passed)
+            self._attend_all(qkv) if number == 1 else self._attend_groups(qkv, pass_index)
         )
 
     def _attend_all(self, qkv: Tensor) -> Tensor:
@@ -116,12 +116,12 @@ class MultiHeadSelfAttention(AttentionMixer):
         taps.append(Tap(query, key, value, attention))
         return self._apply_map(attention, value)
 
-    def _attend_groups(self, qkv: Tensor, passed: int) -> Tensor:
+    def _attend_groups(self, qkv: Tensor, pass_index: int) -> Tensor:
         """As `_attend_all`, inside g groups, which are folded into the batch."""
-        number = self.groups[passed]
-        if str(passed) not in self.shuffles:
+        number = self.groups[pass_index]
+        if str(pass_index) not in self.shuffles:
             return self._attend_windows(qkv, number)
-        order, inverse = self.shuffles[str(passed)](qkv.device)
+        order, inverse = self.shuffles[str(pass_index)](qkv.device)
         return self._attend_windows(qkv[:, order], number)[:, inverse]
 
     def _attend_windows(self, qkv: Tensor, number: int) -> Tensor:
@@ -169,7 +169,7 @@ class SharedMapAttention(AttentionMixer):
         )
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         """The last entry of `taps` has the map `(B, h, N, N)`."""
         assert taps is not None

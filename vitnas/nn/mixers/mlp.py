@@ -35,7 +35,7 @@ class TokenMlp(TokenMixer):
         return cls(place.num_tokens, place.stage_config.hidden_tokens)
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         mixed: Tensor = self.fc2(self.act(self.fc1(x.transpose(1, 2))))
         return mixed.transpose(1, 2)

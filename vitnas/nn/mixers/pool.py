@@ -33,7 +33,7 @@ class Pool(TokenMixer):
         return cls(place.stage_config.kernel)
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         pooled = F.avg_pool2d(
             to_picture(x, grid),

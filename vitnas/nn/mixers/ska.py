@@ -110,7 +110,7 @@ class StaticKeyAttention(StaticKeyMixer):
         )
 
     def forward(
-        self, x: Tensor, grid: Grid, passed: int = 0, taps: list[Tap] | None = None
+        self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         query, value = self._query_value(x)
         query, value = self._split_heads(query), self._split_heads(value)

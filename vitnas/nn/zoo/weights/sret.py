@@ -82,11 +82,11 @@ class SretLayout(Layout):
 
     def source(self, name: str, config: ModelConfig, shapes: Shapes) -> Source:
         if found := _BLOCK.fullmatch(name):
-            stage, block, part, passed, inside = found.groups()
+            stage, block, part, pass_index, inside = found.groups()
             if part == "block":
                 places = [4 * int(block), 4 * int(block) + 2]
             else:
-                places = [4 * int(block) + 2 * int(passed) + 1]
+                places = [4 * int(block) + 2 * int(pass_index) + 1]
             rest = renamed(inside, _INSIDE[:-1] if part == "block" else _INSIDE)
             return Source(tuple(f"transformers.{stage}.blocks.{at}.{rest}" for at in places))
         if name == "pos_embed":
