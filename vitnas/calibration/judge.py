@@ -64,24 +64,24 @@ def judge(plan: CalibrationPlan, get: Get, space: dict[str, Any], data: Data) ->
             f"{len(kept)} of {len(plan.networks)} networks were trained long to the end, and a "
             f"ranking takes {LEAST_NETWORKS}; the first error: {_error(plan, get)}"
         )
-    table = _Table(plan, get, kept)
+    results = _Results(plan, get, kept)
     networks = Networks([network.flops for network in kept])
-    judged = {one.name: (one, networks.judge(one.pairs)) for one in table.candidates()}
+    judged = {one.name: (one, networks.judge(one.pairs)) for one in results.candidates()}
     found = {name: (one.seconds, figures) for name, (one, figures) in judged.items()}
     best, cheapest = cheapest_as_good(found)
-    ceiling = networks.judge(table.ceiling)
+    ceiling = networks.judge(results.ceiling)
     return Calibration(
         space=space,
         data=data,
         long_epochs=plan.long.epochs,
         seeds=plan.seeds,
-        networks=tuple(table.members()),
+        networks=tuple(results.members()),
         lost=len(plan.networks) - len(kept),
         bins=len(networks.bins),
         ceiling_overall=ceiling.overall,
         ceiling_within=ceiling.within,
         proxies=tuple(
-            _figures(one, figures, table.long_seconds)
+            _figures(one, figures, results.long_seconds)
             for one, figures in sorted(judged.values(), key=lambda pair: pair[0].seconds)
         ),
         best=best,
@@ -89,8 +89,8 @@ def judge(plan: CalibrationPlan, get: Get, space: dict[str, Any], data: Data) ->
     )
 
 
-class _Table:
-    """What the networks that were trained long have reached."""
+class _Results:
+    """What the networks reached that were trained long."""
 
     def __init__(self, plan: CalibrationPlan, get: Get, kept: Sequence[PlannedNetwork]) -> None:
         self._plan, self._get, self._kept = plan, get, kept

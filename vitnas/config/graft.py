@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from vitnas.config.files import RuleError
 from vitnas.config.mixers import StaticKeyName
-from vitnas.config.parts import BroadConfig, Frozen, ReattentionConfig
+from vitnas.config.parts import BroadConfig, Frozen, ReattentionConfig, as_tuple
 from vitnas.errors import ConfigError, nearest_name, shorten
 
 _STATIC_KEYS = " or ".join(get_args(StaticKeyName))
@@ -28,12 +28,8 @@ def _as_text(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-_Sides = _Pixels | Annotated[tuple[_Pixels, _Pixels], BeforeValidator(_as_tuple)]
-_Stages = Annotated[tuple[_Layers, ...], Field(max_length=8), BeforeValidator(_as_tuple)]
+_Sides = _Pixels | Annotated[tuple[_Pixels, _Pixels], BeforeValidator(as_tuple)]
+_Stages = Annotated[tuple[_Layers, ...], Field(max_length=8), BeforeValidator(as_tuple)]
 _EachStage = _Layers | _Stages
 
 
@@ -155,7 +151,7 @@ class GraftFile(Frozen):
 
     model: str
     options: NetworkOptions = NetworkOptions()
-    grafts: Annotated[tuple[GraftConfig, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
+    grafts: Annotated[tuple[GraftConfig, ...], Field(min_length=1), BeforeValidator(as_tuple)]
 
 
 def chosen_blocks(blocks: str, stages: Sequence[int]) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def head_comment(name: str) -> str:
     entry, cost = printed()[name], closed_form(zoo_config(name))
     lines = [
         f"{name}: {entry.source}.",
-        f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs; {_printed(entry)}.",
+        f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs; {_figures(entry)}.",
     ]
     if entry.base:
         changes = ", ".join(f"{path} {_shown(value)}" for path, value in entry.changes.items())
@@ -96,7 +96,8 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else shorten(value)
 
 
-def _printed(entry: Printed) -> str:
+def _figures(entry: Printed) -> str:
+    """The sizes that the paper prints, in words."""
     figures = [
         f"{value} {unit}" for value, unit in ((entry.params, "M"), (entry.flops, "G")) if value
     ]
