@@ -16,6 +16,7 @@ FLOORS = [
     (
         "columns",
         "cores",
+        "durations",
         "environment",
         "errors",
         "files",

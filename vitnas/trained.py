@@ -7,9 +7,10 @@ from typing import Any
 
 from vitnas.config.files import validate
 from vitnas.config.space import SpaceConfig
+from vitnas.data.telling import Teller
 from vitnas.diagnose.subject import Subject, subject_of
+from vitnas.durations import span
 from vitnas.engine.store.weights import KeptWeights
-from vitnas.engine.watch.text import span
 from vitnas.errors import RunError, typed
 from vitnas.nn.weights import network_with, weights_bytes
 from vitnas.records import Run, TrialRecord
@@ -83,7 +84,7 @@ def _train(
     space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
 ) -> tuple[bytes, dict[str, Any]]:
     proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
-    images = load_data(space.data, trial.network.img_size, proxy.train_fraction)
+    images = load_data(space.data, trial.network.img_size, proxy.train_fraction, Teller(notice))
     training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")
     facts: dict[str, Any] = {"epochs": proxy.epochs}
     with own_threads(training.device):

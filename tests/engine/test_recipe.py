@@ -72,7 +72,7 @@ def test_a_search_tunes_first_and_a_resume_does_not(
 
     monkeypatch.setattr("vitnas.training.data.load_data", counted)
     run = search(space, out, said, trials=12)
-    assert read == [(space.config.data, (8, 8))]
+    assert [asked[:3] for asked in read] == [(space.config.data, (8, 8), 1.0)]
     assert len([line for line in said if line.startswith("recipe ")]) == 4
     stored = read_study(out)[0]["tuned"]
     assert stored["own"] == space.config.proxy.model_dump(mode="json")

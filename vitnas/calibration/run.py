@@ -14,12 +14,13 @@ from vitnas.calibration.plan import CalibrationPlan, ImageHW, make_plan
 from vitnas.calibration.result import Calibration
 from vitnas.calibration.write import write_calibration
 from vitnas.config.space import SearchSpace
+from vitnas.data.telling import Teller
+from vitnas.durations import clock, span
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.batch.book import Book, images_name
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
-from vitnas.engine.watch.text import clock, span
 from vitnas.environment import session_facts
 from vitnas.errors import RunError, reason_of
 from vitnas.files import exists, read_bytes, write_text
@@ -62,7 +63,7 @@ def run_calibration(
     backend = open_backend(options)
     try:
         notice(f"reading the images of {space.config.data.name}")
-        found = backend.prepare(_WithSizes(space, plan.image_sizes))
+        found = backend.prepare(_WithSizes(space, plan.image_sizes), teller=Teller(notice))
         make_folder(path)
         with locked(path):
             write_text(path / PLAN_FILE, json.dumps({"space": space.to_tree()}, indent=2) + "\n")

@@ -24,11 +24,12 @@ from vitnas.data.decode import (
     read_rgb,
     without_warnings,
 )
-from vitnas.data.imageset import ImageFile, ImageSet, set_of
+from vitnas.data.imageset import ImageFile, set_of
 from vitnas.data.listing import Folder, list_folder
 from vitnas.data.rows import Rows
 from vitnas.data.shards import Shards
 from vitnas.data.source import DataSource, ImageHW, Labelled, Used, check_images_fit, everything
+from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import DataError
 
 MOST_BROKEN = 0.01
@@ -36,7 +37,9 @@ MOST_BROKEN = 0.01
 _NAMED = 3
 
 
-def read(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> DataSource:
+def read(
+    config: DataConfig, image_hw: ImageHW, used: Used = everything, teller: Teller = SILENT
+) -> DataSource:
     """The training images of a folder that are `used`, and its test images.
 
     Their pixels are in the user's cache, where they are put if they are not; or in memory, where
@@ -47,10 +50,8 @@ def read(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> Data
     if place is None:
         check_images_fit(config, len(wanted) + len(folder.held), 3, image_hw, copies=1)
 
-    def visit(files: list[ImageFile]) -> tuple[_Store, _Broken]:
-        if place is None or not files:
-            return _read_each(files, image_hw)
-        return _read_once(set_of(place, folder.root, files, image_hw), files)
+    def visit(files: Sequence[ImageFile]) -> tuple[_Store, _Broken]:
+        return _stored(folder.root, files, image_hw, teller)
 
     train, broken = _read_part(folder.train, wanted, visit)
     test, more = _read_part(folder.held, torch.arange(len(folder.held)), visit)
@@ -58,6 +59,16 @@ def read(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> Data
     return DataSource(
         train, test if folder.held else None, folder.classes, folder.fingerprint, skipped
     )
+
+
+def read_stored(
+    root: Path, files: Sequence[ImageFile], image_hw: ImageHW, teller: Teller = SILENT
+) -> Labelled:
+    """As `read_files`, for files of the folder `root`: in the user's cache, where there is one."""
+    store, broken = _stored(root, files, image_hw, teller)
+    if broken:
+        raise DataError(_named(list(broken.values())))
+    return Rows(store, torch.arange(len(files))), labels_of(files)
 
 
 def read_files(files: Sequence[ImageFile], image_hw: ImageHW) -> tuple[Tensor, Tensor]:
@@ -136,7 +147,7 @@ def _part(
 def _read_part(
     files: list[ImageFile],
     wanted: Tensor,
-    visit: Callable[[list[ImageFile]], tuple[_Store, _Broken]],
+    visit: Callable[[Sequence[ImageFile]], tuple[_Store, _Broken]],
 ) -> tuple[Labelled, list[BrokenImage]]:
     store: list[_Store] = []
 
@@ -149,10 +160,15 @@ def _read_part(
     return (Rows(store[0], places), labels_of(kept)), broken
 
 
-def _read_once(images: ImageSet, files: list[ImageFile]) -> tuple[Shards, _Broken]:
-    """The set of these files, complete."""
-    broken: _Broken = {}
-    for shard, facts in enumerate(complete(images, files)):
+def _stored(
+    root: Path, files: Sequence[ImageFile], image_hw: ImageHW, teller: Teller
+) -> tuple[_Store, _Broken]:
+    """The pixels of these files, in the cache where there is one, and those that are broken."""
+    place = home()
+    if place is None or not files:
+        return _read_each(files, image_hw)
+    images, broken = set_of(place, root, files, image_hw), _Broken()
+    for shard, facts in enumerate(complete(images, files, teller)):
         for number, reason in facts.broken.items():
             index = images.span(shard)[number]
             broken[index] = BrokenImage(Path(files[index].path), reason)

@@ -40,8 +40,8 @@ class ShardFacts:
     checksum: int
 
 
-def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> None:
-    """Decode images and write their shard.
+def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> int:
+    """Decode images and write their shard; the number of images.
 
     Args:
         place: its path without a suffix.
@@ -51,14 +51,7 @@ def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) ->
     Raises:
         OSError: it cannot be written.
     """
-    pixels = np.zeros((len(paths), 3, *image_hw), dtype=np.uint8)
-    broken: dict[int, str] = {}
-    with without_warnings():
-        for index, path in enumerate(paths):
-            try:
-                pixels[index] = fitted(read_rgb(Path(path)), image_hw)
-            except BrokenImage as error:
-                broken[index] = error.reason
+    pixels, broken = decoded(paths, image_hw)
     write_bytes(place.with_suffix(".npy"), _saved(np.save, pixels))
     found = {
         "sums": _sums(pixels),
@@ -67,6 +60,22 @@ def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) ->
         "checksum": np.array(zlib.crc32(pixels.data), dtype=np.int64),
     }
     write_bytes(place.with_suffix(".npz"), _saved(np.savez, **found))
+    return len(paths)
+
+
+def decoded(
+    paths: Sequence[str], image_hw: tuple[int, int]
+) -> tuple[npt.NDArray[np.uint8], dict[int, str]]:
+    """Images (m, 3, H, W), and why some could not be read, by number; their pixels are zero."""
+    pixels = np.zeros((len(paths), 3, *image_hw), dtype=np.uint8)
+    broken: dict[int, str] = {}
+    with without_warnings():
+        for index, path in enumerate(paths):
+            try:
+                pixels[index] = fitted(read_rgb(Path(path)), image_hw)
+            except BrokenImage as error:
+                broken[index] = error.reason
+    return pixels, broken
 
 
 def read_facts(place: Path, number: int) -> ShardFacts | None:

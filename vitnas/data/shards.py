@@ -6,6 +6,8 @@ import os
 import weakref
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -29,7 +31,7 @@ class Shards:
 
     def __init__(self, images: ImageSet) -> None:
         self.images = images
-        self._maps: dict[int, Tensor] = {}
+        self._maps: dict[int, npt.NDArray[np.uint8]] = {}
         try:
             weakref.finalize(self, os.close, images.hold())
         except OSError:
@@ -51,42 +53,35 @@ class Shards:
 
     def __getitem__(self, numbers: Tensor) -> Tensor:
         """Pixels (k, 3, H, W), in memory."""
-        numbers = numbers.cpu()
         result = torch.empty(len(numbers), *self.shape[1:], dtype=torch.uint8)
-        for shard, mine, inside in self._by_shard(numbers):
-            result[mine] = self._map(shard)[inside]
+        rows, size = result.numpy(), self.images.per_shard
+        for row, number in enumerate(numbers.tolist()):
+            shard, inside = divmod(number, size)
+            pixels = self._maps.get(shard)
+            rows[row] = (self._map(shard) if pixels is None else pixels)[inside]
         return result
 
     def sums(self, numbers: Tensor) -> Tensor:
         """(2, 3) float64: of the bytes of each channel and of their squares; exact."""
-        total = torch.zeros(2, 3, dtype=torch.float64)
-        for shard, _, inside in self._by_shard(numbers.cpu()):
+        size = self.images.per_shard
+        shards, total = numbers.cpu() // size, torch.zeros(2, 3, dtype=torch.float64)
+        for shard in shards.unique().tolist():
             facts = read_facts(self.images.place(shard), self.images.shape(shard)[0])
             if facts is None:
                 raise self._gone()
+            inside = numbers.cpu()[shards == shard] - shard * size
             total += torch.from_numpy(facts.sums)[inside].sum(dim=0)
         return total
 
-    def _by_shard(self, numbers: Tensor) -> list[tuple[int, Tensor, Tensor]]:
-        """Each shard, where its images stand in `numbers`, and what their numbers in it are."""
-        size = self.images.per_shard
-        shards, order = torch.sort(numbers // size, stable=True)
-        present, counts = torch.unique_consecutive(shards, return_counts=True)
-        parts = order.split(counts.tolist()) if len(order) else ()
-        return [
-            (shard, mine, numbers[mine] - shard * size)
-            for shard, mine in zip(present.tolist(), parts, strict=True)
-        ]
-
-    def _map(self, shard: int) -> Tensor:
-        if shard not in self._maps:
-            place, shape = self.images.place(shard), self.images.shape(shard)
-            start = offset_of(place, shape)
-            if start is None:
-                raise self._gone()
-            file, size = str(place.with_suffix(".npy")), torch.Size(shape).numel()
-            whole = torch.from_file(file, shared=False, size=start + size, dtype=torch.uint8)
-            self._maps[shard] = whole[start:].view(shape)
+    def _map(self, shard: int) -> npt.NDArray[np.uint8]:
+        """Its pixels, mapped by torch, which keeps no file open as numpy's maps do."""
+        place, shape = self.images.place(shard), self.images.shape(shard)
+        start = offset_of(place, shape)
+        if start is None:
+            raise self._gone()
+        file, size = str(place.with_suffix(".npy")), torch.Size(shape).numel()
+        whole = torch.from_file(file, shared=False, size=start + size, dtype=torch.uint8)
+        self._maps[shard] = whole[start:].view(shape).numpy()
         return self._maps[shard]
 
     def _gone(self) -> DataError:

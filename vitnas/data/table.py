@@ -7,6 +7,7 @@ from collections.abc import Callable
 from vitnas.config.training import DataConfig
 from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
 from vitnas.data.source import DataSource, ImageHW, Used, everything
+from vitnas.data.telling import SILENT, Teller
 
 READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
     "digits": digits.read,
@@ -17,10 +18,13 @@ READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
 """Those of vitnas that are read whole; other names are data sets of other packages."""
 
 
-def read_source(config: DataConfig, image_hw: ImageHW, used: Used = everything) -> DataSource:
+def read_source(
+    config: DataConfig, image_hw: ImageHW, used: Used = everything, teller: Teller = SILENT
+) -> DataSource:
     """Read the data set that `config` names, resized to `image_hw` = (H, W) pixels.
 
-    Of an image folder only the training images that are `used` are read, and all test images.
+    Of an image folder only the training images that are `used` are read, and all test images;
+    `teller` is told what is read.
 
     Raises:
         DataError: a file or folder is missing, unreadable, damaged or empty; names the path, what
@@ -28,5 +32,5 @@ def read_source(config: DataConfig, image_hw: ImageHW, used: Used = everything) 
         ConfigError: another package's data set cannot be imported.
     """
     if config.name == "imagefolder":
-        return imagefolder.read(config, image_hw, used)
+        return imagefolder.read(config, image_hw, used, teller)
     return READERS.get(config.name, foreign.read)(config, image_hw)

@@ -9,6 +9,7 @@ from typing import Any
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
+from vitnas.data.telling import Teller
 from vitnas.engine.backends.backend import Backend
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
@@ -78,7 +79,8 @@ def tuned_recipe(
     try:
         folder = path / TUNE_FOLDER
         check_folder(folder, BOOK_FILE)
-        found = tune_on(backend, backend.prepare(space), space, folder, how, notice, doing)
+        images = backend.prepare(space, teller=Teller(notice, doing))
+        found = tune_on(backend, images, space, folder, how, notice, doing)
     except NothingTunedError as error:
         notice(f"the space's own recipe is used: {error}")
         return space, None

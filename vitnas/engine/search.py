@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from vitnas.config.space import SearchSpace
+from vitnas.data.telling import Teller
+from vitnas.durations import span
 from vitnas.engine import session
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
@@ -29,7 +31,6 @@ from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
-from vitnas.engine.watch.text import span
 from vitnas.records import Run, TrialRecord
 
 Notice = Callable[[str], None]
@@ -94,7 +95,7 @@ def run_search(
         doing(f"reading the images of {space.config.data.name}")
         if tuned is None:
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
-        found = backend.prepare(space, options.most_baselines)
+        found = backend.prepare(space, options.most_baselines, Teller(notice, doing))
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         fixed = session.fixed(space, options) | (tuned or {})

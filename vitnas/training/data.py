@@ -19,6 +19,7 @@ from vitnas.config.training import DataConfig
 from vitnas.data.rows import Pixels, Rows, channel_sums, joined, taken, there
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source
+from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, DataError, shorten
 
 
@@ -228,7 +229,12 @@ def check_enough(left: int, of: int, fraction: float, address: str) -> None:
         raise ConfigError(rule, address=address, value=fraction)
 
 
-def load_data(config: DataConfig, img_size: int | ImageHW, fraction: float = 1.0) -> Images:
+def load_data(
+    config: DataConfig,
+    img_size: int | ImageHW,
+    fraction: float = 1.0,
+    teller: Teller = SILENT,
+) -> Images:
     """Read the images, resize them to `img_size` pixels (a side, or H and W) and split them.
 
     The split depends on `config` alone. Global random state is neither read nor changed.
@@ -238,13 +244,14 @@ def load_data(config: DataConfig, img_size: int | ImageHW, fraction: float = 1.0
         img_size: to which they are resized.
         fraction: share of the training images that trainings use at most. Of an image folder no
             others are read; mean and deviation are those of the used ones.
+        teller: told what is decoded before that is done, where it takes long.
 
     Raises:
         DataError: files are missing, damaged or too few; names the path and how to get the data.
         ConfigError: `fraction` leaves too few; addressed as `train_fraction`.
     """
     image_hw = (img_size, img_size) if isinstance(img_size, int) else img_size
-    source = read_source(config, image_hw, partial(used_images, config, fraction))
+    source = read_source(config, image_hw, partial(used_images, config, fraction), teller)
     whole = Split(*source.train, *_UNKNOWN)
     train_numbers, val_numbers = split_by_class(whole.y, config.val_fraction, config.split_seed)
     train, val = whole.of(train_numbers), whole.of(whole.there(val_numbers))

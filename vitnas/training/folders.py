@@ -15,9 +15,10 @@ from torch.utils.data import DataLoader, Dataset
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import DataConfig
 from vitnas.data.decode import fitted, read_rgb, without_warnings
-from vitnas.data.imagefolder import check_folder, labels_of, read_files
+from vitnas.data.imagefolder import check_folder, labels_of, read_stored
 from vitnas.data.imageset import ImageFile
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
+from vitnas.data.telling import SILENT, Teller
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
 from vitnas.training.data import Images, images_of, used_images
@@ -66,8 +67,10 @@ class Files:
         return augment_batch(kind, x, generator)
 
 
-def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> tuple[Images, Files]:
-    """The scoring images in memory, and the training images as paths.
+def open_folder(
+    data: DataConfig, image_hw: ImageHW, fraction: float = 1.0, teller: Teller = SILENT
+) -> tuple[Images, Files]:
+    """The scoring images, which do not change, and the training images as paths.
 
     The split is that of `load_data`. Mean and deviation are those of at most 2,048 training
     images, which `Images.train` holds and nothing else uses.
@@ -77,6 +80,7 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
 
     Args:
         fraction: share of the training images, of each class alike, that is used.
+        teller: told what is decoded before the training, where that takes long.
 
     Raises:
         DataError: as for `load_data`.
@@ -92,9 +96,10 @@ def open_folder(data: DataConfig, image_hw: ImageHW, fraction: float = 1.0) -> t
     some = train[:: max(1, len(train) // _SAMPLE)][:_SAMPLE]
 
     def read(part: Tensor) -> Labelled:
-        return read_files([folder.train[index] for index in part.tolist()], image_hw)
+        chosen = [folder.train[index] for index in part.tolist()]
+        return read_stored(folder.root, chosen, image_hw, teller)
 
-    test = read_files(folder.held, image_hw) if folder.held else None
+    test = read_stored(folder.root, folder.held, image_hw, teller) if folder.held else None
     sample = read(some)
     source = DataSource(sample, test, folder.classes, folder.fingerprint, checked.skipped)
     images = images_of(data, sample, read(val), source)

@@ -15,6 +15,7 @@ from torch import nn
 from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, RunError, reason_of
 from vitnas.exported.folder import (
     CARD_FILE,
@@ -92,7 +93,8 @@ def train_network(
     work = named.with_name(f"{named.name}.training")
     _check_work(work)
     place = resolve_device(device)
-    training, images = _prepare(plan, place, workers)
+    teller = SILENT if notice is None else Teller(notice)
+    training, images = _prepare(plan, place, workers, teller)
     with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
         check_free(folder)  # again, now that the lock keeps others out
         identity = {**plan.identity(), "images": images.fingerprint}
@@ -120,12 +122,14 @@ def _resume(training: FinalTraining, identity: Mapping[str, Any], work: Path) ->
     return list(saved.log)
 
 
-def _prepare(plan: Plan, device: torch.device, workers: int) -> tuple[FinalTraining, Images]:
+def _prepare(
+    plan: Plan, device: torch.device, workers: int, teller: Teller
+) -> tuple[FinalTraining, Images]:
     recipe, files = plan.recipe, None
     if plan.data.name == "imagefolder":
         hw = plan.config.image_hw
         try:
-            images, files = open_folder(plan.data, hw, recipe.train_fraction)
+            images, files = open_folder(plan.data, hw, recipe.train_fraction, teller)
         except ConfigError as error:
             raise error.at(prefix="recipe") from None
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vitnas.config.space import SearchSpace
+from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
@@ -22,12 +23,15 @@ class Backend(Protocol):
     Attributes:
         resources: what it has found or was told to use.
 
-    `prepare` comes first. Called again for another space of the same data, it reads no image twice.
+    `prepare` comes first, and tells what it reads. Called again for another space of the same data,
+    it reads no image twice.
     """
 
     resources: Resources
 
-    def prepare(self, space: SearchSpace, most_baselines: int = 0) -> Findings: ...
+    def prepare(
+        self, space: SearchSpace, most_baselines: int = 0, teller: Teller = SILENT
+    ) -> Findings: ...
     def train(self, steering: Steering, scratch: Path) -> None: ...
     def score(self, networks: Sequence[Trained]) -> list[float]: ...
     def answers(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]: ...

@@ -19,13 +19,17 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from vitnas.config.space import SearchSpace
+from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.prepare import Findings, prepare_worker
+from vitnas.engine.backends.relay import Relay
 from vitnas.engine.backends.resources import check_devices
 from vitnas.engine.backends.worker import Trained, Worker
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.steering import Steering
 from vitnas.errors import VitnasError
 from vitnas.records import Outcome
+
+_GLANCE_S = 0.3  # between looks at what the process that reads images tells
 
 
 class RayBackend:
@@ -56,7 +60,9 @@ class RayBackend:
             self.close()
             raise
 
-    def prepare(self, space: SearchSpace, most_baselines: int = 0) -> Findings:
+    def prepare(
+        self, space: SearchSpace, most_baselines: int = 0, teller: Teller = SILENT
+    ) -> Findings:
         """Read the images into Ray's object store; what is known of them, and the baselines.
 
         Raises:
@@ -64,10 +70,18 @@ class RayBackend:
         """
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
-        findings, self._worker = task.options(scheduling_strategy=here).remote(
-            space, self.resources, most_baselines, self._worker, self._is_cluster
-        )
-        with _their_own_errors():
+        with Relay(teller) as relay, _their_own_errors():
+            findings, self._worker = task.options(scheduling_strategy=here).remote(
+                space,
+                self.resources,
+                most_baselines,
+                self._worker,
+                self._is_cluster,
+                relay.sender,
+            )
+            while not ray.wait([findings], timeout=_GLANCE_S)[0]:
+                relay.pass_on()
+            relay.pass_on()
             found: Findings = ray.get(findings)
         return found
 

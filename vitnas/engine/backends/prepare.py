@@ -11,6 +11,7 @@ from vitnas.baselines.baseline import PricedBaseline
 from vitnas.config.costs import measured_with
 from vitnas.config.space import SearchSpace
 from vitnas.cost.survey import median_network
+from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
 from vitnas.errors import ConfigError
@@ -49,6 +50,7 @@ def prepare_worker(
     most_baselines: int = 0,
     before: Worker | None = None,
     in_memory: bool = False,
+    teller: Teller = SILENT,
 ) -> tuple[Findings, Worker]:
     """Read the images of a space: what is found, and the worker that trains on them.
 
@@ -58,6 +60,7 @@ def prepare_worker(
         most_baselines: see `vitnas.baselines.sizes.line_up`.
         before: an earlier worker; what it has read of the same data is not read again.
         in_memory: for workers on machines that lack this one's cache of decoded images.
+        teller: told what is read where that takes long.
 
     Raises:
         DataError: they are missing or unreadable.
@@ -68,7 +71,7 @@ def prepare_worker(
 
     from vitnas.baselines.sizes import line_up
 
-    images = _images(space, before, in_memory)
+    images = _images(space, before, in_memory, teller)
     some = next(iter(images.values()))
     _check_fits(space, images[space.example.image_hw])
     worker = Worker(
@@ -94,7 +97,7 @@ def prepare_worker(
 
 
 def _images(
-    space: SearchSpace, before: Worker | None, in_memory: bool
+    space: SearchSpace, before: Worker | None, in_memory: bool, teller: Teller
 ) -> dict[tuple[int, int], Images]:
     """The space's images by (H, W): those that `before` holds, and the others from their files."""
     from vitnas.training.data import load_data
@@ -104,7 +107,7 @@ def _images(
     known = {size: images for size, images in held.items() if images.fraction >= fraction}
 
     def read(size: tuple[int, int]) -> Images:
-        images = load_data(data, size, fraction)
+        images = load_data(data, size, fraction, teller)
         return images.in_memory() if in_memory else images
 
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from vitnas.config.space import SearchSpace
 from vitnas.cores import threads_beside
+from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.resources import Resources, check_devices
 from vitnas.engine.backends.worker import Trained
@@ -42,9 +43,13 @@ class SerialBackend:
         self.resources = Resources(1, gpus, threads_beside(bool(gpus)))
         self._worker: Any = None
 
-    def prepare(self, space: SearchSpace, most_baselines: int = 0) -> Findings:
+    def prepare(
+        self, space: SearchSpace, most_baselines: int = 0, teller: Teller = SILENT
+    ) -> Findings:
         """Read the images; what is known of them, and the baselines."""
-        findings, worker = prepare_worker(space, self.resources, most_baselines, self._worker)
+        findings, worker = prepare_worker(
+            space, self.resources, most_baselines, self._worker, teller=teller
+        )
         self._worker = worker.settle()
         return findings
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
+from vitnas.data.telling import Teller
+from vitnas.durations import span
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.batch.book import Book, images_name
@@ -18,7 +20,6 @@ from vitnas.engine.tuning.networks import varied_networks
 from vitnas.engine.tuning.options import TuneOptions
 from vitnas.engine.tuning.result import BOOK_FILE, Tuned, ranked, told
 from vitnas.engine.tuning.tuner import Tuner
-from vitnas.engine.watch.text import span
 from vitnas.errors import RunError
 
 Notice = Callable[[str], None]
@@ -61,7 +62,7 @@ def run_tune(
     backend = open_backend(options)
     try:
         doing(f"reading the images of {space.config.data.name}")
-        found = backend.prepare(space)
+        found = backend.prepare(space, teller=Teller(notice, doing))
         for line in found.notices:
             notice(line)
         return tune_on(backend, found, space, path, options, notice, doing)

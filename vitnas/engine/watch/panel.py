@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from vitnas.config.costs import COSTS, amount
+from vitnas.durations import clock
 from vitnas.engine.watch.progress import Progress
-from vitnas.engine.watch.text import clock, network_of, replicates_text
+from vitnas.engine.watch.text import network_of, replicates_text
 from vitnas.records import TrialRecord
 
 _ROWS = 8

@@ -10,10 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from vitnas.durations import clock
 from vitnas.engine.store.folder import is_locked
 from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.pace import Pace, pace_of
-from vitnas.engine.watch.text import clock, network_of, rates_text, replicates_text, said
+from vitnas.engine.watch.text import network_of, rates_text, replicates_text, said
 from vitnas.plugins import closed
 from vitnas.records import Outcome, Run, TrialRecord
 from vitnas.sessions import Session
