@@ -172,8 +172,9 @@ def main() -> None:
     quick = is_quick(__doc__)
     trials = 6 if quick else 24
     with tempfile.TemporaryDirectory() as folder:
-        found = demo(Path(folder) / "tune", trials)
-        serial = demo(Path(folder) / "serial", trials, "--backend", "serial")
+        more = ("--no-baselines",) if quick else ()
+        found = demo(Path(folder) / "tune", trials, *more)
+        serial = demo(Path(folder) / "serial", trials, "--backend", "serial", *more)
     rows = [(name.replace("_", " "), f"{found[name]:g}", f"{serial[name]:g}") for name in found]
     show((f"search.py, {trials} trials", "tune", "serial"), rows)
     figures: Figures = {

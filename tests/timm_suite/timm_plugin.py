@@ -3,7 +3,8 @@
 timm's test file asks `timm.list_models` which models each test is for, with lists of its own in
 which a project outside timm cannot stand. Two of them are completed here, as timm does for models
 of its own: families whose features are tokens and not pictures (`NON_STD_FILTERS`), and modules
-that have `forward_intermediates` (`FEAT_INTER_FILTERS`). No test is changed.
+that have `forward_intermediates` (`FEAT_INTER_FILTERS`). No test is changed. Tests of TorchScript
+are left out: torch calls it deprecated, and our networks leave by `torch.export` and ONNX.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ timm.list_models = list_ours
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of one of timm's models by name are no tests of ours."""
+    """Tests of one of timm's models by name are no tests of ours, nor are those of TorchScript."""
     ours: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
         params = getattr(item, "callspec", None)
         name = "" if params is None else params.params.get("model_name", "")
-        (ours if name in OURS else others).append(item)
+        is_ours = name in OURS and "torchscript" not in item.name
+        (ours if is_ours else others).append(item)
     items[:] = ours
     config.hook.pytest_deselected(items=others)
