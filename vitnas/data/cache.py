@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from vitnas.config.notation import parse_size
 from vitnas.data.imageset import FACTS_FILE, ImageSet, SetFacts
 from vitnas.environment import cache_home
-from vitnas.errors import DataError, reason_of
+from vitnas.errors import ConfigError, DataError, reason_of
 from vitnas.files import read_bytes
 
 FOLDER, LIMIT = "VITNAS_IMAGE_CACHE", "VITNAS_IMAGE_CACHE_LIMIT"
@@ -45,10 +45,13 @@ def limit() -> int | None:
     """Bytes that all sets may take; None = what the disk has.
 
     Raises:
-        ConfigError: `$VITNAS_IMAGE_CACHE_LIMIT` is no size.
+        DataError: `$VITNAS_IMAGE_CACHE_LIMIT` is no size.
     """
     asked = os.environ.get(LIMIT)
-    return parse_size(asked, f"${LIMIT}") if asked else None
+    try:
+        return parse_size(asked, f"${LIMIT}") if asked else None
+    except ConfigError as error:  # of the environment, not of a file that is read
+        raise DataError(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ def make_room(home: Path, needed: int, own: ImageSet) -> None:
     """Delete sets that nobody uses until `needed` bytes more fit; those used last stay longest.
 
     Raises:
-        DataError: they do not fit.
-        ConfigError: see `limit`.
+        DataError: they do not fit; or see `limit`.
     """
     bound = limit()
     while (short := _shortage(home, needed, bound)) is not None:
@@ -131,7 +133,7 @@ def _shortage(home: Path, needed: int, bound: int | None) -> str | None:
         return f"{text} and {size_text(free)} are free"
     held = sum(held.size for held in held_sets(home))
     if bound is not None and held + needed > bound:
-        kept = f" beside the {size_text(held)} that are there" if held else ""
+        kept = f" beside the {size_text(held)} that are there" if held > _MOST_BYTES else ""
         return f"{text}{kept}, more than ${LIMIT} = {size_text(bound)}"
     return None
 
