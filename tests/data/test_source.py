@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from vitnas.data.source import split_by_class
 
@@ -27,3 +29,27 @@ def test_a_split_is_stratified_complete_and_repeatable(
     again = split_by_class(tensor, fraction, seed)
     assert torch.equal(stay, again[0])
     assert torch.equal(cut, again[1])
+
+
+def class_by_class(labels: Tensor, fraction: float, seed: int) -> list[int]:
+    """What is cut, by the rule that runs made before were drawn by."""
+    generator, cut = torch.Generator().manual_seed(seed), list[int]()
+    for label in labels.unique():
+        members = (labels == label).nonzero().squeeze(1)
+        members = members[torch.randperm(len(members), generator=generator)]
+        cut += members[: round(len(members) * fraction)].tolist()
+    return sorted(cut)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.01, 0.3, 1.0])
+@pytest.mark.parametrize(("number", "classes"), [(0, 3), (1, 1), (50, 7), (2000, 90)])
+def test_the_draw_is_that_of_runs_made_before(number: int, classes: int, fraction: float) -> None:
+    draw = torch.Generator().manual_seed(number)
+    labels = 3 * torch.randint(classes, (number,), generator=draw)
+    _, cut = split_by_class(labels, fraction, seed=5)
+    assert cut.tolist() == class_by_class(labels, fraction, seed=5)
+
+
+def test_the_draw_is_a_fixed_one() -> None:
+    labels = torch.arange(4).repeat(5)
+    assert split_by_class(labels, 0.4, seed=7)[1].tolist() == [0, 4, 10, 11, 13, 14, 15, 17]

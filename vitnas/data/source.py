@@ -58,9 +58,10 @@ def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, 
     """
     generator = torch.Generator().manual_seed(seed)
     stay, cut = [torch.empty(0, dtype=torch.int64)], [torch.empty(0, dtype=torch.int64)]
-    for label in torch.unique(labels):
-        members = (labels == label).nonzero().squeeze(1)
-        members = members[torch.randperm(len(members), generator=generator)]
+    grouped, order = torch.sort(labels, stable=True)
+    _, sizes = torch.unique_consecutive(grouped, return_counts=True)
+    for group in order.split(sizes.tolist()) if len(order) else ():
+        members = group[torch.randperm(len(group), generator=generator)]
         number = round(len(members) * fraction)
         cut.append(members[:number])
         stay.append(members[number:])
