@@ -79,7 +79,7 @@ LIGHT = {
     "vitnas.engine.store.study": ("torch", "ray", "optuna"),
     "vitnas.engine.decide.controller": ("torch", "ray"),
     "vitnas.report": ("torch", "ray"),
-    "vitnas.cli": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
+    "vitnas.cli": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml", "importlib.metadata"),
     "vitnas": ("torch", "timm", "ray", "optuna", "numpy", "pydantic", "yaml"),
 }
 ONLY_IMPORTERS = {

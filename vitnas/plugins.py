@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from vitnas.errors import ConfigError, nearest_name
@@ -29,6 +28,8 @@ def announced(group: str) -> dict[str, str]:
 
     Of two packages that announce the same name the first one in alphabetical order has it.
     """
+    from importlib.metadata import entry_points  # slow, and `vitnas --help` does without
+
     found = sorted(
         (point.name, point.value.partition("[")[0]) for point in entry_points(group=group)
     )
