@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,16 +124,22 @@ def test_what_a_killed_builder_has_made_is_kept(tmp_path: Path) -> None:
     assert not list(images.folder.glob(".*"))
 
 
-@pytest.mark.slow
-def test_a_builder_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    images, files = small_set(tmp_path, 2000)
+def started(folder: Path, **how: Any) -> subprocess.Popen[str]:
+    """A process of a group of its own that makes the set of the images in `folder`."""
     code = (
-        "import sys; from pathlib import Path; from tests.data.sets import small_set, listed;"
+        "import sys; from pathlib import Path; from tests.data.sets import listed;"
         "from vitnas.data.build import complete; from vitnas.data.imageset import set_of;"
         "root = Path(sys.argv[1]); files = [listed(p) for p in sorted((root / 'data').iterdir())];"
         "complete(set_of(root / 'home', root / 'data', files, (4, 4)), files)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path.cwd())
+    command = [sys.executable, "-c", code, str(folder)]
+    return subprocess.Popen(command, text=True, start_new_session=True, **how)
+
+
+@pytest.mark.slow
+def test_a_builder_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path, 2000)
+    process = started(tmp_path)
     while process.poll() is None and len(list(images.folder.glob("*.npz"))) < 3:
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
@@ -143,6 +150,18 @@ def test_a_builder_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(list(images.folder.glob("*.npz"))) == images.num_shards == 32
     finished = {name: (images.folder / name).stat().st_ino for name in there}
     assert sum(finished[name] == inode for name, inode in there.items()) >= len(there) - 4
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_others_decode_is_no_traceback(tmp_path: Path) -> None:
+    images, _ = small_set(tmp_path, 4000)
+    process = started(tmp_path, stderr=subprocess.PIPE)
+    while process.poll() is None and len(list(images.folder.glob("*.npz"))) < 6:
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate()
+    assert said.count("Traceback") == said.count("\nKeyboardInterrupt") == 1
+    assert "Loky" not in said
 
 
 def test_two_at_once_decode_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

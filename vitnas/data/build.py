@@ -16,6 +16,7 @@ from vitnas.data.decode import BrokenImage, check_readable
 from vitnas.data.imageset import ImageFile, ImageSet
 from vitnas.data.shard import (
     ShardFacts,
+    build_in_worker,
     build_shard,
     compared,
     decoded,
@@ -182,7 +183,7 @@ def _built(images: ImageSet, jobs: Sequence[_Job]) -> Iterator[int]:
 
     try:
         work = Parallel(n_jobs=cores(), batch_size=1, return_as="generator_unordered")
-        yield from work(delayed(build_shard)(*job, images.facts.image_hw) for job in jobs)
+        yield from work(delayed(build_in_worker)(*job, images.facts.image_hw) for job in jobs)
     except BrokenProcessPool:
         raise DataError("a process that decodes images was killed; was memory short?") from None
     finally:

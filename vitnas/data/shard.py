@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -61,6 +62,12 @@ def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) ->
     }
     write_bytes(place.with_suffix(".npz"), _saved(np.savez, **found))
     return len(paths)
+
+
+def build_in_worker(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> int:
+    """As `build_shard`, in a process that leaves Ctrl-C to the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return build_shard(place, paths, image_hw)
 
 
 def decoded(
