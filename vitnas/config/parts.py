@@ -51,8 +51,8 @@ class StemConfig(Frozen):
     width: Positive = Field(64, description="channels inside the `deepvit` stem")
     convs: Annotated[int, Field(ge=1, le=16)] | None = Field(
         None,
-        description="how many convolutions the `conv` stem has; null: one per factor of two. More "
-        "have stride 1 and follow these (ResNet-D, CoAtNet)",
+        description="how many convolutions the `conv` stem has; null: one of stride 2 per factor "
+        "of two. Further ones follow these and have stride 1 (ResNet-D, CoAtNet)",
     )
     widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(as_tuple)] = Field(
         None,

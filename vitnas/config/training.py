@@ -186,7 +186,7 @@ class ProxyConfig(Frozen):
     )
     optimizer: Optimizer = Field(
         "adamw",
-        description="`muon` makes orthogonal steps of matrices, and steps all else as `adamw`: one "
+        description="`muon` moves matrices by orthogonal steps, and all else as `adamw` does: one "
         "rate then suits networks of many shapes; `lamb` is timm's, `sgd` has Nesterov momentum "
         "0.9",
     )
