@@ -242,9 +242,9 @@ def _mark_knee(axes: Any, cost: str, knee: TrialRecord) -> None:
     spent = cost_text(cost, value)
     text = f"knee: trial {knee.number}\n{percent_text(knee.estimate)} % at {spent}"
     low, high = axes.get_xlim()
-    is_left = value**3 < low**2 * high  # in the left third, where the text would meet the axis
+    is_left = value**3 < low**2 * high  # in the left third, text on its left would meet the axis
     axes.annotate(
-        text, (value, knee.estimate), xytext=(12 if is_left else -10, 12 - 28 * is_left),
+        text, (value, knee.estimate), xytext=(12 if is_left else -10, 12),
         textcoords="offset points", ha="left" if is_left else "right", fontsize=8.5,
         color=KNEE_COLOUR,
     )  # fmt: skip
