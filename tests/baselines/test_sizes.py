@@ -60,3 +60,10 @@ def test_limits_that_leave_no_baseline_are_one_line() -> None:
     assert not lineup.members
     (line,) = lineup.notices
     assert line.startswith("no baselines: ")
+
+
+def test_a_member_that_the_memory_cannot_hold_is_left_out() -> None:
+    """At 10^16 FLOPs a plain CNN for 8 pixels has terabytes of weights."""
+    stage = {"token_mixer": "pool", "embed_dim": 1_000_000, "depth": 20_000}
+    model = make_space().example.to_tree() | {"groups": "[1]", "stages": [stage]}
+    assert line_up(make_space(model=model), 4).members == ()

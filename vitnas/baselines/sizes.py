@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import log, prod
+from math import inf, log, prod
 
 from vitnas.baselines.baseline import Baseline, PricedBaseline
 from vitnas.baselines.families import FAMILIES, build_baseline
@@ -15,6 +15,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
 from vitnas.cost.operators import count_flops
 from vitnas.cost.survey import flops_range
+from vitnas.memory import free_memory
 
 NUM_SIZES = 4
 NEAR = 1.5  # largest factor between a member's FLOPs and its target
@@ -77,18 +78,20 @@ def price(baseline: Baseline) -> PricedBaseline:
 
 
 class _Scale:
-    """FLOPs of a family by width.
+    """FLOPs and parameters of a family by width.
 
-    They are a parabola but for rounding. Three counts foretell the width for any FLOPs, and only
-    what is chosen is counted once more.
+    They are parabolas but for rounding. Three counts foretell the width for any FLOPs, and only
+    what is chosen, and fits into the memory, is counted once more.
     """
 
     def __init__(self, first: Baseline) -> None:
         import numpy as np
 
         self._first, self.family = first, first.family
-        counted = [price(self._of(width)).flops for width in _COUNTED]
-        self._foretold = np.polynomial.Polynomial.fit(_COUNTED, counted, 2)
+        counted = [price(self._of(width)) for width in _COUNTED]
+        fit = np.polynomial.Polynomial.fit
+        self._foretold = fit(_COUNTED, [one.flops for one in counted], 2)
+        self._params = fit(_COUNTED, [one.num_params for one in counted], 2)
 
     def near(self, goal: float, limits: Limits) -> PricedBaseline | None:
         """The member nearest to `goal` FLOPs by log; None where none is near within the limits."""
@@ -97,6 +100,8 @@ class _Scale:
         for width in sorted(around, key=lambda width: self._off(width, goal)):
             if self._off(width, goal) > 2 * log(NEAR):  # it is only foretold
                 break
+            if 4 * self._params(width) > (free_memory() or inf):
+                continue
             found = price(self._of(width))
             is_near = abs(log(found.flops / goal)) <= log(NEAR)
             if is_near and over_limits(found, limits) is None:
