@@ -29,4 +29,4 @@ def test_timms_tests_pass_on_our_models(tmp_path: Path) -> None:
     assert of_both == len(MODELS)
     assert passed.pop("test_model_forward_features") == 2  # of networks that give pictures
     assert set(passed.values()) == {len(MODELS)}
-    assert len(passed) >= 8
+    assert len(passed) >= 7
