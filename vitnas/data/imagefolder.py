@@ -50,11 +50,13 @@ def read(
     if place is None:
         check_images_fit(config, len(wanted) + len(folder.held), 3, image_hw, copies=1)
 
-    def visit(files: Sequence[ImageFile]) -> tuple[_Store, _Broken]:
-        return _stored(folder.root, files, image_hw, teller)
+    def read_part(files: list[ImageFile], wanted: Tensor) -> tuple[Labelled, list[BrokenImage]]:
+        store, broken = _stored(folder.root, _chosen(files, wanted), image_hw, teller)
+        kept, places = _kept(files, wanted, broken)
+        return (Rows(store, places), labels_of(kept)), list(broken.values())
 
-    train, broken = _read_part(folder.train, wanted, visit)
-    test, more = _read_part(folder.held, torch.arange(len(folder.held)), visit)
+    train, broken = read_part(folder.train, wanted)
+    test, more = read_part(folder.held, torch.arange(len(folder.held)))
     skipped = tuple(map(str, broken + more))
     return DataSource(
         train, test if folder.held else None, folder.classes, folder.fingerprint, skipped
@@ -105,10 +107,12 @@ def check_folder(config: DataConfig, used: Used = everything) -> Checked:
         DataError: as `list_folder`; or more than 1 % of them are broken.
     """
     folder = list_folder(config)
-    train, places, broken = _part(folder.train, used(labels_of(folder.train)), _check_each)
-    held, _, more = _part(folder.held, torch.arange(len(folder.held)), _check_each)
+    wanted, all_held = used(labels_of(folder.train)), torch.arange(len(folder.held))
+    broken, more = _check_each(_chosen(folder.train, wanted)), _check_each(folder.held)
+    train, places = _kept(folder.train, wanted, broken)
+    held, _ = _kept(folder.held, all_held, more)
     found = Folder(folder.root, folder.classes, train, held)
-    return Checked(found, places >= 0, tuple(map(str, broken + more)))
+    return Checked(found, places >= 0, tuple(map(str, [*broken.values(), *more.values()])))
 
 
 def labels_of(files: Sequence[ImageFile]) -> Tensor:
@@ -120,44 +124,33 @@ _Broken = dict[int, BrokenImage]
 _Store = Tensor | Shards
 
 
-def _part(
-    files: list[ImageFile], wanted: Tensor, visit: Callable[[list[ImageFile]], _Broken]
-) -> tuple[list[ImageFile], Tensor, list[BrokenImage]]:
-    """Visit the files of the numbers `wanted`.
+def _chosen(files: Sequence[ImageFile], wanted: Tensor) -> list[ImageFile]:
+    return [files[number] for number in wanted.tolist()]
+
+
+def _kept(
+    files: list[ImageFile], wanted: Tensor, broken: _Broken
+) -> tuple[list[ImageFile], Tensor]:
+    """The files that count once those of the numbers `wanted` were visited.
 
     Where these are all files, the broken ones are as if they were not in the folder. Of others
     nobody knows whether they are broken, so that all count, and broken ones are not there.
 
     Returns:
-        The files that count, the place of each among `wanted` (-1: not there), the broken ones.
+        The files that count, and the place of each among `wanted` (-1: not there).
+
+    Raises:
+        DataError: too many are broken.
     """
-    visited = [files[number] for number in wanted.tolist()]
-    broken = visit(visited)
-    _refuse_many(broken, len(visited))
+    _refuse_many(broken, len(wanted))
     places = torch.full((len(files),), -1)
     places[wanted] = torch.arange(len(wanted))
     if broken:
         places[wanted[list(broken)]] = -1
-    if len(visited) == len(files):
-        kept = (places >= 0).nonzero().squeeze(1)
-        files, places = [files[number] for number in kept.tolist()], places[kept]
-    return files, places, list(broken.values())
-
-
-def _read_part(
-    files: list[ImageFile],
-    wanted: Tensor,
-    visit: Callable[[Sequence[ImageFile]], tuple[_Store, _Broken]],
-) -> tuple[Labelled, list[BrokenImage]]:
-    store: list[_Store] = []
-
-    def broken_of(visited: list[ImageFile]) -> _Broken:
-        images, broken = visit(visited)
-        store.append(images)
-        return broken
-
-    kept, places, broken = _part(files, wanted, broken_of)
-    return (Rows(store[0], places), labels_of(kept)), broken
+    if len(wanted) == len(files):
+        sound = (places >= 0).nonzero().squeeze(1)
+        return _chosen(files, sound), places[sound]
+    return files, places
 
 
 def _stored(
