@@ -92,7 +92,8 @@ class Session(Facts):
         prune: stands for the pruner in the oldest runs.
         workers: trainings at a time.
         device: where a worker trained.
-        keep_weights: up to which size weights were kept that are not the front's, e.g. `500MB`.
+        keep_weights: up to which size the weights of other networks than those that may be on the
+            front were kept, e.g. `500MB`.
         ended_by: why the session ended before all trials had; None when it did not.
     """
 

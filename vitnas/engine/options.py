@@ -92,8 +92,9 @@ class SearchOptions(BackendOptions):
     keep_weights: Annotated[
         str | None,
         Option(
-            "Keep the weights of all complete networks up to this size, e.g. 500MB: the front's, "
-            "then the newest; default as in this run's last session, in a new run the front's."
+            "Keep the weights of all complete networks up to this size, e.g. 500MB: those that may "
+            "be on the front, then the newest; default as in this run's last session, in a new run "
+            "only those that may be on the front."
         ),
     ] = None
     seed: Annotated[

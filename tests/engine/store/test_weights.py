@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vitnas.engine.store.weights import KeptWeights
+from vitnas.engine.store.weights import KeptWeights, near_front
 from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord
 
@@ -50,3 +50,14 @@ def test_others_are_kept_while_there_is_room_the_newest_first(tmp_path: Path) ->
             weights.put(trial.number, b"x" * 100)
         weights.clean(trials, ("flops",))
         assert {number for number in range(4) if weights.has(number)} == kept
+
+
+def test_of_many_networks_that_may_be_on_the_front_the_nearest_are_kept() -> None:
+    """Two images tell nothing, so all 100 may be on it; 64 files must not become thousands."""
+    trials = [
+        TrialRecord(n, outcome=Outcome.COMPLETE, flops=n + 1, curve=(50.0 + n * (n < 10),))
+        for n in range(100)
+    ]
+    near = near_front(trials, 2, ("flops",))
+    assert len(near) == 64
+    assert {trial.number for trial in near} >= set(range(10)), "the front itself first"

@@ -16,7 +16,10 @@ import numpy as np
 
 from vitnas.files import own_folder, remove_files, write_bytes
 from vitnas.noise import contenders, measure
+from vitnas.pareto import front_ranks
 from vitnas.records import TrialRecord, averaged, completed, front_of
+
+_MOST_NEAR = 64  # networks near the front whose weights are kept: large ones fill a disk
 
 
 class KeptWeights:
@@ -27,7 +30,8 @@ class KeptWeights:
     Args:
         run: the results folder.
         num_images: of the scoring split. Further trainings may bring other networks to the front by
-            expected top-1: their weights are kept, too. None = those of the best scores alone.
+            expected top-1: the weights of up to 64 of them are kept, too. None = those of the best
+            scores alone.
         room: size in bytes up to which other networks' weights are kept, too, the newest first.
     """
 
@@ -72,10 +76,12 @@ class KeptWeights:
 def near_front(
     trials: Iterable[TrialRecord], num_images: int, costs: Sequence[str]
 ) -> list[TrialRecord]:
-    """The complete candidates that may be on the true front, those of the best scores included."""
+    """The complete candidates that may be on the true front; of many, the ones nearest to it."""
     known = completed(trials)
     if not known:
         return []
     scores = [t.trainings for t in known]
     near = contenders(scores, [t.minimized(costs) for t in known], measure(scores, num_images))
-    return [known[index] for index in np.flatnonzero(near)]
+    found = [known[index] for index in np.flatnonzero(near)]
+    ranks = front_ranks([trial.point(costs) for trial in found])
+    return [found[index] for index in np.argsort(ranks, kind="stable")[:_MOST_NEAR]]
