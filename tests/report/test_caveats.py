@@ -24,7 +24,7 @@ def test_sentences_carry_their_numbers() -> None:
     text = said(*trials, trial(9, 1.0, outcome=Outcome.STOPPED))
     for part in (
         "5,000 images: one standard error is 0.70 points",
-        "3 pairs of neighbours on the front, 0 differ",
+        "3 pairs of neighbours on the front, 0 are expected to differ",
         "over 4 complete trials",
         "So few trials make these taus rough",
         "1 trial was stopped early",

@@ -35,7 +35,7 @@ def _sampling(trust: Trust) -> str:
     if pairs and trust.close_neighbours is not None:
         text += (
             f" Of {plural(pairs, 'pair')} of neighbours on the front, {trust.close_neighbours} "
-            "differ by less than one standard error of their difference"
+            "are expected to differ by less than one standard error of their difference"
         )
         text += (
             ", which comes from replicates."

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from vitnas.columns import columns
 from vitnas.config.costs import COSTS, EXACT, cost_of
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report.networks import network_line
 from vitnas.report.standing import is_repeated, mean_text, off_front, standing_text
 from vitnas.report.tables import front_rows, measured_columns
 from vitnas.report.text import cost_text, percent_text, plural
 from vitnas.report.verdict import verdict
+from vitnas.run import Run
 
 _EXPECTED = "expected: from the scores of all networks; the front is the best by it"
 _RAISED = (Outcome.FAILED, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
@@ -23,14 +24,8 @@ def front_text(run: Run) -> str:
     if not rows:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
     costs = (*EXACT, *measured_columns(run))
-    heads = (
-        "trial",
-        "top-1 %",
-        "expected %",
-        "test %",
-        *(COSTS[cost].head for cost in costs),
-        "network",
-    )
+    printed = (COSTS[cost].head for cost in costs)
+    heads = ("trial", "top-1 %", "expected %", "test %", *printed, "network")
     if is_repeated(run):
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)

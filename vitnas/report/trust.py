@@ -14,10 +14,11 @@ from vitnas.calibration.agreement import kendall_tau
 from vitnas.calibration.result import Calibration
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report.calibrated import calibration_of
 from vitnas.report.standing import estimate_error, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
+from vitnas.run import Run
 
 MOST_FOR_TAU = 1500
 _EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
@@ -124,7 +125,7 @@ def assess(run: Run) -> Trust:
 
 
 def _close(run: Run) -> int:
-    """Number of neighbours that differ by less than the standard error of independent scores."""
+    """Number of neighbours that differ by less than the standard error of their difference."""
     return sum(
         abs((after.estimate or 0.0) - (before.estimate or 0.0))
         < hypot(estimate_error(run, before) or 0.0, estimate_error(run, after) or 0.0)
