@@ -11,7 +11,7 @@ from hypothesis import settings
 from vitnas.config.model import ModelConfig
 
 if TYPE_CHECKING:
-    from vitnas.records import Run
+    from vitnas.run import Run
 
 # No deadline: how long a test takes says something of the machine, not of the code.
 # The same examples in every run: a change fails by what it changed. `make nightly` looks for new

@@ -9,7 +9,7 @@ import pytest
 
 import vitnas
 from tests.engine.conftest import make_space
-from vitnas.records import Run
+from vitnas.run import Run
 
 OPTIONS: dict[str, Any] = {
     "trials": 2,

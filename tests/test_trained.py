@@ -9,7 +9,8 @@ import safetensors.torch
 import torch
 
 from vitnas.errors import RunError
-from vitnas.records import Run, TrialRecord
+from vitnas.records import TrialRecord
+from vitnas.run import Run
 from vitnas.trained import kept_subject, weights_of
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from vitnas.diagnose.run import Diagnosis
     from vitnas.engine.decide.ledger import Listener
     from vitnas.engine.tuning.result import Tuned
-    from vitnas.records import Run, TrialRecord
+    from vitnas.records import TrialRecord
+    from vitnas.run import Run
 
 DEFAULT_SPACE = "digits"
 

@@ -83,10 +83,12 @@ class Noise:
         variance = self.dispersion * float(_binomial(np.array([top1]), self.num_images)[0])
         return sqrt(variance / num_trainings)
 
-    def expected(self, trainings: Sequence[float]) -> Expected:
-        """What a network's own trainings tell; it has at least one, in percent."""
-        mean = fmean(trainings)
-        return Expected(mean, self.error(mean, len(trainings)))
+    def expected(self, trainings: Sequence[Sequence[float]]) -> list[Expected]:
+        """What each network's own trainings tell; it has at least one, in percent."""
+        means = np.array([fmean(scores) for scores in trainings])
+        numbers = np.array([len(scores) for scores in trainings])
+        errors = np.sqrt(self.dispersion * _binomial(means, self.num_images) / numbers)
+        return list(map(Expected, means.tolist(), errors.tolist()))
 
 
 def binomial_error(top1: float, num_images: int) -> float:
@@ -122,7 +124,7 @@ def chances(
     Returns:
         n probabilities.
     """
-    return chances_of([noise.expected(scores) for scores in trainings], costs, noise.degrees)
+    return chances_of(noise.expected(trainings), costs, noise.degrees)
 
 
 def chances_of(
@@ -197,7 +199,7 @@ def contenders(
     A network's chance is at most that of beating any one rival; here, of beating each member of
     the front of the means with half of `PLAUSIBLE`. Arguments as in `chances`.
     """
-    means, errors = _columns([noise.expected(scores) for scores in trainings])
+    means, errors = _columns(noise.expected(trainings))
     return _contend(means, errors, _table(costs), noise.degrees, PLAUSIBLE / 2)
 
 

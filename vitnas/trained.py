@@ -13,7 +13,8 @@ from vitnas.durations import span
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.errors import RunError, typed
 from vitnas.nn.weights import network_with, weights_bytes
-from vitnas.records import Run, TrialRecord
+from vitnas.records import TrialRecord
+from vitnas.run import Run
 from vitnas.training.data import load_data
 from vitnas.training.device import own_threads
 from vitnas.training.proxy import ProxyTraining, evaluate

@@ -22,7 +22,7 @@ from tests.config.trees import CONV, TREE
 from vitnas.cli import main
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, DataError
-from vitnas.records import Run
+from vitnas.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import pytest
 from vitnas.engine.decide.replicates import Replication
 from vitnas.noise import Noise
 from vitnas.pareto import front
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
+from vitnas.run import Run
 from vitnas.sessions import Data, Environment
 
 IMAGES, NETWORKS = 400, 14

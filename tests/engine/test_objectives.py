@@ -24,7 +24,8 @@ from vitnas.engine.samplers.pool import SpacePool
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import FILE_NAME, STUDY_NAME, read_run
 from vitnas.errors import RunError
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
+from vitnas.run import Run
 
 Make = Callable[..., Controller]
 THREE = {"top1": "maximize", "latency_ms": "minimize", "num_params": "minimize"}

@@ -16,8 +16,8 @@ from vitnas.engine.recipe import tune_options
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_study
 from vitnas.errors import RunError
-from vitnas.records import Run
 from vitnas.report.facts import facts
+from vitnas.run import Run
 from vitnas.training.data import Images, load_data
 
 

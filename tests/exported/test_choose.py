@@ -12,7 +12,8 @@ import pytest
 from tests.report.runs import run_of, trial
 from vitnas.errors import VitnasError
 from vitnas.exported.choose import choose_trial, parse_flops
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
+from vitnas.run import Run
 
 
 @pytest.fixture

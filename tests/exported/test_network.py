@@ -18,7 +18,8 @@ from vitnas.exported.network import export_network
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
-from vitnas.records import Run, TrialRecord
+from vitnas.records import TrialRecord
+from vitnas.run import Run
 
 LOOPED = tree("dwconv", "mhsa")
 LOOPED["stages"][1] |= {"groups": [4, 1], "nll_ratio": 1.0}

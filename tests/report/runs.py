@@ -9,7 +9,8 @@ from typing import Any
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
+from vitnas.run import Run
 from vitnas.sessions import Environment
 
 ENVIRONMENT: dict[str, Any] = {

@@ -11,10 +11,10 @@ from tests.report.runs import run_of, trial
 from vitnas.calibration.result import FILE_NAME
 from vitnas.calibration.write import write_calibration
 from vitnas.errors import RunError
-from vitnas.records import Run
 from vitnas.report.calibrated import adopt, calibration_of
 from vitnas.report.caveats import sentences
 from vitnas.report.trust import assess
+from vitnas.run import Run
 
 
 def calibrated_run(path: Path, fingerprint: str = "a", name: str = "digits") -> Run:

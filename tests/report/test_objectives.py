@@ -15,7 +15,7 @@ import pytest
 from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
 from vitnas.engine.store.study import read_run
 from vitnas.pareto import hypervolume
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report import front_text, write_report
 from vitnas.report.figures import front_figure
 from vitnas.report.plots import step_line
@@ -23,6 +23,7 @@ from vitnas.report.progress import reference_point, volume_curve
 from vitnas.report.summary import key_numbers, lead, summary_view
 from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.trust import assess
+from vitnas.run import Run
 
 THREE = {"top1": "maximize", "num_params": "minimize", "latency_ms": "minimize"}
 

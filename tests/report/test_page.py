@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.report.runs import invented_run, run_of, trial
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report.page import code_spans, render_pages
+from vitnas.run import Run
 
 
 def html_of(run: Run) -> str:

@@ -12,7 +12,7 @@ from tests.report.runs import run_of, trial
 from vitnas.config.mixers import MIXERS
 from vitnas.exported.choose import choose_trial
 from vitnas.noise import binomial_error
-from vitnas.records import Outcome, Run, TrialRecord, averaged
+from vitnas.records import Outcome, TrialRecord, averaged
 from vitnas.report.caveats import sentences
 from vitnas.report.figures import front_figure
 from vitnas.report.page import render_pages
@@ -22,6 +22,7 @@ from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.terminal import front_text
 from vitnas.report.trust import assess
 from vitnas.report.write import config_text
+from vitnas.run import Run
 
 PATH = Path("results/small")
 

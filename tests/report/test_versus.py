@@ -10,8 +10,9 @@ import pytest
 
 from tests.report.runs import ENVIRONMENT, run_of, trial
 from vitnas.noise import binomial_error
-from vitnas.records import BaselineRecord, Outcome, Run
+from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.versus import Scored, difference, places_of, versus
+from vitnas.run import Run
 
 PATH = Path("results/small")
 

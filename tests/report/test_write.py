@@ -14,8 +14,9 @@ from tests.report.runs import invented_run, run_of, trial
 from tests.report.test_page import without_plotly
 from vitnas.config.model import load_config
 from vitnas.errors import RunError
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
 from vitnas.report import write_report
+from vitnas.run import Run
 from vitnas.sessions import Environment
 
 FILES = {"trials.csv", "front.csv", "front.png", "report.md", "report.html"}

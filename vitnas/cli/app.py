@@ -16,7 +16,7 @@ from vitnas.errors import VitnasError, printable
 from vitnas.hook import interrupts_wait_for
 
 if TYPE_CHECKING:
-    from vitnas.records import Run
+    from vitnas.run import Run
 
 RunFolder = Annotated[Path, typer.Argument(help="A results folder.")]
 SpaceName = Annotated[str, typer.Argument(help="A space file, or a shipped one by name.")]

@@ -31,7 +31,8 @@ from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
-from vitnas.records import Run, TrialRecord
+from vitnas.records import TrialRecord
+from vitnas.run import Run
 
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""

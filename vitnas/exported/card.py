@@ -18,7 +18,8 @@ from vitnas.environment import command_line
 
 if TYPE_CHECKING:
     from vitnas.exported.conversion import Conversion
-    from vitnas.records import Run, TrialRecord
+    from vitnas.records import TrialRecord
+    from vitnas.run import Run
 
 
 @dataclass(frozen=True)

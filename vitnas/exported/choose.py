@@ -9,7 +9,8 @@ from vitnas.config.notation import parse_human
 from vitnas.errors import VitnasError, shorten
 
 if TYPE_CHECKING:
-    from vitnas.records import Run, TrialRecord
+    from vitnas.records import TrialRecord
+    from vitnas.run import Run
 
 
 def choose_trial(

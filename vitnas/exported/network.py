@@ -10,7 +10,8 @@ from vitnas.exported.card import Scores, model_card
 from vitnas.exported.folder import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE, beside, check_free
 
 if TYPE_CHECKING:
-    from vitnas.records import Run, TrialRecord
+    from vitnas.records import TrialRecord
+    from vitnas.run import Run
 
 
 def export_network(

@@ -32,7 +32,8 @@ from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import read_bytes, write_bytes, writing
 from vitnas.noise import measure
 from vitnas.pareto import front, hypervolume
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
+from vitnas.run import Run
 from vitnas.sessions import Amount, Session
 
 FORMAT = 1

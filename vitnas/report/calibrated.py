@@ -7,7 +7,7 @@ from pathlib import Path
 from vitnas.calibration.result import FILE_NAME, Calibration, read_calibration
 from vitnas.errors import RunError
 from vitnas.files import write_text, writing
-from vitnas.records import Run
+from vitnas.run import Run
 
 _SAME = ("data", "proxy", "model", "limits")
 

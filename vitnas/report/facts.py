@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vitnas.records import Run
 from vitnas.report.text import NOTHING, plural
+from vitnas.run import Run
 from vitnas.sessions import Session
 
 

@@ -12,7 +12,7 @@ from math import isfinite, log10
 from typing import Any, TypeVar
 
 from vitnas.config.costs import COSTS, MEASURED, cost_of
-from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.marks import (
     BASELINE_COLOUR,
     KNEE_COLOUR,
@@ -35,6 +35,7 @@ from vitnas.report.plots import (
 from vitnas.report.progress import volume_curve
 from vitnas.report.standing import expected_text, is_repeated, mean_text, standing_text
 from vitnas.report.text import cost_text, count_text, percent_text, plural
+from vitnas.run import Run
 
 MOST_POINTS = 2000
 MOST_CURVES = 150

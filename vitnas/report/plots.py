@@ -7,7 +7,7 @@ from typing import Any
 
 from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.plotting import FAINT, INK, empty_figure, open_axes, png
-from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.marks import (
     BASELINE_COLOUR,
@@ -23,6 +23,7 @@ from vitnas.report.marks import (
 from vitnas.report.networks import dominant_mixer
 from vitnas.report.standing import estimate_error, is_repeated, open_trials
 from vitnas.report.text import cost_text, percent_text, plural
+from vitnas.run import Run
 
 DPI = 160
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from vitnas.config.costs import COSTS, log_cost, log_costs
 from vitnas.pareto import front, hypervolume
-from vitnas.records import Run, TrialRecord
+from vitnas.records import TrialRecord
+from vitnas.run import Run
 
 
 def reference_point(run: Run) -> tuple[float, ...]:

@@ -6,8 +6,9 @@ binomial error does not include the scatter of trainings with other seeds.
 
 from __future__ import annotations
 
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report.text import NOTHING, percent_text
+from vitnas.run import Run
 
 
 def is_repeated(run: Run) -> bool:

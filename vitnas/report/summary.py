@@ -8,7 +8,7 @@ from typing import Any
 
 from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.errors import typed
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report.caveats import sentences
 from vitnas.report.facts import space_name
 from vitnas.report.marks import and_text
@@ -40,6 +40,7 @@ from vitnas.report.text import (
 )
 from vitnas.report.trust import assess
 from vitnas.report.verdict import baseline_rows, verdict
+from vitnas.run import Run
 
 MOST_ERRORS = 8
 View = dict[str, Any]

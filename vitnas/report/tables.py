@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitnas.config.costs import MEASURED
-from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.networks import network_line
 from vitnas.report.standing import error_of
+from vitnas.run import Run
 
 MEANINGS: Mapping[Outcome, str] = {
     Outcome.COMPLETE: "trained to the last epoch",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vitnas.records import BaselineRecord, Outcome, Run
+from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.text import count_text, percent_text, signed_text
 from vitnas.report.versus import Versus, versus
+from vitnas.run import Run
 
 NONE = (
     "No baselines were trained, so this report does not say whether the front is worth its search."

@@ -10,7 +10,8 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from vitnas.noise import PRIOR_DEGREES, Noise
-from vitnas.records import BaselineRecord, Outcome, Run, TrialRecord
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
+from vitnas.run import Run
 
 _PLACES = 500
 _SURE = 1.96  # half of a 95 % interval in standard errors
@@ -104,9 +105,9 @@ def versus(run: Run) -> Versus | None:
     the best family.
 
     Our network is chosen by its expected top-1, their family by its scores, both on the scoring
-    split. Their top-1 on the test
-    images is compared. Test images were used for nothing else, so a choice among many networks
-    does not make it optimistic. If a network has no test score, the scoring split is compared.
+    split. Then top-1 on the test images is compared. Test images were used for nothing else, so a
+    choice among many networks does not make it optimistic. If a network has no test score, the
+    scoring split is compared.
 
     A side covers the FLOPs from its cheapest to its most expensive network that was trained to the
     end.

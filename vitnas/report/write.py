@@ -11,7 +11,7 @@ from vitnas.config.files import dump_yaml
 from vitnas.errors import RunError, reason_of
 from vitnas.files import own_folder, read_bytes, write_bytes, write_text
 from vitnas.plugins import closed
-from vitnas.records import Run, TrialRecord
+from vitnas.records import TrialRecord
 from vitnas.report.facts import space_name
 from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
@@ -19,6 +19,7 @@ from vitnas.report.plots import front_png
 from vitnas.report.tables import baselines_csv, front_csv, trials_csv
 from vitnas.report.text import cost_text, count_text, percent_text, plural
 from vitnas.report.versus import versus
+from vitnas.run import Run
 
 
 @closed()

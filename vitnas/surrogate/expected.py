@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from vitnas.noise import Expected, Noise
 from vitnas.surrogate.features import Encoder, Facts
+from vitnas.surrogate.odds import logit, percent, points
 from vitnas.surrogate.process import LENGTHS, kernel
 
 _Array = npt.NDArray[np.float64]
@@ -72,26 +73,16 @@ def expected_top1(
         trainings: of each network, the finite top-1 in percent of its trainings, at least one.
         noise: of the run.
     """
-    means, errors = np.array([noise.expected(scores) for scores in trainings]).reshape(-1, 2).T
-    odds, slope = _log_odds(means, noise.num_images)
+    means, errors = np.array(noise.expected(trainings)).reshape(-1, 2).T
+    least = 100 / (noise.num_images + 2)
+    odds, slope = logit(means, least, 100 - least), points(np.clip(means, least, 100 - least))
     usual = np.flatnonzero(~_far_below(odds))
     if len(usual) >= FEWEST and np.ptp(odds[usual]) > 0:
         x = Encoder(facts).encode([facts[index] for index in usual.tolist()])
         values, deviations = _posterior(x, odds[usual], errors[usual] / slope[usual])
-        means[usual] = 100 / (1 + np.exp(-values))
-        errors[usual] = deviations * _slope(means[usual] / 100)
+        means[usual] = percent(values)
+        errors[usual] = deviations * points(means[usual])
     return [Expected(*pair) for pair in zip(means.tolist(), errors.tolist(), strict=True)]
-
-
-def _log_odds(top1: _Array, num_images: int) -> tuple[_Array, _Array]:
-    """Log-odds of top-1 in percent, and points of top-1 for one unit of them."""
-    least = 1 / (num_images + 2)
-    share = np.clip(top1 / 100, least, 1 - least)
-    return np.log(share / (1 - share)), _slope(share)
-
-
-def _slope(share: _Array) -> _Array:
-    return np.asarray(100 * share * (1 - share))
 
 
 def _far_below(odds: _Array) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,8 @@ from vitnas.engine.backends.parallel import RayBackend
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.errors import DeviceError, RunError
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
+from vitnas.run import Run
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, DeviceError, RunError
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
+from vitnas.run import Run
 
 
 def essence(run: Run) -> list[tuple[object, ...]]:

@@ -25,7 +25,8 @@ from vitnas.engine.decide.job import EpochDone, Failure, Job, Message
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.store.study import read_run
 from vitnas.engine.store.weights import KeptWeights
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
+from vitnas.run import Run
 
 Make = Callable[..., Controller]
 

@@ -13,7 +13,7 @@ from tests.engine.conftest import accuracy
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.replicates import Replication
-from vitnas.records import Run
+from vitnas.run import Run
 from vitnas.sessions import Data, Environment
 
 Make = Callable[..., Controller]

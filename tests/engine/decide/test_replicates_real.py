@@ -18,8 +18,9 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.exported.choose import choose_trial
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
 from vitnas.report.write import write_report
+from vitnas.run import Run
 
 pytestmark = pytest.mark.slow
 OPTIONS = {

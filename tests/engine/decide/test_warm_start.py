@@ -23,7 +23,8 @@ from vitnas.engine.search import run_search
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.engine.watch.status import read_status
 from vitnas.errors import ConfigError, RunError
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
+from vitnas.run import Run
 
 Make = Callable[..., Controller]
 SERIAL = SearchOptions(

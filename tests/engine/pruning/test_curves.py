@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.engine.pruning.test_pareto import EPOCHS, finished, record
-from vitnas.engine.pruning.curves import MIN_CURVES, CurveModel, logit, percent
+from vitnas.engine.pruning.curves import MIN_CURVES, CurveModel
 from vitnas.records import Outcome
+from vitnas.surrogate.odds import percent
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
@@ -24,17 +23,6 @@ def test_the_stated_confidence_holds_for_curves_like_the_finished_ones(confidenc
             early = replace(trial, curve=trial.curve[:2])
             held += trial.curve[-1] <= model.optimistic(early, confidence)
     assert confidence - 0.03 <= held / 3000 <= confidence + 0.05
-
-
-@given(st.floats(0.5, 99.8))
-def test_log_odds_and_percent_are_inverse(top1: float) -> None:
-    assert float(percent(logit(top1))) == pytest.approx(top1)
-
-
-def test_beyond_what_images_can_tell_odds_do_not_grow() -> None:
-    assert float(logit(100.0)) == float(logit(99.8))
-    assert float(logit(0.0)) == float(logit(0.5))
-    assert float(logit(50.0)) == 0.0
 
 
 def test_few_curves_expect_no_gain_and_promise_nothing() -> None:

@@ -16,7 +16,8 @@ from vitnas.engine.decide.controller import Controller
 from vitnas.engine.store.salvage import salvage
 from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError
-from vitnas.records import Outcome, Run
+from vitnas.records import Outcome
+from vitnas.run import Run
 
 Make = Callable[..., Controller]
 PAGE = 4096

@@ -13,7 +13,8 @@ from vitnas.engine.decide.locate import Candidate, locate, locate_by
 from vitnas.engine.decide.plain import plain_networks
 from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import exists
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
+from vitnas.run import Run
 
 
 def seed_candidates(

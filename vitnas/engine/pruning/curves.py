@@ -10,22 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vitnas.records import Outcome, TrialRecord
+from vitnas.surrogate.odds import logit, percent
 
 _Array = npt.NDArray[np.float64]
-_LEAST, _MOST = 0.5, 99.8  # percent; beyond them a logit says more than images can tell
 _RIDGE = 1.0
 MIN_CURVES = 4
-
-
-def logit(top1: npt.ArrayLike) -> _Array:
-    """Percent -> log-odds, in which a step near 100 % counts for more."""
-    share = np.clip(np.asarray(top1, dtype=np.float64), _LEAST, _MOST) / 100
-    return np.log(share / (1 - share))
-
-
-def percent(odds: npt.ArrayLike) -> _Array:
-    """Log-odds -> percent, the inverse of `logit`."""
-    return 100 / (1 + np.exp(-np.asarray(odds, dtype=np.float64)))
 
 
 @dataclass(frozen=True)

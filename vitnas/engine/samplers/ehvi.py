@@ -16,13 +16,14 @@ from optuna.samplers import RandomSampler
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, EXACT, MEASURED, cost_of, log_cost
 from vitnas.config.objectives import Bounds, Limits
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.pruning.curves import CurveModel, logit, percent
+from vitnas.engine.pruning.curves import CurveModel
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.planned import PlannedSampler
 from vitnas.engine.samplers.pool import CandidatePool, Proposal
 from vitnas.engine.store.stored import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 from vitnas.surrogate.features import Encoder, facts_of
+from vitnas.surrogate.odds import logit, percent
 from vitnas.surrogate.process import Process, Scales, choose_scales
 
 if TYPE_CHECKING:

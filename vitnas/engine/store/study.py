@@ -29,7 +29,8 @@ from vitnas.engine.store.database import (
 )
 from vitnas.engine.store.stored import FORMAT, check_format, records_of, stored_run
 from vitnas.errors import RunError
-from vitnas.records import Outcome, Run, TrialRecord, averaged
+from vitnas.records import Outcome, TrialRecord, averaged
+from vitnas.run import Run
 
 if TYPE_CHECKING:
     import optuna

@@ -16,7 +16,8 @@ from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.pace import Pace, pace_of
 from vitnas.engine.watch.text import network_of, rates_text, replicates_text, said
 from vitnas.plugins import closed
-from vitnas.records import Outcome, Run, TrialRecord
+from vitnas.records import Outcome, TrialRecord
+from vitnas.run import Run
 from vitnas.sessions import Session
 
 
