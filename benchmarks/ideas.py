@@ -52,9 +52,9 @@ def run(name: str, seed: int, epochs: int, root: Path) -> tuple[float, float]:
     """Train one idea; top-1 on the test digits in percent, and the similarity of its maps."""
     import torch
 
+    from vitnas.config.data import DataConfig
     from vitnas.config.model import ModelConfig
     from vitnas.config.recipe import Recipe
-    from vitnas.config.training import DataConfig
     from vitnas.exported.read import load
     from vitnas.training.data import load_data
     from vitnas.training.penalty import recorded_maps, similarity_penalty

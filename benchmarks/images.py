@@ -24,8 +24,9 @@ import numpy as np
 from common import Figures, conclude, is_quick, rounded, seconds_of, show
 from PIL import Image
 
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.cores import cores
 from vitnas.data.decode import fitted, read_rgb
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from common import Figures, conclude, is_quick, rounded, show
 
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.training.data import Images, load_data
 from vitnas.training.proxy import ProxyTraining
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.data import DataConfig
 from vitnas.config.files import validate
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.config.space import load_space as _load_space
-from vitnas.config.training import DataConfig
 from vitnas.cost.survey import check_limits
 from vitnas.errors import ConfigError
 

@@ -10,7 +10,7 @@ from tests.training.conftest import cifar10_root as cifar10_root
 from tests.training.conftest import cifar100_root as cifar100_root
 from tests.training.conftest import fashion_root as fashion_root
 from tests.training.conftest import folder_root as folder_root
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.table import read_source
 from vitnas.errors import DataError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.conftest import refusal
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.table import read_source
 
 

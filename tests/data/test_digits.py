@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.table import read_source
 
 

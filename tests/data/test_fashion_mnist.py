@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.data.conftest import refusal
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.table import read_source
 
 

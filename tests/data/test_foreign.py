@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.foreign import describe
 from vitnas.data.source import DataSource
 from vitnas.data.table import read_source

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from tests.data.conftest import refusal
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data import decode, imagefolder
 from vitnas.data.rows import channel_sums, taken, there
 from vitnas.data.source import Used, everything

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.data.conftest import refusal
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.table import read_source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vitnas.config.training import DATA_FACTS, DataConfig
+from vitnas.config.data import DATA_FACTS, DataConfig
 from vitnas.data.source import DataSource, ImageHW
 from vitnas.data.table import READERS, read_source
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from tests.diagnose.networks import MHSA, network
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.diagnose.images import data_named, show
 from vitnas.diagnose.subject import Subject, subject_of
 from vitnas.errors import ConfigError, DataError

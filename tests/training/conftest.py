@@ -10,8 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig, save_config
-from vitnas.config.training import DataConfig
 from vitnas.training.data import Images, load_data
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitnas.config.training import Augment
+from vitnas.config.data import Augment
 from vitnas.training.augment import augment_batch, random_crop, random_flip, random_shift
 
 KINDS: list[Augment] = ["none", "shift", "shift_flip", "crop_flip"]

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import vitnas
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
-from vitnas.config.training import DataConfig
 from vitnas.training.card import training_card
 from vitnas.training.data import Images
 from vitnas.training.plan import Plan

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 from vitnas import memory
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig
 from vitnas.data import imagefolder
 from vitnas.data.listing import list_folder
 from vitnas.data.rows import Rows

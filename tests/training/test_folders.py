@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tests.training.conftest import fill_folder
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe, load_recipe, recipe_names
-from vitnas.config.training import DataConfig
 from vitnas.errors import DataError
 from vitnas.training.data import load_data
 from vitnas.training.final import FinalTraining

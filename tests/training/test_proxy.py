@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.training.conftest import numpy_state
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, DeviceError
 from vitnas.training.data import Images, Split, load_data
 from vitnas.training.proxy import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.baselines.test_baseline import DIGITS
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.training.data import load_data
 from vitnas.training.proxy import ProxyTraining

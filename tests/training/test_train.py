@@ -10,10 +10,10 @@ import pytest
 import torch
 from filelock import FileLock
 
+from vitnas.config.data import DataConfig
 from vitnas.config.files import write_bytes
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
-from vitnas.config.training import DataConfig
 from vitnas.errors import ConfigError, RunError, VitnasError
 from vitnas.exported.read import load
 from vitnas.training.data import load_data

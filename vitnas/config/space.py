@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, probes
 from vitnas.config.costs import MEASURED
+from vitnas.config.data import DataConfig, check_data_fits
 from vitnas.config.files import (
     FieldError,
     RuleError,
@@ -29,7 +30,7 @@ from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen
 from vitnas.config.suggest import suggest_tree
-from vitnas.config.training import DataConfig, ProxyConfig, check_data_fits
+from vitnas.config.training import ProxyConfig
 from vitnas.config.trials import RandomTrial, Refused, Trial, every
 from vitnas.errors import ConfigError, join_address, nearest_name
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.source import DataSource, ImageHW, damaged, root_of, source_of
 from vitnas.files import read_bytes
 

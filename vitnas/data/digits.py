@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data.source import DataSource, ImageHW, fingerprint_of_pixels, resized, split_by_class
 
 _TEST_SEED = 20260101  # fixed: the test digits are the same in every run

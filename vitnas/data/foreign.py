@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vitnas import plugins
-from vitnas.config.training import GROUP, DataConfig
+from vitnas.config.data import GROUP, DataConfig
 from vitnas.data.decode import as_grey_or_rgb, fitted, without_warnings
 from vitnas.data.source import DataSource, ImageHW, check_images_fit
 from vitnas.errors import DataError

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.cores import cores
 from vitnas.data.build import complete
 from vitnas.data.cache import home

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from vitnas.config.training import DataConfig, class_names, is_junk
+from vitnas.config.data import DataConfig, class_names, is_junk
 from vitnas.data.imageset import ImageFile
 from vitnas.data.source import damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError

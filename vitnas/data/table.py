@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
 from vitnas.data.source import DataSource, ImageHW, Used, everything
 from vitnas.data.telling import SILENT, Teller

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from vitnas.config.data import DATA_FACTS, GROUP, DataConfig, class_names
 from vitnas.config.files import exists, validate
 from vitnas.config.space import load_space, shipped_spaces
-from vitnas.config.training import DATA_FACTS, GROUP, DataConfig, class_names
 from vitnas.data.imagefolder import labels_of, read_files
 from vitnas.data.imageset import ImageFile
 from vitnas.data.listing import images_below, list_folder

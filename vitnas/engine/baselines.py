@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.baselines.baseline import PricedBaseline
+from vitnas.config.data import DataConfig
 from vitnas.config.notation import human
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.references import FILE_NAME

@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
-from vitnas.config.training import Augment
+from vitnas.config.data import Augment
 
 SHIFT = 1 / 8
 """Farthest shift as a share of the side: 1 px of 8, 3 of 28, 4 of 32."""

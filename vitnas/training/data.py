@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig
 from vitnas.data.rows import Pixels, Rows, channel_sums, joined, taken, there
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source

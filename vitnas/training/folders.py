@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from vitnas.config.data import DataConfig
 from vitnas.config.recipe import Recipe
-from vitnas.config.training import DataConfig
 from vitnas.data.decode import fitted, read_rgb, without_warnings
 from vitnas.data.imagefolder import check_folder, labels_of, read_stored
 from vitnas.data.imageset import ImageFile

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vitnas.config.data import DATA_FACTS, GROUP, DataConfig, check_data_fits
 from vitnas.config.files import exists, validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.one_line import one_line
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
-from vitnas.config.training import DATA_FACTS, GROUP, DataConfig, check_data_fits
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.data import DataConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.tuning.knobs import KNOBS, RANGES, Recipes
 

@@ -8,7 +8,8 @@ from math import log10
 import pytest
 
 from tests.engine.conftest import make_space
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.data import DataConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.tuning.knobs import Recipes

@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import COSTS
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import DataConfig, ProxyConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.engine.backends.gate import DeviceGate
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.errors import RunError
 from vitnas.files import exists, read_bytes, write_text

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from vitnas.config.training import Augment, DataConfig, ProxyConfig
+from vitnas.config.data import Augment, DataConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.config.trials import Trial
 
 RANGES = {"lr": (5e-4, 0.1), "weight_decay": (0.005, 0.5)}

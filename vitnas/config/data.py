@@ -1,0 +1,207 @@
+"""What a candidate is trained on, without torch: the `data` part of a file.
+
+What is known of a data set without reading it stands here too, so that a network with 1000
+classes for ten digits is refused before anything slow is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from vitnas import plugins
+from vitnas.config.files import RuleError
+from vitnas.config.model import ModelConfig
+from vitnas.config.parts import Frozen
+from vitnas.errors import ConfigError
+
+GROUP = "vitnas.datasets"
+"""Where packages announce data sets: a name -> a function that gives training and test images."""
+Augment = Literal["auto", "none", "shift", "shift_flip", "crop_flip"]
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What holds for a data set wherever it lies.
+
+    Attributes:
+        num_classes: number of classes, or None where only the images tell.
+        in_chans: channels of an image, or None where only the images tell.
+        img_size: side of the images as they were published, in pixels, or None.
+        root: the folder that is read when none is given, or None.
+        augment: what `augment: auto` stands for.
+        source: how to get the data, ready to stand in an error message.
+    """
+
+    num_classes: int | None
+    in_chans: int | None
+    img_size: int | None
+    root: str | None
+    augment: Augment
+    source: str
+
+
+DATA_FACTS: dict[str, DataFacts] = {
+    "digits": DataFacts(10, 1, 8, None, "none", "comes with scikit-learn"),
+    "fashion_mnist": DataFacts(
+        10,
+        1,
+        28,
+        "/usr/share/datasets/fashion-mnist",
+        "none",
+        "apt install dataset-fashion-mnist, or put the four idx-ubyte files there",
+    ),
+    "cifar10": DataFacts(
+        10,
+        3,
+        32,
+        "data/cifar-10-batches-bin",
+        "shift_flip",
+        "unpack cifar-10-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
+    "cifar100": DataFacts(
+        100,
+        3,
+        32,
+        "data/cifar-100-binary",
+        "shift_flip",
+        "unpack cifar-100-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
+    "imagefolder": DataFacts(
+        None, 3, None, None, "crop_flip", "lay the images out as train/<class>/<image>"
+    ),
+}
+_FOREIGN = DataFacts(None, None, None, None, "none", "from another package")
+_JUNK = {"__MACOSX", "@eaDir", "lost+found"}
+
+
+class DataConfig(Frozen):
+    """The images, and which of them score a candidate.
+
+    Images of another size than the network's `img_size` are resized once, when they are read.
+    """
+
+    name: Annotated[str, Field(min_length=1, json_schema_extra={"examples": list(DATA_FACTS)})] = (
+        Field(
+            "digits",
+            description="`digits` (scikit-learn's 1,797 images of 8 x 8), `fashion_mnist` (idx "
+            "files), `cifar10`, `cifar100` (the binary version), `imagefolder` "
+            "(`train/<class>/<image>`), a name that an installed package announces, or the path "
+            "`package.module:function` of another package's",
+        )
+    )
+    root: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
+        None,
+        description="the folder that holds the files, relative to where the command runs; null: "
+        "the usual place of the data set. `imagefolder` needs one, `digits` has none; another "
+        "package's function gets it as its argument",
+    )
+    val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = Field(
+        0.2,
+        description="share of the training images that is held out to score candidates, the same "
+        "of each class; never taken from the test images",
+    )
+    folds: Annotated[int, Field(ge=1, le=100)] = Field(
+        1,
+        description="how often each network is trained; each training is scored on another "
+        "`val_fraction` of the training images, and the mean counts (k-fold cross-validation). For "
+        "a few hundred scoring images, where chance is as large as the networks' differences",
+    )
+    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(
+        0,
+        description="decides which images are held out, and which `train_fraction` keeps; the test "
+        "images do not depend on it",
+    )
+
+    @model_validator(mode="after")
+    def _name_is_known(self) -> DataConfig:
+        if self.name not in DATA_FACTS:
+            try:
+                plugins.path_of(self.name, GROUP, DATA_FACTS, what="data set")
+            except ConfigError as error:
+                raise RuleError(error.rule, "name", self.name, error.nearest) from None
+        return self
+
+    @model_validator(mode="after")
+    def _root_fits(self) -> DataConfig:
+        if self.name == "imagefolder" and self.root is None:
+            raise RuleError("is required for imagefolder: the folder that holds train/", "root")
+        if self.name == "digits" and self.root is not None:
+            raise RuleError("digits come with scikit-learn and have no folder", "root", self.root)
+        return self
+
+    @model_validator(mode="after")
+    def _folds_fit(self) -> DataConfig:
+        most = int(1 / self.val_fraction + 1e-9)
+        if self.folds > most:
+            rule = f"at most {most} parts of val_fraction {self.val_fraction:g} are apart"
+            raise RuleError(rule, "folds", self.folds, most)
+        return self
+
+    @property
+    def facts(self) -> DataFacts:
+        return facts_of(self.name)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether vitnas reads it, and not a function of another package."""
+        return self.name in DATA_FACTS
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that is read; None for `digits`, and where another package knows the place."""
+        root = self.root or self.facts.root
+        if root is None:
+            return None
+        path = Path(root)
+        try:
+            return path.expanduser() if path.parts[:1] == ("~",) else path
+        except RuntimeError:  # there is no home folder, so the folder does not exist
+            return path
+
+    def count_classes(self) -> int | None:
+        """Number of classes; None when that takes a folder that is not there."""
+        if self.facts.num_classes is not None or self.folder is None:
+            return self.facts.num_classes
+        return len(class_names(self.folder / "train")) or None
+
+
+def facts_of(name: str) -> DataFacts:
+    """What holds for the data set of this name; nothing where it is another package's."""
+    return DATA_FACTS.get(name, _FOREIGN)
+
+
+def class_names(folder: Path) -> tuple[str, ...]:
+    """Names of the class folders in `folder`, sorted; empty when it cannot be listed."""
+    try:
+        found = [entry.name for entry in folder.iterdir() if entry.is_dir()]
+    except (OSError, ValueError):
+        return ()
+    return tuple(sorted(name for name in found if not is_junk(name)))
+
+
+def is_junk(name: str) -> bool:
+    """Whether a file or folder of this name is the operating system's, not the data's."""
+    return name.startswith(".") or name in _JUNK
+
+
+def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:
+    """Refuse a network whose classes or channels are not those of the data.
+
+    Any `img_size` fits, because images are resized. Takes no torch and reads no image; of an
+    `imagefolder` it lists the class folders, and says nothing when they are not there.
+
+    Raises:
+        ConfigError: addressed inside the model (`num_classes`, `in_chans`); use
+            `.at(prefix="model")` for a file that holds the model under a key.
+    """
+    known = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
+    for field, expected in known.items():
+        found = getattr(model_config, field)
+        if expected is not None and found != expected:
+            what = "classes" if field == "num_classes" else "channels"
+            rule = f"{data.name} has {expected} {what}"
+            raise ConfigError(rule, address=field, value=found, nearest=expected)
