@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, log
 from typing import Any
 
 from vitnas.config.costs import COSTS, EXACT, cost_of
@@ -237,15 +237,19 @@ def _front_line(axes: Any, run: Run, cost: str) -> None:
 
 
 def _mark_knee(axes: Any, cost: str, knee: TrialRecord) -> None:
+    """A ring, and its text on the side on which no candidate is better, if there is room."""
+    from matplotlib.patheffects import withStroke
+
     ring = {"s": 170, "facecolors": "none", "edgecolors": KNEE_COLOUR, "linewidths": 2.0}
     (value,) = knee.costs([cost])
     axes.scatter([value], [knee.estimate], zorder=5, label="knee", **ring)
     spent = cost_text(cost, value)
     text = f"knee: trial {knee.number}\n{percent_text(knee.estimate)} % at {spent}"
     low, high = axes.get_xlim()
-    is_left = value**3 < low**2 * high  # in the left third, text on its left would meet the axis
+    from_cheap = log(value / low) / log(high / low)
+    is_right = from_cheap < 1 / 6 if COSTS[cost].sign > 0 else from_cheap < 5 / 6
     axes.annotate(
-        text, (value, knee.estimate), xytext=(12 if is_left else -10, 12),
-        textcoords="offset points", ha="left" if is_left else "right", fontsize=8.5,
-        color=KNEE_COLOUR,
+        text, (value, knee.estimate), xytext=(12 if is_right else -10, 12),
+        textcoords="offset points", ha="left" if is_right else "right", fontsize=8.5,
+        color=KNEE_COLOUR, path_effects=[withStroke(linewidth=3, foreground="white")],
     )  # fmt: skip
