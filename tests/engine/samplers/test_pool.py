@@ -25,3 +25,9 @@ def test_what_was_kept_is_offered_again_and_known_networks_are_not() -> None:
     pool.keep(offered)
     again = pool.offer({offered[0].key}, [])
     assert [p.key for p in again] == [p.key for p in offered[1:5]]
+
+
+def test_the_pool_begins_with_networks_that_are_alike_in_all_stages() -> None:
+    offered = SpacePool(load_space("hybrid_cifar"), 0, first=60).sample()
+    mixers = [{v for k, v in p.params.items() if k.endswith("token_mixer")} for p in offered]
+    assert sum(len(different) == 1 for different in mixers) >= 10

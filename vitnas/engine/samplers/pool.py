@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vitnas.config.space import SearchSpace
-from vitnas.config.trials import RandomTrial, Refused
+from vitnas.config.trials import PlainTrial, RandomTrial, Refused, Trial
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.surrogate.features import facts_of
@@ -54,7 +54,12 @@ class CandidatePool(Protocol):
 
 
 class SpacePool:
-    """Random draws of a space and variations of its best networks, renewed a little at each offer.
+    """Random and plain draws of a space and variations of its best networks, renewed a little at
+    each offer.
+
+    A plain draw gives the same answer for all stages. Random ones seldom do: of those of a space
+    with three stages and four mixers, one in fifty has the same given mixer in all stages. So
+    without plain draws a short search hardly sees what is best everywhere.
 
     A draw takes much longer than computing costs and gain, so the best networks stay for the next
     offer.
@@ -62,8 +67,8 @@ class SpacePool:
     Args:
         space: what is drawn from; its limits are met.
         seed: of the draws.
-        first: draws to begin with.
-        fresh: draws at each offer; half of them vary a parent.
+        first: random draws to begin with; half as many plain ones follow.
+        fresh: draws at each offer; half of them vary a parent, a quarter are plain.
         size: how many of the best are remembered.
     """
 
@@ -76,26 +81,39 @@ class SpacePool:
 
     def sample(self) -> Sequence[Proposal]:
         count, self._first = self._first, 0
-        self._add(None for _ in range(count))
+        self._draw(RandomTrial, count)
+        self._draw(PlainTrial, count // 2)
         return list(self._held.values())
 
     def offer(self, known: Container[str], parents: Sequence[Params]) -> Sequence[Proposal]:
         self.sample()
-        half = self._fresh // 2
-        self._add(None for _ in range(self._fresh - half))
-        self._add(self._random.choice(parents) if parents else None for _ in range(half))
+        plain, varied = self._fresh // 4, self._fresh // 2 if parents else 0
+        self._draw(PlainTrial, plain)
+        self._draw(RandomTrial, self._fresh - plain - varied)
+        for _ in range(varied):
+            self._vary(self._random.choice(parents))
         return [proposal for key, proposal in self._held.items() if key not in known]
 
     def keep(self, best: Iterable[Proposal]) -> None:
         kept = list(best)[: self._size]
         self._held = {proposal.key: proposal for proposal in kept}
 
-    def _add(self, parents: Iterable[Params | None]) -> None:
-        for parent in parents:
-            draw = _Draw(self._random.getrandbits(32), parent, 2 / max(2, len(parent or ())))
-            found = _propose(self._space, draw)
-            if found is not None:
-                self._held.setdefault(found.key, found)
+    def _draw(self, source: Callable[[int], Trial], count: int) -> None:
+        for _ in range(count):
+            self._hold(_Draw(source(self._seed())))
+
+    def _vary(self, parent: Params) -> None:
+        rate = 2 / max(2, len(parent))
+        answers = RandomTrial(self._seed())
+        self._hold(_Draw(answers, parent, lambda: self._random.random() < rate))
+
+    def _seed(self) -> int:
+        return self._random.getrandbits(32)
+
+    def _hold(self, draw: _Draw) -> None:
+        found = _propose(self._space, draw)
+        if found is not None:
+            self._held.setdefault(found.key, found)
 
 
 class FixedPool:
@@ -116,7 +134,7 @@ class FixedPool:
 
 def propose_like(space: SearchSpace, params: Params) -> Proposal | None:
     """The network that the answers `params` lead to, if the space has it."""
-    return _propose(space, _Draw(0, params, rate=0.0))
+    return _propose(space, _Draw(RandomTrial(0), params))
 
 
 def _propose(space: SearchSpace, draw: _Draw) -> Proposal | None:
@@ -132,20 +150,21 @@ def _propose(space: SearchSpace, draw: _Draw) -> Proposal | None:
     return Proposal(config.key, draw.params, draw.distributions, cost.flops, cost.num_params, facts)
 
 
-class _Draw(RandomTrial):
+class _Draw:
     """A draw that takes down its answers; with a parent, most of them are the parent's.
 
     Args:
-        seed: of the answers.
+        source: gives the answers.
         parent: another draw's params. The options of a question may have been narrowed by earlier
             answers (`groups@0,1`), so only what stands before `@` has to be the same.
-        rate: chance that a question gets a new answer.
+        is_new: asked at each question that the parent answers; whether it gets a new answer.
     """
 
-    def __init__(self, seed: int, parent: Params | None, rate: float) -> None:
-        super().__init__(seed)
+    def __init__(
+        self, source: Trial, parent: Params | None = None, is_new: Callable[[], bool] = bool
+    ) -> None:
+        self._source, self._is_new = source, is_new
         self._parent = {name.partition("@")[0]: value for name, value in (parent or {}).items()}
-        self._rate = rate
         self.params: dict[str, Any] = {}
         self.distributions: dict[str, BaseDistribution] = {}
 
@@ -153,7 +172,7 @@ class _Draw(RandomTrial):
         from optuna.distributions import CategoricalDistribution
 
         self.distributions[name] = CategoricalDistribution(choices)
-        return self._answer(name, lambda: super(_Draw, self).suggest_categorical(name, choices))
+        return self._answer(name, lambda: self._source.suggest_categorical(name, choices))
 
     def suggest_int(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
@@ -161,7 +180,7 @@ class _Draw(RandomTrial):
         from optuna.distributions import IntDistribution
 
         self.distributions[name] = IntDistribution(low, high, log=log, step=step)
-        ask = super().suggest_int
+        ask = self._source.suggest_int
         return self._answer(name, lambda: ask(name, low, high, step=step, log=log))
 
     def suggest_float(
@@ -170,12 +189,12 @@ class _Draw(RandomTrial):
         from optuna.distributions import FloatDistribution
 
         self.distributions[name] = FloatDistribution(low, high, log=log, step=step)
-        ask = super().suggest_float
+        ask = self._source.suggest_float
         return self._answer(name, lambda: ask(name, low, high, step=step, log=log))
 
     def _answer(self, name: str, ask: Callable[[], _Value]) -> _Value:
         value: Any = self._parent.get(name.partition("@")[0])
-        if value is None or self._random.random() < self._rate or not self._may(name, value):
+        if value is None or self._is_new() or not self._may(name, value):
             value = ask()
         self.params[name] = value
         return value  # type: ignore[no-any-return]
