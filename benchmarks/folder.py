@@ -1,0 +1,122 @@
+"""A stranger's folder: the README's search of somebody's own images, against baselines.
+
+Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
+each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
+README prints under "Your own data", up to 20 M FLOPs, in 40 trials of 6 epochs. `--seed` is of the
+search; the images are always the same. A quick run takes scikit-learn's digits and no baselines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+from common import ROOT, Figures, conclude, folder_in_memory, fresh_process
+from PIL import Image
+
+from vitnas.config.training import DataConfig
+from vitnas.engine.store.study import read_run
+
+Bytes = npt.NDArray[np.uint8]
+SIDE, EPOCHS, TRIALS, MOST_FLOPS = 64, 6, 40, 20.0e6
+PER_CLASS = {"train": 240, "test": 500}
+QUICK_PER_CLASS = {"train": 20, "test": 5}
+
+
+def grey_images(quick: bool) -> dict[str, tuple[Bytes, Bytes]]:
+    """Images (n, height, width) and labels (n,) of both parts."""
+    if quick:
+        from sklearn.datasets import load_digits
+
+        pixels, labels = load_digits(return_X_y=True)
+        images = (pixels.reshape(-1, 8, 8) * 15.9).astype(np.uint8)
+        return {"train": (images[:900], labels[:900]), "test": (images[900:], labels[900:])}
+    from vitnas.data.fashion_mnist import read
+
+    source = read(DataConfig(name="fashion_mnist"), (28, 28))
+    parts = {"train": source.train, "test": source.test}
+    return {
+        name: (images[:].numpy()[:, 0], labels.numpy()) for name, (images, labels) in parts.items()
+    }
+
+
+def tinted(grey: Bytes, number: int) -> Image.Image:
+    """One image in two random colours, of `SIDE` pixels."""
+    random = np.random.default_rng(number)
+    ground, cloth = random.integers(0, 128, 3), random.integers(128, 256, 3)
+    large = Image.fromarray(grey).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    share = np.asarray(large)[..., None] / 255
+    return Image.fromarray((ground + share * (cloth - ground)).round().astype(np.uint8))
+
+
+def write_images(root: Path, quick: bool) -> None:
+    """`root/train/<class>/<number>.png` and the same in `test`: the first ones of each class."""
+    per_class = QUICK_PER_CLASS if quick else PER_CLASS
+    for part, (images, labels) in grey_images(quick).items():
+        for label in range(10):
+            folder = root / part / f"class{label}"
+            folder.mkdir(parents=True)
+            for number in np.flatnonzero(labels == label)[: per_class[part]].tolist():
+                tinted(images[number], number).save(folder / f"{number:05}.png")
+
+
+def own_space(root: Path, quick: bool) -> dict[str, Any]:
+    """The README's space for somebody's own images, made this folder's."""
+    readme = (ROOT / "README.md").read_text()
+    (text,) = re.findall(r"```yaml\n(name: my_space\n.*?)```", readme, flags=re.DOTALL)
+    space: dict[str, Any] = yaml.safe_load(text)
+    space["data"]["root"] = str(root)
+    space["proxy"]["epochs"] = 1 if quick else EPOCHS
+    space["limits"]["flops"]["max"] = MOST_FLOPS
+    space["model"] |= {"img_size": SIDE, "num_classes": 10}
+    return space
+
+
+def options(quick: bool, seed: int) -> Iterator[str]:
+    yield from ("--no-tune", "--seed", str(seed), "--trials", str(3 if quick else TRIALS))
+    if quick:
+        yield from ("--no-baselines", "--backend", "serial")
+
+
+def search(folder: Path, quick: bool, seed: int) -> dict[str, float]:
+    """Write the images, search, and read what came of it."""
+    write_images(folder / "images", quick)
+    space, run = folder / "my_space.yaml", folder / "run"
+    space.write_text(yaml.safe_dump(own_space(folder / "images", quick), sort_keys=False))
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+    command = (str(ROOT / "search.py"), str(space), "--out", str(run))
+    seconds, done = fresh_process(*command, *options(quick, seed))
+    print(done.stdout)
+    found = read_run(run)
+    compared = json.loads((run / "comparison.json").read_text()) if not quick else {}
+    ahead = {"ahead_points": compared["points"], "error": compared["error"]} if compared else {}
+    ahead |= {"ahead_share": compared["share"]} if compared else {}
+    best = max(trial.test_top1 or 0.0 for trial in found.front)
+    front = {"front_members": len(found.front), "best_test_top1": round(best, 2)}
+    return {"seconds": round(seconds, 1), "complete": len(found.complete), **front, **ahead}
+
+
+def main() -> None:
+    description = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
+    parser.add_argument("--seed", type=int, default=0, help="of the search")
+    parser.add_argument("--to", type=Path, help="keep images and run in this new folder")
+    asked = parser.parse_args()
+    with folder_in_memory() as temporary:
+        folder = asked.to or Path(temporary)
+        figures: Figures = {"seed": asked.seed, **search(folder, asked.quick, asked.seed)}
+    bounds = {"ahead_points": {"min": 1.0}, "ahead_share": {"min": 0.8}}
+    conclude("folder", asked.quick, figures, {"complete": {"min": 1}} if asked.quick else bounds)
+
+
+if __name__ == "__main__":
+    main()
