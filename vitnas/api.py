@@ -232,7 +232,7 @@ def train(
         workers: processes that read images from folders.
         listener: called with the log's entry after every epoch.
         notice: called once with what is about to be trained, in one line.
-        **options: `epochs`, `img_size`, `teacher`, `seed`, `init_from`; see
+        **options: `epochs`, `img_size`, `teacher`, `score_on`, `seed`, `init_from`; see
             `vitnas.training.plan.make_plan`.
 
     Raises:

@@ -38,7 +38,8 @@ def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> N
     out, _ = says(capsys, "net.yaml", "--to", "out", "--recipe", "short.yaml", "--device", "cpu")
     first, second, *_ = out.splitlines()
     assert first.startswith("network on digits at 8x8 px: ")
-    assert first.endswith(" FLOPs, 1 epochs of short.yaml")
+    ends = "1 epochs of short.yaml; trains on 229 images, is scored on 287 held out of train"
+    assert first.endswith(" FLOPs, " + ends)
     assert second.startswith("epoch 1/1  loss ")
     assert "out: load it with vitnas.load('out')" in out
     assert vitnas.load("out")(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
@@ -47,6 +48,7 @@ def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("net.yaml", "--to", "o", "--score-on", "val"), "val_split = 'val': digits has train and"),
         (("net.yaml", "--to", "o", "--recipe", "srett"), r"recipe = 'srett': no such recipe"),
         (("nett.yaml", "--to", "o"), "nett.yaml: no such file"),
         (("net.yaml", "--to", "o", "--data", "digts"), "data = 'digts': is neither"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vitnas.config.data import DataConfig, check_data_fits, class_names
+from vitnas.config.data import DataConfig, check_data_fits, check_data_there, class_names
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
@@ -38,7 +38,15 @@ def test_importing_the_configuration_imports_neither_torch_nor_numpy() -> None:
         ({"name": "mnist"}, "name"),
         ({"name": "imagefolder"}, "root"),
         ({"name": "digits", "root": "x"}, "root"),
-        ({"val_fraction": 0.0}, "val_fraction"),
+        ({"val_fraction": 0}, "val_fraction"),
+        ({"val_fraction": 0.1, "val_split": "test"}, "val_fraction"),
+        ({"val_split": "val"}, "val_split"),
+        ({"val_split": "train"}, "val_split"),
+        ({"val_split": "test", "folds": 2}, "folds"),
+        ({"classes": 1}, "classes"),
+        ({"classes": 11}, "classes"),
+        ({"classes": ["3"]}, "classes"),
+        ({"classes": ["3", "4", "3"]}, "classes"),
         ({"val_fraction": 0.6}, "val_fraction"),
         ({"split_seed": -1}, "split_seed"),
         ({"val_fractoin": 0.1}, "val_fractoin"),
@@ -85,3 +93,47 @@ def test_a_folder_that_is_not_there_says_nothing_of_classes(tmp_path: Path) -> N
     data = DataConfig(name="imagefolder", root=str(tmp_path / "gone"))
     assert data.count_classes() is None
     check_data_fits(data, _model(num_classes=7, in_chans=3))
+
+
+def test_what_is_not_given_is_not_told() -> None:
+    """Keys of answers made before a field was there hold what is told."""
+    told = {"name", "root", "val_fraction", "folds", "split_seed"}
+    assert set(DataConfig().model_dump()) == told
+    given = DataConfig(val_split="test", classes=("4", "3"))
+    assert given.model_dump() == {
+        **DataConfig().model_dump(),
+        "val_split": "test",
+        "val_fraction": 0.0,
+        "classes": ("3", "4"),
+    }
+    assert DataConfig.model_validate(given.model_dump()) == given
+
+
+def test_classes_that_are_chosen_are_counted_without_the_folder(tmp_path: Path) -> None:
+    for chosen in (3, ["c", "a", "b"]):
+        data = validate(
+            DataConfig, {"name": "imagefolder", "root": str(tmp_path), "classes": chosen}
+        )
+        check_data_fits(data, _model(num_classes=3, in_chans=3))
+        with pytest.raises(ConfigError, match="imagefolder has 3 classes"):
+            check_data_fits(data, _model(num_classes=4, in_chans=3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes": ["cat", "dgo"]}, r"^classes = 'dgo': .*train has no such class.*: dog\)$"),
+        ({"classes": 4}, r"^classes = 4: .*train has 3 classes \(nearest: 3\)$"),
+        ({"val_split": "test"}, r"^val_split = 'test': .*test \(nearest: val\)$"),
+    ],
+)
+def test_what_a_folder_lacks_is_said_before_it_is_read(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    for part in ("train", "val"):
+        for name in ("cat", "dog", "owl"):
+            (tmp_path / part / name).mkdir(parents=True)
+    data = validate(DataConfig, {"name": "imagefolder", "root": str(tmp_path), **changes})
+    with pytest.raises(ConfigError, match=message):
+        check_data_there(data)
+    check_data_there(data.model_copy(update={"root": str(tmp_path / "gone")}))

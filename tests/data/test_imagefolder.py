@@ -85,7 +85,7 @@ def test_a_broken_file_in_a_hundred_is_skipped_and_named(folder: DataConfig) -> 
     assert pixels[5, :, 0, 0].tolist() == [0, 255, 0]  # the next one took its place
     assert [line.partition(":")[0] for line in source.skipped] == [str(path)]
     checked = imagefolder.check_folder(folder)
-    assert (len(checked.folder.train), len(checked.folder.held)) == (104, 6)
+    assert (len(checked.folder.train), len(checked.folder.test)) == (104, 6)
     assert checked.sound.all()
     assert checked.skipped == source.skipped
 

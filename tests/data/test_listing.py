@@ -85,7 +85,7 @@ def test_the_fingerprint_is_of_names_sizes_and_classes(folder: DataConfig) -> No
 def test_images_are_listed_by_class_and_then_by_path(folder: DataConfig) -> None:
     listed = list_folder(folder)
     assert [file.number for file in listed.train] == [0] * 5 + [1] * 5 + [2] * 5
-    assert [Path(file.path).relative_to(listed.root).as_posix() for file in listed.held] == [
+    assert [Path(file.path).relative_to(listed.root).as_posix() for file in listed.test] == [
         f"val/{name}/{index}.png" for name in ("blue", "green", "red") for index in (0, 1)
     ]
     below = [file.path for file in images_below(listed.root / "train")]
@@ -129,6 +129,48 @@ def test_a_part_of_the_classes_keeps_their_numbers(folder: DataConfig) -> None:
     """`val/` may lack classes; those that it has keep the numbers of `train/`."""
     root = Path(str(folder.root))
     shutil.rmtree(root / "val" / "blue")
-    assert {file.number for file in list_folder(folder).held} == {1, 2}
+    assert {file.number for file in list_folder(folder).test} == {1, 2}
     shutil.rmtree(root / "val")
-    assert list_folder(folder).held == []
+    assert list_folder(folder).test == []
+
+
+def folder_with(folder: DataConfig, **changes: object) -> DataConfig:
+    return DataConfig.model_validate({"name": "imagefolder", "root": folder.root, **changes})
+
+
+def test_images_of_their_own_score(folder: DataConfig) -> None:
+    root = Path(str(folder.root))
+    listed = list_folder(folder_with(folder, val_split="val"))
+    assert listed.val == list_folder(folder).test
+    assert (len(listed.train), listed.test) == (15, [])
+    shutil.copytree(root / "val", root / "test")
+    for split, other in (("val", "test"), ("test", "val")):
+        listed = list_folder(folder_with(folder, val_split=split))
+        assert listed.val is not None
+        assert {Path(file.path).parts[-3] for file in listed.val} == {split}
+        assert {Path(file.path).parts[-3] for file in listed.test} == {other}
+
+
+def test_a_split_that_is_not_there_is_refused(folder: DataConfig) -> None:
+    message = refusal(folder_with(folder, val_split="test"), Path(str(folder.root)) / "test")
+    assert "val_split: test needs it" in message
+
+
+def test_only_chosen_classes_are_listed(folder: DataConfig) -> None:
+    whole = list_folder(folder)
+    for chosen in (["red", "blue"], ["blue", "red"]):
+        listed = list_folder(folder_with(folder, classes=chosen))
+        assert listed.classes == ("blue", "red")
+        assert [file.number for file in listed.train] == [0] * 5 + [1] * 5
+        assert [file.path for file in listed.train] == [
+            file.path for file in whole.train if "green" not in file.path
+        ]
+        assert len(listed.test) == 4
+        assert listed.fingerprint["digest"] != whole.fingerprint["digest"]
+    assert list_folder(folder_with(folder, classes=2)).classes == ("blue", "green")
+    message = refusal(folder_with(folder, classes=["rde", "blue"]), Path(str(folder.root)))
+    assert message.startswith("data.classes = 'rde': ")
+    assert message.endswith("has no such class (nearest: red)")
+    shutil.rmtree(Path(str(folder.root)) / "val" / "red")
+    shutil.rmtree(Path(str(folder.root)) / "val" / "blue")
+    refusal(folder_with(folder, classes=["red", "blue"]), Path(str(folder.root)) / "val")

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from vitnas.config.data import DataConfig
 from vitnas.data.source import split_by_class
+from vitnas.data.table import read_source
+from vitnas.errors import DataError
 
 
 @given(
@@ -53,3 +56,20 @@ def test_the_draw_is_that_of_runs_made_before(number: int, classes: int, fractio
 def test_the_draw_is_a_fixed_one() -> None:
     labels = torch.arange(4).repeat(5)
     assert split_by_class(labels, 0.4, seed=7)[1].tolist() == [0, 4, 10, 11, 13, 14, 15, 17]
+
+
+def test_a_part_of_the_classes_and_a_split_of_images_in_memory() -> None:
+    whole = read_source(DataConfig(), (8, 8))
+    part = read_source(DataConfig(classes=("7", "3"), val_split="test"), (8, 8))
+    assert whole.test is not None
+    assert part.val is not None
+    assert (part.classes, part.test) == (("3", "7"), None)
+    for one, all_ in ((part.train, whole.train), (part.val, whole.test)):
+        kept = (all_[1] == 3) | (all_[1] == 7)
+        assert torch.equal(one[0][:], all_[0][kept])
+        assert torch.equal(one[1], (all_[1][kept] == 7).long())
+    assert part.fingerprint["num_images"] == len(part.train[1])
+    assert part.fingerprint["num_classes"] == 2
+    assert part.fingerprint["digest"] != whole.fingerprint["digest"]
+    with pytest.raises(DataError, match=r"data.classes = 'seven': digits has no such class"):
+        read_source(DataConfig(classes=("3", "seven")), (8, 8))

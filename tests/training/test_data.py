@@ -222,3 +222,17 @@ def test_a_broken_file_is_neither_trained_nor_scored_on(folder_root: Path, is_sc
     assert len(images.train.subset(0.5, 0)) == len(drawn) - (not is_scored)
     assert len(images.train) == len(train)
     images.val.x[:], images.train.subset(0.5, 0).x[:]
+
+
+def test_all_train_where_the_data_s_own_images_score(folder_root: Path) -> None:
+    held = load_data(DataConfig(name="imagefolder", root=str(folder_root)), 8)
+    data = DataConfig.model_validate(
+        {"name": "imagefolder", "root": str(folder_root), "val_split": "val"}
+    )
+    images = load_data(data, 8)
+    assert (len(images.train), len(images.val), images.has_test) == (15, 6, False)
+    assert torch.equal(images.val.x, held.test().x)
+    assert torch.equal(images.val.mean, images.train.mean)
+    few = load_data(data, 8, fraction=0.4)
+    assert len(few.train.subset(0.4, 0)) == 6
+    assert torch.equal(few.val.x, images.val.x)

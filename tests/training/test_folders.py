@@ -50,6 +50,20 @@ def test_it_is_split_as_in_memory(data: DataConfig) -> None:
     assert torch.equal(batch[1], memory.train.y[order])
 
 
+@pytest.mark.parametrize("changes", [{"val_split": "val"}, {"classes": ["red", "blue"]}])
+def test_own_images_and_some_classes_are_those_in_memory(
+    data: DataConfig, changes: dict[str, Any]
+) -> None:
+    chosen = DataConfig.model_validate({"name": data.name, "root": data.root, **changes})
+    images, files = open_folder(chosen, (8, 8))
+    memory = load_data(chosen, 8)
+    assert torch.equal(images.val.x, memory.val.x)
+    assert torch.equal(images.val.y, memory.val.y)
+    assert len(files) == len(memory.train)
+    assert images.has_test == memory.has_test
+    assert images.classes == memory.classes
+
+
 def test_a_share_of_each_class_is_used(data: DataConfig) -> None:
     _, files = open_folder(data, (8, 8), 0.5)
     classes = [file.number for file in files.files]

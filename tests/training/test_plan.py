@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
+from vitnas.config.space import load_space
 from vitnas.errors import VitnasError
 from vitnas.training.plan import make_plan, read_data
 
@@ -69,6 +71,17 @@ def test_data_by_name(text: str, expected: dict[str, Any]) -> None:
     assert {field: getattr(config, field) for field in expected} == expected
 
 
+def test_the_data_of_a_space() -> None:
+    assert read_data("space/digits.yaml") == load_space("digits").config.data
+
+
+def test_it_is_scored_on_images_of_their_own(model_file: Path) -> None:
+    plan = make_plan(model_file, score_on="test")
+    assert plan.data == DataConfig(val_split="test", val_fraction=0.0)
+    assert plan.line(1437, 360).endswith("; trains on 1,437 images, is scored on the 360 of test")
+    assert plan.identity() != make_plan(model_file).identity()
+
+
 def test_data_in_a_folder(tmp_path: Path) -> None:
     assert read_data(str(tmp_path)).name == "imagefolder"
 
@@ -84,6 +97,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"recipe": "smal"}, r"recipe = 'smal': no such recipe.*\(nearest: small\)"),
     ({"epochs": 0}, r"epochs = 0: .*\(nearest: 1\)"),
     ({"img_size": 9}, r"net\.yaml: img_size = 9: must be a multiple of 4.*\(nearest: 8\)"),
+    ({"score_on": "val"}, r"val_split = 'val': digits has train and test.*\(nearest: test\)"),
+    ({"score_on": "train"}, "val_split = 'train': should be 'val' or 'test'"),
     ({"init_from": "gone"}, r"gone: is no exported folder: it has no model\.safetensors"),
     (
         {"recipe": Recipe(mixed_depth=True), "model": "vit_16b", "img_size": 32},

@@ -57,6 +57,10 @@ def train(
         str | None,
         typer.Option(help="A folder or a timm model to learn from; replaces the labels."),
     ] = None,
+    score_on: Annotated[
+        str | None,
+        typer.Option(help="val or test: these images score, and none is held out of train."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=MOST["seed"], help="Seed of the training.")] = 0,
     device: Device = "auto",
     workers: Annotated[
@@ -67,6 +71,7 @@ def train(
     from vitnas import api
 
     options = {"epochs": epochs, "img_size": img_size, "teacher": teacher, "init_from": init_from}
+    options["score_on"] = score_on
     folder = api.train(
         model,
         to,

@@ -6,17 +6,25 @@ classes for ten digits is refused before anything slow is imported.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from vitnas import plugins
 from vitnas.config.files import RuleError
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen
-from vitnas.errors import ConfigError
+from vitnas.errors import ConfigError, nearest_name
 
 GROUP = "vitnas.datasets"
 """Where packages announce data sets: a name -> a function that gives training and test images."""
@@ -75,7 +83,15 @@ DATA_FACTS: dict[str, DataFacts] = {
     ),
 }
 _FOREIGN = DataFacts(None, None, None, None, "none", "from another package")
+_LATER = ("val_split", "classes")
+"""Fields that are told only where they are given: keys made before vitnas had them stay."""
 _JUNK = {"__MACOSX", "@eaDir", "lost+found"}
+
+
+def _in_order(value: Any) -> Any:
+    """Names of classes sorted: in which order they are given makes no difference."""
+    is_names = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+    return tuple(sorted(value)) if is_names else value
 
 
 class DataConfig(Frozen):
@@ -99,10 +115,24 @@ class DataConfig(Frozen):
         "the usual place of the data set. `imagefolder` needs one, `digits` has none; another "
         "package's function gets it as its argument",
     )
-    val_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = Field(
+    classes: Annotated[
+        Annotated[int, Field(ge=2)] | Annotated[tuple[str, ...], Field(min_length=2)] | None,
+        BeforeValidator(_in_order),
+    ] = Field(
+        None,
+        description="the classes that are used, by name in any order, or so many of the first ones "
+        "in the order of the data; null: all. Of an image folder no others are read",
+    )
+    val_fraction: Annotated[float, Field(ge=0.0, le=0.5)] = Field(
         0.2,
         description="share of the training images that is held out to score candidates, the same "
-        "of each class; never taken from the test images",
+        "of each class; never taken from the test images. With `val_split` it is 0",
+    )
+    val_split: Literal["val", "test"] | None = Field(
+        None,
+        description="the data's own images that score candidates in place of held-out ones: those "
+        "of `val/` or `test/` of an image folder, the `test` images of other data. Then all "
+        "training images train, and images that score are not test images as well",
     )
     folds: Annotated[int, Field(ge=1, le=100)] = Field(
         1,
@@ -115,6 +145,21 @@ class DataConfig(Frozen):
         description="decides which images are held out, and which `train_fraction` keeps; the test "
         "images do not depend on it",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_images_score(cls, tree: Any) -> Any:
+        if isinstance(tree, Mapping) and tree.get("val_split") is not None:
+            return {"val_fraction": 0.0, **tree}
+        return tree
+
+    @model_serializer(mode="wrap")
+    def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in dump(self).items()
+            if value is not None or name not in _LATER
+        }
 
     @model_validator(mode="after")
     def _name_is_known(self) -> DataConfig:
@@ -134,7 +179,38 @@ class DataConfig(Frozen):
         return self
 
     @model_validator(mode="after")
+    def _something_scores(self) -> DataConfig:
+        if self.val_split is None and not self.val_fraction:
+            rule = "leaves no image to score with, unless val_split names the data's own"
+            raise RuleError(rule, "val_fraction", 0, "val_split: test")
+        if self.val_split is not None and self.val_fraction:
+            rule = f"with val_split: {self.val_split} nothing is held out"
+            raise RuleError(rule, "val_fraction", self.val_fraction, 0)
+        if self.val_split == "val" and self.name != "imagefolder":
+            rule = f"{self.name} has train and test images"
+            raise RuleError(rule, "val_split", self.val_split, "test")
+        return self
+
+    @model_validator(mode="after")
+    def _classes_fit(self) -> DataConfig:
+        if isinstance(self.classes, tuple):
+            twice = [name for name, other in pairwise(self.classes) if name == other]
+            if twice:
+                raise RuleError(f"'{twice[0]}' stands twice", "classes", self.classes)
+        most = self.facts.num_classes
+        number = self.classes if isinstance(self.classes, int) else len(self.classes or ())
+        if most is not None and number > most:
+            rule = f"{self.name} has {most} classes"
+            raise RuleError(rule, "classes", self.classes, most)
+        return self
+
+    @model_validator(mode="after")
     def _folds_fit(self) -> DataConfig:
+        if self.val_split is not None:
+            if self.folds > 1:
+                rule = f"with val_split: {self.val_split} the same images score in every training"
+                raise RuleError(rule, "folds", self.folds, 1)
+            return self
         most = int(1 / self.val_fraction + 1e-9)
         if self.folds > most:
             rule = f"at most {most} parts of val_fraction {self.val_fraction:g} are apart"
@@ -164,6 +240,8 @@ class DataConfig(Frozen):
 
     def count_classes(self) -> int | None:
         """Number of classes; None when that takes a folder that is not there."""
+        if self.classes is not None:
+            return self.classes if isinstance(self.classes, int) else len(self.classes)
         if self.facts.num_classes is not None or self.folder is None:
             return self.facts.num_classes
         return len(class_names(self.folder / "train")) or None
@@ -186,6 +264,53 @@ def class_names(folder: Path) -> tuple[str, ...]:
 def is_junk(name: str) -> bool:
     """Whether a file or folder of this name is the operating system's, not the data's."""
     return name.startswith(".") or name in _JUNK
+
+
+def check_data_there(data: DataConfig) -> None:
+    """Refuse a split or classes that an image folder does not have, without reading an image.
+
+    Says nothing of a folder that is not there, or of other data.
+
+    Raises:
+        ConfigError: addressed inside `data`.
+    """
+    if data.name != "imagefolder" or data.folder is None:
+        return
+    names = class_names(data.folder / "train")
+    if names:
+        chosen_classes(data, names, str(data.folder / "train"))
+        _check_split(data, data.folder)
+
+
+def chosen_classes(data: DataConfig, names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Those of the classes `names` that `data` asks for, in their order.
+
+    Raises:
+        ConfigError: one is not there, or there are fewer; addressed as `classes`.
+    """
+    if data.classes is None:
+        return tuple(names)
+    if isinstance(data.classes, int):
+        if data.classes > len(names):
+            rule = f"{where} has {len(names)} classes"
+            raise ConfigError(rule, address="classes", value=data.classes, nearest=len(names))
+        return tuple(names[: data.classes])
+    for name in data.classes:
+        if name not in names:
+            nearest = nearest_name(name, names)
+            rule = f"{where} has no such class"
+            raise ConfigError(rule, address="classes", value=name, nearest=nearest)
+    return tuple(name for name in names if name in data.classes)
+
+
+def _check_split(data: DataConfig, root: Path) -> None:
+    split = data.val_split
+    if split is None or class_names(root / split):
+        return
+    other = "val" if split == "test" else "test"
+    nearest = other if class_names(root / other) else "null, with a val_fraction"
+    rule = f"there are no class folders in {root / split}"
+    raise ConfigError(rule, address="val_split", value=split, nearest=nearest)
 
 
 def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, probes
 from vitnas.config.costs import MEASURED
-from vitnas.config.data import DataConfig, check_data_fits
+from vitnas.config.data import DataConfig, check_data_fits, check_data_there
 from vitnas.config.files import (
     FieldError,
     RuleError,
@@ -200,10 +200,13 @@ class SearchSpace:
         raise problem.at(file=self.file, prefix="model")
 
     def _check_data(self, config: ModelConfig) -> None:
+        prefix = "data"
         try:
+            check_data_there(self.config.data)
+            prefix = "model"
             check_data_fits(self.config.data, config)
         except ConfigError as error:
-            raise error.at(file=self.file, prefix="model") from None
+            raise error.at(file=self.file, prefix=prefix) from None
 
 
 def load_space(path: str | Path) -> SearchSpace:

@@ -40,7 +40,7 @@ _NAMED = 3
 def read(
     config: DataConfig, image_hw: ImageHW, used: Used = everything, teller: Teller = SILENT
 ) -> DataSource:
-    """The training images of a folder that are `used`, and its test images.
+    """The training images of a folder that are `used`, and all its others.
 
     Their pixels are in the user's cache, where they are put if they are not; or in memory, where
     there is no cache.
@@ -48,19 +48,26 @@ def read(
     folder, place = list_folder(config), home()
     wanted = used(labels_of(folder.train))
     if place is None:
-        check_images_fit(config, len(wanted) + len(folder.held), 3, image_hw, copies=1)
+        number = len(wanted) + len(folder.test) + len(folder.val or ())
+        check_images_fit(config, number, 3, image_hw, copies=1)
+    skipped: list[str] = []
 
-    def read_part(files: list[ImageFile], wanted: Tensor) -> tuple[Labelled, list[BrokenImage]]:
+    def read_part(files: list[ImageFile] | None, wanted: Tensor | None = None) -> Labelled | None:
+        if not files:
+            return None
+        wanted = torch.arange(len(files)) if wanted is None else wanted
         store, broken = _stored(folder.root, _chosen(files, wanted), image_hw, teller)
         kept, places = _kept(files, wanted, broken)
-        return (Rows(store, places), labels_of(kept)), list(broken.values())
+        skipped.extend(map(str, broken.values()))
+        return Rows(store, places), labels_of(kept)
 
-    train, broken = read_part(folder.train, wanted)
-    test, more = read_part(folder.held, torch.arange(len(folder.held)))
-    skipped = tuple(map(str, broken + more))
-    return DataSource(
-        train, test if folder.held else None, folder.classes, folder.fingerprint, skipped
+    train, val, test = (
+        read_part(folder.train, wanted),
+        read_part(folder.val),
+        read_part(folder.test),
     )
+    assert train is not None  # a folder without images is refused
+    return DataSource(train, test, folder.classes, folder.fingerprint, tuple(skipped), val)
 
 
 def read_stored(
@@ -101,18 +108,26 @@ class Checked:
 
 
 def check_folder(config: DataConfig, used: Used = everything) -> Checked:
-    """Open the training images of a folder that are `used`, and its test images.
+    """Open the training images of a folder that are `used`, and all its others.
 
     Raises:
         DataError: as `list_folder`; or more than 1 % of them are broken.
     """
     folder = list_folder(config)
-    wanted, all_held = used(labels_of(folder.train)), torch.arange(len(folder.held))
-    broken, more = _check_each(_chosen(folder.train, wanted)), _check_each(folder.held)
-    train, places = _kept(folder.train, wanted, broken)
-    held, _ = _kept(folder.held, all_held, more)
-    found = Folder(folder.root, folder.classes, train, held)
-    return Checked(found, places >= 0, tuple(map(str, [*broken.values(), *more.values()])))
+    skipped: list[str] = []
+
+    def checked(files: list[ImageFile], wanted: Tensor) -> tuple[list[ImageFile], Tensor]:
+        broken = _check_each(_chosen(files, wanted))
+        skipped.extend(map(str, broken.values()))
+        return _kept(files, wanted, broken)
+
+    def whole(files: list[ImageFile]) -> list[ImageFile]:
+        return checked(files, torch.arange(len(files)))[0]
+
+    train, places = checked(folder.train, used(labels_of(folder.train)))
+    val = None if folder.val is None else whole(folder.val)
+    found = Folder(folder.root, folder.classes, train, whole(folder.test), val)
+    return Checked(found, places >= 0, tuple(skipped))
 
 
 def labels_of(files: Sequence[ImageFile]) -> Tensor:

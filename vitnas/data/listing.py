@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from vitnas.config.data import DataConfig, class_names, is_junk
 from vitnas.data.imageset import ImageFile
-from vitnas.data.source import damaged, fingerprint_of, is_folder, root_of
+from vitnas.data.source import classes_of, damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
@@ -22,15 +22,18 @@ class Folder:
 
     Attributes:
         root: the folder.
-        classes: names of the classes, in the order of their numbers.
+        classes: names of the classes that are used, in the order of their numbers.
         train: what is below `train/`.
-        held: what is below `test/` or `val/`; empty where there is neither.
+        test: what is below `test/` or `val/`; empty where there is neither.
+        val: what is below the folder whose images score candidates; None where these are held out
+            of `train`.
     """
 
     root: Path
     classes: tuple[str, ...]
     train: list[ImageFile]
-    held: list[ImageFile]
+    test: list[ImageFile]
+    val: list[ImageFile] | None = None
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -54,19 +57,22 @@ def list_folder(config: DataConfig) -> Folder:
     train = root / "train"
     if not is_folder(train):
         damaged(config, train, "no such folder")
-    classes = _classes(train)
-    if len(classes) < 2:
-        damaged(config, train, f"{len(classes)} class folders, and two are needed")
-    held = next((root / name for name in ("test", "val") if is_folder(root / name)), None)
-    if held is None:
-        return Folder(root, classes, _list_part(config, train, classes, classes), [])
-    present = _classes(held)
-    if strange := sorted(set(present) - set(classes)):
-        damaged(config, held, f"class '{strange[0]}' is not in {train}")
-    if not present:
-        damaged(config, held, "no image in it")
-    parts = [(train, classes), (held, present)]
-    return Folder(root, classes, *(_list_part(config, *part, classes) for part in parts))
+    there = _classes(train)
+    if len(there) < 2:
+        damaged(config, train, f"{len(there)} class folders, and two are needed")
+    classes = classes_of(config, there, str(train))
+
+    def held(name: str) -> list[ImageFile]:
+        return _list_held(config, root / name, there, classes)
+
+    test = next((x for x in ("test", "val") if x != config.val_split and is_folder(root / x)), None)
+    return Folder(
+        root,
+        classes,
+        train=_list_part(config, train, classes, classes),
+        test=[] if test is None else held(test),
+        val=None if config.val_split is None else held(config.val_split),
+    )
 
 
 def images_below(folder: Path, number: int = 0) -> list[ImageFile]:
@@ -77,6 +83,21 @@ def images_below(folder: Path, number: int = 0) -> list[ImageFile]:
     """
     found = (ImageFile(entry.path, number, *_facts(entry)) for entry in _walk(str(folder)))
     return sorted(found, key=lambda file: file.path.split("/"))
+
+
+def _list_held(
+    config: DataConfig, folder: Path, there: Sequence[str], classes: Sequence[str]
+) -> list[ImageFile]:
+    """Every image of the `classes` in a folder that may lack some of those that are `there`."""
+    if not is_folder(folder):
+        damaged(config, folder, f"no such folder, and val_split: {config.val_split} needs it")
+    present = _classes(folder)
+    if strange := sorted(set(present) - set(there)):
+        damaged(config, folder, f"class '{strange[0]}' is not in {folder.parent / 'train'}")
+    found = _list_part(config, folder, [x for x in present if x in set(classes)], classes)
+    if not found:
+        damaged(config, folder, "no image in it" if not present else "no image of these classes")
+    return found
 
 
 def _list_part(

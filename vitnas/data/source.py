@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from vitnas.config.data import DataConfig
-from vitnas.data.rows import Pixels
-from vitnas.errors import DataError
+from vitnas.config.data import DataConfig, chosen_classes
+from vitnas.data.rows import Pixels, taken
+from vitnas.errors import ConfigError, DataError
 from vitnas.memory import check_memory
 
 ImageHW = tuple[int, int]
@@ -31,11 +31,12 @@ class DataSource:
     """A data set as its files hold it.
 
     Attributes:
-        train: all training images, also those that will score candidates.
+        train: all training images, also those that will be held out to score candidates.
         test: the test images, or None where there are none.
         classes: the classes' names, in the order of their numbers.
         fingerprint: plain values that are different for different training images.
         skipped: files that cannot be read and are left out, each with the reason.
+        val: the data's own images that score candidates; None where they are held out of `train`.
     """
 
     train: Labelled
@@ -43,6 +44,34 @@ class DataSource:
     classes: tuple[str, ...]
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    val: Labelled | None = None
+
+    def chosen(self, config: DataConfig) -> DataSource:
+        """Only the classes that `config` names, and its split, of images that are all in memory.
+
+        Raises:
+            DataError: there is no such class, or no test image to score with.
+        """
+        classes = classes_of(config, self.classes, config.name)
+        source = self if classes == self.classes else self._of(classes)
+        if config.val_split is None:
+            return source
+        if source.test is None:
+            raise DataError(f"{config.name} has no test images, and val_split: test needs them")
+        return replace(source, val=source.test, test=None)
+
+    def _of(self, classes: tuple[str, ...]) -> DataSource:
+        numbers = torch.full((len(self.classes),), -1)
+        numbers[[self.classes.index(name) for name in classes]] = torch.arange(len(classes))
+
+        def of(pair: Labelled) -> Labelled:
+            labels = numbers[pair[1]]
+            return taken(pair[0], labels >= 0), labels[labels >= 0]
+
+        train = of(self.train)
+        same = fingerprint_of(classes, [str(self.fingerprint).encode()], len(train[1]))
+        test = None if self.test is None else of(self.test)
+        return replace(self, train=train, test=test, classes=classes, fingerprint=same)
 
 
 def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -66,6 +95,18 @@ def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, 
         cut.append(members[:number])
         stay.append(members[number:])
     return torch.cat(stay).sort().values, torch.cat(cut).sort().values
+
+
+def classes_of(config: DataConfig, names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Those of the classes `names`, found in `where`, that `config` asks for.
+
+    Raises:
+        DataError: there is no such class.
+    """
+    try:
+        return chosen_classes(config, names, where)
+    except ConfigError as error:
+        raise DataError(str(error.at(prefix="data"))) from None
 
 
 def everything(labels: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ def read_source(
 ) -> DataSource:
     """Read the data set that `config` names, resized to `image_hw` = (H, W) pixels.
 
-    Of an image folder only the training images that are `used` are read, and all test images;
+    Of an image folder only the training images that are `used` are read, and all others;
     `teller` is told what is read.
 
     Raises:
@@ -33,4 +33,4 @@ def read_source(
     """
     if config.name == "imagefolder":
         return imagefolder.read(config, image_hw, used, teller)
-    return READERS.get(config.name, foreign.read)(config, image_hw)
+    return READERS.get(config.name, foreign.read)(config, image_hw).chosen(config)

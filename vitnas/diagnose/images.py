@@ -86,10 +86,13 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
     _check_channels(subject, data.facts.in_chans, data.name)
     if data.name == "imagefolder":
         assert data.folder is not None
-        listed = list_folder(data).train
-        labels = labels_of(listed)
+        listed = list_folder(data)
+        if listed.val is not None:
+            part = f"those of {data.val_split}/"
+            return _from_files(data.folder, listed.val, subject, number, seed, part)
+        labels = labels_of(listed.train)
         held = split_by_class(labels, data.val_fraction, data.split_seed)[1].tolist()
-        files = [listed[index] for index in held] or listed
+        files = [listed.train[index] for index in held] or listed.train
         return _from_files(data.folder, files, subject, number, seed, "held out of train/")
     return _from_memory(data, subject, number, seed)
 
@@ -110,7 +113,8 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     val = images.val
     kept = _draw(len(val), number, seed)
     drawn = replace(val, pixels=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
-    return Shown(drawn, _facts(data.name, "held out of the training images", drawn, len(val)))
+    part = "held out of the training images" if data.val_split is None else "the test images"
+    return Shown(drawn, _facts(data.name, part, drawn, len(val)))
 
 
 def _from_files(

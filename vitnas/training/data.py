@@ -98,7 +98,8 @@ class Images:
     Attributes:
         name: which one.
         train: what the proxy trains on.
-        val: what scores candidates: held out of the training images, never test images.
+        val: what scores candidates: held out of the training images, or the data's own; never
+            those of `test`.
         classes: names of the classes, in the order of their numbers.
         split_seed: the seed of the split, which also draws subsets of `train`.
         folds: trainings of a network, each on another `fold`.
@@ -254,8 +255,9 @@ def load_data(
     source = read_source(config, image_hw, partial(used_images, config, fraction), teller)
     whole = Split(*source.train, *_UNKNOWN)
     train_numbers, val_numbers = split_by_class(whole.y, config.val_fraction, config.split_seed)
-    train, val = whole.of(train_numbers), whole.of(whole.there(val_numbers))
-    images = images_of(config, (train.pixels, train.y), (val.pixels, val.y), source, fraction)
+    train, held = whole.of(train_numbers), whole.of(whole.there(val_numbers))
+    val = source.val or (held.pixels, held.y)
+    images = images_of(config, (train.pixels, train.y), val, source, fraction)
     left = images.train.subset(fraction, config.split_seed)
     check_enough(len(left), len(images.train), fraction, "train_fraction")
     return images
@@ -296,8 +298,9 @@ def images_of(
     """
     if len(train[1]) < 2 or len(val[1]) < 1:
         where = config.folder or config.name
+        number = len(train[1]) + (len(val[1]) if config.val_split is None else 0)
         raise DataError(
-            f"{where}: {len(train[1]) + len(val[1])} training images are too few for val_fraction "
+            f"{where}: {number} training images are too few for val_fraction "
             f"{config.val_fraction:g}: two to train on and one to score with are needed"
         )
     mean, std = _statistics(_measured(config, train, fraction))

@@ -72,6 +72,11 @@ class FinalTraining(Training):
             self.ema = ModelEmaV3(self.model, decay=recipe.ema_decay, use_warmup=True)
 
     @property
+    def num_images(self) -> int:
+        """How many images train."""
+        return len(self._train if self._files is None else self._files)
+
+    @property
     def similarity(self) -> float | None:
         return float(torch.stack(self._similarities).mean()) if self._similarities else None
 

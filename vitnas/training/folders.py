@@ -99,10 +99,12 @@ def open_folder(
         chosen = [folder.train[index] for index in part.tolist()]
         return read_stored(folder.root, chosen, image_hw, teller)
 
-    test = read_stored(folder.root, folder.held, image_hw, teller) if folder.held else None
-    sample = read(some)
-    source = DataSource(sample, test, folder.classes, folder.fingerprint, checked.skipped)
-    images = images_of(data, sample, read(val), source)
+    def whole(files: list[ImageFile] | None) -> Labelled | None:
+        return read_stored(folder.root, files, image_hw, teller) if files else None
+
+    sample, own, test = read(some), whole(folder.val), whole(folder.test)
+    source = DataSource(sample, test, folder.classes, folder.fingerprint, checked.skipped, own)
+    images = images_of(data, sample, read(val) if own is None else own, source)
     return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
 
 

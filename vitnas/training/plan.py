@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitnas.config.data import DATA_FACTS, GROUP, DataConfig, check_data_fits
+from vitnas.config.data import DATA_FACTS, GROUP, DataConfig, check_data_fits, check_data_there
 from vitnas.config.files import exists, validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.one_line import one_line
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
+from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
@@ -40,12 +41,20 @@ class Plan:
     seed: int = 0
     init_from: Path | None = None
 
-    def line(self) -> str:
-        """What is about to be trained, in one line."""
+    def line(self, trained: int, scoring: int) -> str:
+        """What is about to be trained and on how many images, in one line.
+
+        Args:
+            trained: images that train.
+            scoring: images that score.
+        """
         (height, width), cost = self.config.image_hw, closed_form(self.config)
         size = f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs"
         what = f"{self.config.name} on {self.data.name} at {height}x{width} px"
-        return f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}"
+        split = self.data.val_split
+        scored = f"the {scoring:,} of {split}" if split else f"{scoring:,} held out of train"
+        on = f"trains on {trained:,} images, is scored on {scored}"
+        return f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}; {on}"
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a training to resume from a checkpoint; plain values."""
@@ -68,6 +77,7 @@ def make_plan(
     epochs: int | None = None,
     img_size: int | None = None,
     teacher: str | None = None,
+    score_on: str | None = None,
     seed: int = 0,
     init_from: str | Path | None = None,
 ) -> Plan:
@@ -79,6 +89,8 @@ def make_plan(
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
+        score_on: `val` or `test`: the data's own images score, and all training images train; None
+            = what `data` says, by which a share of the training images is held out.
         seed: of first weights, order, augmentation and dropout.
         init_from: an exported folder with the first weights, of the same network at any size.
 
@@ -86,6 +98,12 @@ def make_plan(
         ConfigError, DataError: one line with what is wrong and what would be right.
     """
     images = data if isinstance(data, DataConfig) else read_data(data)
+    if score_on is not None:
+        images = _scored_on(images, score_on)
+    try:
+        check_data_there(images)
+    except ConfigError as error:
+        raise error.at(prefix="data") from None
     name = "given" if isinstance(recipe, Recipe) else str(recipe)
     found = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
@@ -106,11 +124,11 @@ def make_plan(
 
 
 def read_data(text: str) -> DataConfig:
-    """`digits`, `cifar10:/data/cifar`, the folder of an `imagefolder`, or another package's data
-    set by its name (and a folder) or path -> its configuration.
+    """`digits`, `cifar10:/data/cifar`, the folder of an `imagefolder`, another package's data set
+    by its name (and a folder) or path, or a space file, for its `data` -> its configuration.
 
     Raises:
-        ConfigError: neither a known name nor a folder.
+        ConfigError: none of these.
     """
     name, _, root = text.partition(":")
     names = [*DATA_FACTS, *announced(GROUP)]
@@ -118,11 +136,19 @@ def read_data(text: str) -> DataConfig:
         return validate(DataConfig, {"name": name, "root": root or None})
     if exists(text) and Path(text).is_dir():
         return validate(DataConfig, {"name": "imagefolder", "root": text})
+    if Path(text).suffix in (".yaml", ".yml"):
+        return load_space(text).config.data
     if is_path(text):
         return DataConfig(name=text)
-    rule = f"is neither a folder with train/<class>/<image> nor one of {', '.join(names)}"
+    rule = "is neither a folder with train/<class>/<image>, a space file nor one of "
+    rule += ", ".join(names)
     nearest = nearest_name(name, names)
     raise ConfigError(rule, address="data", value=text, nearest=nearest)
+
+
+def _scored_on(data: DataConfig, split: str) -> DataConfig:
+    changes = {"val_split": split, "val_fraction": 0.0, "folds": 1}
+    return validate(DataConfig, {**data.model_dump(), **changes})
 
 
 def _network(
@@ -142,7 +168,8 @@ def _network(
     else:
         from vitnas.data.foreign import describe
 
-        sizes = describe(data)
+        classes, channels = describe(data)
+        sizes = data.count_classes() or classes, channels
     facts = dict(zip(("num_classes", "in_chans"), sizes, strict=True))
     return zoo_config(text, **{k: v for k, v in facts.items() if v is not None}, **changes)
 

@@ -99,7 +99,7 @@ def train_network(
         check_free(folder)  # again, now that the lock keeps others out
         identity = {**plan.identity(), "images": images.fingerprint}
         log = _resume(training, identity, work)
-        for line in [plan.line(), *images.notices]:
+        for line in [plan.line(training.num_images, len(images.val)), *images.notices]:
             if notice is not None:
                 notice(line)
         for result in training.epochs(len(log) + 1):
