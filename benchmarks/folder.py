@@ -22,7 +22,7 @@ import yaml
 from common import ROOT, Figures, conclude, folder_in_memory, fresh_process
 from PIL import Image
 
-from vitnas.config.training import DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.engine.store.study import read_run
 
 Bytes = npt.NDArray[np.uint8]
