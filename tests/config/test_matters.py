@@ -66,6 +66,7 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "embed_dim": [8, 16],
     "num_heads": [None, 1, 2],
     "head_dim": [None, 4, 8],
+    "passes": [1, 2, 3],
     "groups": [[1], [1, 1], "[1, 1]", [4, 1], "[2]"],
     "mlp_ratio": [1.0, 2.0],
     "nll_ratio": [0.0, 1.0],
@@ -121,6 +122,7 @@ def random_space(seed: int) -> SearchSpace | None:
     if count == 2 and rng.random() < 0.5:
         for tree in stages:
             tree.pop("groups", None)
+            tree.pop("passes", None)
         options = ["[1][1]", "[1,1][1,1]", "[1, 1][1,1]", "[4,1][1,1]", "[2][1]", "[1][2]"]
         model["groups"] = value(options)
     try:

@@ -51,6 +51,7 @@ def test_groups_may_stand_in_the_network_or_in_the_stages() -> None:
     each = build({**MHSA, "groups": [8, 2]}, {**CONV, "groups": "[1,1]"})
     assert once == each
     assert once.stages[0].passes == 2
+    assert once == build({**MHSA, "passes": 2, "groups": [8, 2, 4]}, {**CONV, "passes": 2})
 
 
 @pytest.mark.parametrize(

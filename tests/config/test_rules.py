@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitnas.config.rules import (
+    class_token_fits,
     default_tokens_dim,
     divisors,
     groups_fit,
@@ -16,6 +17,7 @@ from vitnas.config.rules import (
     heads_problem,
     nearest_divisor,
     reattention_limit,
+    schedule_of,
 )
 
 numbers = st.integers(1, 400)
@@ -53,6 +55,18 @@ def test_heads_without_a_problem_fill_the_width(
 )
 def test_groups(mixer: str, tokens: int, groups: tuple[int, ...], problem: str | None) -> None:
     assert re.search(problem or "^None$", str(groups_fit(mixer, tokens, groups)))
+
+
+@pytest.mark.parametrize(("passes", "expected"), [(None, (8, 2)), (1, (8,)), (3, (8, 2, 8))])
+def test_a_schedule_has_a_number_for_each_pass(
+    passes: int | None, expected: tuple[int, ...]
+) -> None:
+    assert schedule_of((8, 2), passes) == expected
+
+
+def test_a_class_token_has_no_place_in_a_grid() -> None:
+    assert class_token_fits("cska") is None
+    assert class_token_fits("dwconv") == "dwconv reads a grid of tokens: no class token"
 
 
 def test_reattention_reaches_back_to_the_first_split_pass() -> None:

@@ -48,6 +48,19 @@ def test_passes_are_written_as_a_list_or_as_in_the_papers() -> None:
         build("mhsa", groups="[8,2][1]")
 
 
+@pytest.mark.parametrize(
+    ("passes", "groups", "schedule"),
+    [(3, [1], (1, 1, 1)), (1, "[8,2]", (8,)), (4, [8, 2], (8, 2, 8, 2)), (2, [4, 1], (4, 1))],
+)
+def test_groups_are_cut_or_repeated_to_the_passes(
+    passes: int, groups: Any, schedule: tuple[int, ...]
+) -> None:
+    found = build("mhsa", passes=passes, groups=groups)
+    assert found == build("mhsa", groups=list(schedule))
+    assert (found.passes, found.groups) == (passes, schedule)
+    assert "passes" not in found.model_dump(), "keys of networks are those of their groups"
+
+
 @pytest.mark.parametrize("field", ["mlp_ratio", "nll_ratio", "expansion"])
 def test_a_ratio_leaves_a_channel(field: str) -> None:
     with pytest.raises(ConfigError, match=rf"{field} = 0\.01: leaves no hidden channel"):

@@ -81,6 +81,70 @@ def test_a_whole_block_is_offered_one_pass() -> None:
     assert not any(name.startswith("groups") for name in trial.asked)
 
 
+def test_passes_and_groups_are_drawn_apart_for_each_stage() -> None:
+    searched = {"passes": {"int": [1, 4]}, "groups": {"choice": ["[1]", "[4,2]", "[2,1]"]}}
+    stages = [stage(nll_ratio={"choice": [0.0, 1.0]}, **searched), stage(**searched)]
+    space = space_of({"stages": stages})
+    drawn = set()
+    for seed in range(300):
+        trial = Recorder(seed)
+        first, second = space.suggest(trial).stages
+        assert trial.asked["stages[0].passes"] == (1, 4)
+        assert ("stages[0].nll_ratio" in trial.asked) == (first.passes > 1)
+        drawn.add((first.groups, second.groups))
+    once = [(1,), (4,), (2,), (1, 1), (4, 2), (2, 1), (1, 1, 1), (4, 2, 4), (2, 1, 2)]
+    assert {groups for groups, _ in drawn} == {*once, (1,) * 4, (4, 2, 4, 2), (2, 1, 2, 1)}
+    assert any(a[0] == 4 and b == (1, 1) for a, b in drawn)
+
+
+def test_groups_that_are_the_same_with_one_pass_are_offered_once() -> None:
+    groups = {"choice": ["[1]", "[4,2]", "[4,1]"]}
+    space = space_of({"stages": [stage(groups=groups, passes={"int": [1, 2]})]})
+    found = sorted(network.stages[0].groups for network in space.networks())
+    assert found == [(1,), (1, 1), (4,), (4, 1), (4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("mixer", "schedules"),
+    [
+        ("mhsa", [(1,), (1, 1), (4,), (4, 1)]),  # 3 does not divide 16 tokens
+        ("dwconv", [(1,), (1, 1)]),
+        ("identity", [(1,), (1, 1)]),
+        ("mbconv", [(1,)]),
+    ],
+)
+def test_passes_and_groups_fit_the_mixer(mixer: str, schedules: list[tuple[int, ...]]) -> None:
+    searched = {"passes": {"int": [1, 2]}, "groups": {"choice": ["[1]", "[4,1]", "[3,1]"]}}
+    space = space_of({"stages": [stage(token_mixer=mixer, **searched)]})
+    found = [network.stages[0].groups for network in space.networks()]
+    assert sorted(set(found)) == schedules
+    assert len(found) == len(schedules), "no draw is refused, none stands for another"
+
+
+def test_the_groups_of_a_pass_are_those_that_fit() -> None:
+    searched = {"token_mixer": MIXERS, "groups": [{"choice": [1, 3, 4]}, 1]}
+    space = space_of({"stages": [stage(**searched)]})
+    found = {(n.stages[0].token_mixer, n.stages[0].groups) for n in space.networks()}
+    mixed = {(mixer, (1, 1)) for mixer in MIXERS["choice"]}
+    assert found == mixed | {("mhsa", (4, 1))}
+
+
+def test_a_mixer_that_reads_a_grid_is_not_offered_beside_a_class_token() -> None:
+    space = space_of({"class_token": True, "stages": [stage(token_mixer=MIXERS)]})
+    mixers = [network.stages[0].token_mixer for network in space.networks()]
+    assert mixers == ["ska", "cska", "mhsa"]
+
+
+def test_a_choice_among_options_is_offered_if_one_of_its_own_fits() -> None:
+    """So `mhsa` is drawn as often as all others together."""
+    for others, expected in ((["dwconv", "pool"], {"mhsa"}), (["pool", "ska"], {"mhsa", "ska"})):
+        mixers = {"choice": ["mhsa", {"choice": others}]}
+        space = space_of({"class_token": True, "stages": [stage(token_mixer=mixers)]})
+        assert {space.suggest(RandomTrial(seed)).stages[0].token_mixer for seed in range(30)} == (
+            expected
+        )
+
+
 def test_optuna_can_draw_from_it_and_never_sees_changing_categories() -> None:
     space = load_space("digits")
     study = optuna.create_study(

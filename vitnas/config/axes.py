@@ -14,7 +14,7 @@ from vitnas.config.matters import FieldRule, rule_of
 
 Path = tuple[str | int, ...]
 
-_TURNS = {"groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
+_TURNS = {"passes": 2, "groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
 _FIRST = {"token_mixer", "depth", "embed_dim"}
 
 
@@ -47,6 +47,16 @@ class Axis:
     def rule(self) -> FieldRule[Any] | None:
         """When the field matters and what its values mean; None where it always matters."""
         return rule_of(self.path)
+
+    @cached_property
+    def is_schedule(self) -> bool:
+        """Whether it says the passes of a stage, or the groups in them."""
+        return self.stage is not None and self.field in ("passes", "groups")
+
+    @cached_property
+    def must_fit(self) -> bool:
+        """Whether some values may not fit; see `FieldRule.misfit`."""
+        return self.path == ("groups",) or (self.rule is not None and self.rule.may_misfit)
 
     @cached_property
     def turn(self) -> int:

@@ -64,4 +64,5 @@ def _network_rules() -> tuple[tuple[str, str, FieldRule[Network], Any], ...]:
 @cache
 def _stage_rules() -> tuple[tuple[str, FieldRule[StageConfig], Any], ...]:
     fields = StageConfig.model_fields
-    return tuple((n, rule, fields[n].default) for n, rule in STAGE_RULES.items() if n in fields)
+    named = ((name, rule) for name, rule in STAGE_RULES.items() if name in fields)
+    return tuple((n, rule, fields[n].default) for n, rule in named if not fields[n].exclude)

@@ -41,9 +41,9 @@ def _check_class_token(config: Network) -> None:
     if len(config.stages) > 1:
         rule = "a class token cannot pass a downsampling layer: one stage only, or pool the tokens"
         raise RuleError(rule, "class_token", True, "false")
-    if config.stages[0].facts.grid:
-        rule = f"{config.stages[0].token_mixer} reads a grid of tokens: no class token"
-        raise RuleError(rule, "class_token", True, "false")
+    problem = rules.class_token_fits(config.stages[0].token_mixer)
+    if problem:
+        raise RuleError(problem, "class_token", True, "false")
 
 
 def _raise_groups(config: Network, index: int, problem: str) -> None:

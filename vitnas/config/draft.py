@@ -7,11 +7,12 @@ from functools import cache, cached_property
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, axes_in
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule, NotSettled
 from vitnas.config.mixers import mixer_name
 from vitnas.config.network import Network
-from vitnas.config.notation import parse_schedule
+from vitnas.config.notation import Schedule, parse_schedule
 from vitnas.config.parts import Frozen
 from vitnas.config.stage import StageConfig
 
@@ -93,6 +94,34 @@ class Draft:
             return value
         return axis.rule.meaning(self._part(axis), _converted(axis.field, value), self.network)
 
+    def misfit(self, axis: Axis, value: Any) -> str | None:
+        """Why `value` cannot be in the axis's place, as far as that is known; None if it can.
+
+        A choice in its place fits if one of its own options does.
+        """
+        if isinstance(value, Choice):
+            problems = [self.misfit(value, option) for option in value.options]
+            return None if None in problems else problems[0]
+        try:
+            if axis.path == ("groups",):
+                return self._schedule_misfit(parse_schedule(value))
+            if axis.rule is None or any(axes_in(value)):
+                return None
+            found = _converted(axis.field, value)
+            return axis.rule.misfit(self._part(axis), found, self.network)
+        except NotSettled:
+            return None
+
+    def _schedule_misfit(self, brackets: Schedule) -> str | None:
+        network, misfit = self.network, STAGE_RULES["groups"].misfit
+        if len(brackets) != len(network.stages):
+            return f"{len(brackets)} brackets for {len(network.stages)} stages"
+        for index, groups in enumerate(brackets):
+            problem = misfit(network.stages[index], groups, network)
+            if problem:
+                return f"stages[{index}]: {problem}"
+        return None
+
     def meanings(self, axis: Choice) -> list[Any]:
         """What each option of the axis stands for.
 
@@ -116,7 +145,11 @@ class Draft:
             return
         if axis.path == ("groups",):
             _spread(network.stages, value)
-        elif isinstance(value, (dict, list)) or len(axis.path) not in (1, 3):
+        elif (
+            isinstance(value, (dict, list, Axis))
+            or len(axis.path) not in (1, 3)
+            or axis.is_schedule
+        ):
             self._network = None
         else:
             self._part(axis).__dict__[axis.field] = _converted(axis.field, value)
@@ -145,16 +178,24 @@ def _known_network(tree: Mapping[str, Any]) -> Network:
     stages, schedule = tree.get("stages"), tree.get("groups", "")
     if not isinstance(stages, list):
         return network
-    network.__dict__["stages"] = tuple(
-        _made(StageConfig, {}) if isinstance(stage, Axis) else _known(StageConfig, stage)
-        for stage in stages
-    )
+    network.__dict__["stages"] = tuple(map(_known_stage, stages))
     if isinstance(schedule, Axis):
         for stage in network.stages:
             stage.__dict__.pop("groups", None)
     elif schedule:
         _spread(network.stages, schedule)
     return network
+
+
+def _known_stage(tree: Any) -> StageConfig:
+    """A stage as far as its tree says it; groups are known when the passes are, too."""
+    if isinstance(tree, Axis):
+        return _made(StageConfig, {})
+    stage = _known(StageConfig, tree)
+    groups = stage.__dict__.pop("groups", None)
+    if groups is not None and "passes" in stage.__dict__:
+        stage.__dict__["groups"] = rules.schedule_of(groups, stage.passes)
+    return stage
 
 
 def _spread(stages: Iterable[StageConfig], schedule: str) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
 from vitnas.config import rules
-from vitnas.config.mixers import MIXERS, mixer_named, names_with
+from vitnas.config.mixers import MIXERS, mixer_name, mixer_named, names_with
 from vitnas.config.network import Network
 from vitnas.config.parts import BroadConfig, ReattentionConfig
 from vitnas.config.stage import StageConfig
@@ -36,6 +36,10 @@ def _itself(holder: Any, value: Any, network: Network) -> Any:
     return value
 
 
+def _fits(holder: Any, value: Any, network: Network) -> None:
+    """Every value fits."""
+
+
 @dataclass(frozen=True)
 class FieldRule(Generic[Holder]):
     """What a field means in its context.
@@ -45,12 +49,21 @@ class FieldRule(Generic[Holder]):
         matters: whether another value makes another network.
         meaning: one value for all values that mean the same; a number means itself.
         own: texts that mean themselves, too.
+        misfit: why a value cannot be here, or None; values that cannot are not on offer.
+        is_limit: whether the numbers that fit are those up to a limit.
     """
 
     when: str = "always"
     matters: Callable[[Holder], bool] = _always
     meaning: Callable[[Holder, Any, Network], Any] = _itself
     own: Container[str] = ()
+    misfit: Callable[[Holder, Any, Network], str | None] = _fits
+    is_limit: bool = False
+
+    @property
+    def may_misfit(self) -> bool:
+        """Whether some values may not fit."""
+        return self.misfit is not _fits
 
     def may_repeat(self, values: Sequence[Any]) -> bool:
         """Whether some of these values, all different, may mean the same."""
@@ -169,6 +182,41 @@ def _linear_or_none(network: Network, kind: str, _: Network) -> str:
     return "none" if kind == "linear" and not _falls(network) else kind
 
 
+def _schedule(stage: StageConfig, groups: tuple[int, ...], _: Network) -> tuple[int, ...]:
+    """The groups of each pass, where these are given."""
+    schedule = rules.schedule_of(groups, stage.passes)
+    return (1,) * len(schedule) if stage.facts.groups == "ignored" else schedule
+
+
+def _schedule_misfit(stage: StageConfig, groups: tuple[int, ...], network: Network) -> str | None:
+    schedule = rules.schedule_of(groups, stage.passes)
+    return rules.groups_fit(stage.token_mixer, network.tokens_of(stage), schedule)
+
+
+def _passes_misfit(stage: StageConfig, passes: int, network: Network) -> str | None:
+    return rules.groups_fit(stage.token_mixer, 1, (1,) * passes)
+
+
+def _mixer_misfit(stage: StageConfig, mixer: Any, network: Network) -> str | None:
+    """A class token has no place in a grid, and an unknown mixer is refused elsewhere."""
+    name = mixer_name(mixer)
+    return rules.class_token_fits(name) if name and network.class_token else None
+
+
+def _heads_misfit(field: str, stage: StageConfig, value: int | None, _: Network) -> str | None:
+    known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim")}
+    problem = value and rules.heads_problem(stage.embed_dim, **{**known, field: value})
+    if not problem:
+        return None
+    rule, where, wrong, _nearest = problem
+    return f"{where} = {wrong}: {rule}"
+
+
+def _too_many_blocks(network: Network, count: int, _: Network) -> str | None:
+    limit = reattention_limit(network)
+    return None if count <= limit else f"at most {limit} blocks can have re-attention"
+
+
 _WHOLE = _listed(names_with("whole"))
 _IN_BLOCKS = f"a stage has another mixer than {_WHOLE}"
 
@@ -231,6 +279,8 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "reattention_blocks": FieldRule(
         f"the last stage with {_listed(names_with('reattention'))} has g = 1 in every pass",
         lambda network: reattention_limit(network) > 0,
+        misfit=_too_many_blocks,
+        is_limit=True,
     ),
     **{
         f"reattention.{name}": FieldRule(
@@ -251,28 +301,28 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
 """By address in a model file."""
 
 STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
-    "token_mixer": FieldRule(meaning=_mixer_path, own=MIXERS),
+    "token_mixer": FieldRule(meaning=_mixer_path, own=MIXERS, misfit=_mixer_misfit),
     "num_heads": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}",
         lambda stage: stage.facts.heads,
         lambda stage, heads, _: rules.heads_of(stage.embed_dim, heads, stage.head_dim),
+        misfit=partial(_heads_misfit, "num_heads"),
     ),
     "head_dim": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}, and `num_heads` is null",
         lambda stage: stage.facts.heads and stage.num_heads is None,
         lambda stage, dim, _: dim or rules.DEFAULT_HEAD_DIM,
+        misfit=partial(_heads_misfit, "head_dim"),
     ),
-    "groups": FieldRule(
-        meaning=lambda stage, groups, _: (
-            (1,) * len(groups) if stage.facts.groups == "ignored" else groups
-        )
-    ),
+    "passes": FieldRule(misfit=_passes_misfit, is_limit=True),
+    "groups": FieldRule(meaning=_schedule, misfit=_schedule_misfit),
     "groups[]": FieldRule(
         "`token_mixer` is not `identity`",
         lambda stage: stage.facts.groups != "ignored",
+        misfit=lambda stage, number, network: _schedule_misfit(stage, (number,), network),
     ),
     "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
-    "nll_ratio": FieldRule("there are two passes or more", lambda stage: stage.passes > 1),
+    "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(
         meaning=lambda stage, residual, network: residual or network.residual,
         own=("plain", "lrc", "scale"),

@@ -50,9 +50,10 @@ class ModelConfig(Network):
             rule = f"{len(brackets)} brackets for {len(stages)} stages"
             raise RuleError(rule, "groups", schedule, fit_schedule(brackets, len(stages)))
         for index, stage in enumerate(stages):
-            if "groups" in stage:
-                rule = "groups are given for the network and for this stage; give one of both"
-                raise RuleError(rule, f"stages[{index}].groups", stage["groups"])
+            for name in ("groups", "passes"):
+                if name in stage:
+                    rule = "groups are given for the network; give them for stages or for it"
+                    raise RuleError(rule, f"stages[{index}].{name}", stage[name])
         tree["stages"] = [{**s, "groups": g} for s, g in zip(stages, brackets, strict=True)]
         return tree
 

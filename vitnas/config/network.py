@@ -151,6 +151,10 @@ class Network(Frozen):
         height, width = self.grids[stage]
         return height * width + self.class_token
 
+    def tokens_of(self, stage: StageConfig) -> int:
+        """Tokens N in a stage of this network: `stages` holds this very object."""
+        return self.num_tokens(next(i for i, other in enumerate(self.stages) if other is stage))
+
     def downsample_channels(self, index: int) -> tuple[int, int]:
         """Channels inside the layer before stage `index`; those of its squeeze-excitation, or 0.
 

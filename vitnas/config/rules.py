@@ -70,6 +70,18 @@ def groups_fit(token_mixer: str, num_tokens: int, groups: Sequence[int]) -> str 
     return None
 
 
+def class_token_fits(token_mixer: str) -> str | None:
+    """Why a class token is impossible beside this mixer, or None."""
+    reads_grid = mixer_named(token_mixer).facts.grid
+    return f"{token_mixer} reads a grid of tokens: no class token" if reads_grid else None
+
+
+def schedule_of(groups: Sequence[int], passes: int | None) -> tuple[int, ...]:
+    """The groups of each pass: `groups` cut or repeated; as they are where `passes` is null."""
+    count = len(groups) if passes is None else passes
+    return tuple(groups[index % len(groups)] for index in range(count))
+
+
 def reattention_limit(stages: Sequence[tuple[str, int, Sequence[int]]]) -> int:
     """How many of the last blocks with maps to mix can take re-attention.
 

@@ -80,10 +80,15 @@ class StageConfig(Frozen):
     head_dim: Positive | None = Field(
         None, description="channels of a head, instead of `num_heads`; null: 32"
     )
+    passes: Annotated[int, Field(ge=1, le=100)] = Field(
+        None,  # type: ignore[assignment]  # `_has_a_number_for_each_pass` fills it in
+        exclude=True,
+        description="passes through each block (SReT, Section 4.2): `groups` is cut or repeated to "
+        "so many numbers; left out: as many as `groups` has. `mbconv` is passed once",
+    )
     groups: Groups = Field(
         (1,),
-        description="token groups g of each pass through a block, as `[8, 2]`; its length is the "
-        "number of passes (SReT, Section 4.2)",
+        description="token groups g of each pass through a block, as `[8, 2]`; one number a pass",
     )
     mlp_ratio: Ratio = Field(
         4.0, description="hidden channels of the MLP per channel; 0: without MLP"
@@ -156,10 +161,6 @@ class StageConfig(Frozen):
         return rules.heads_of(self.embed_dim, self.num_heads, self.head_dim)
 
     @property
-    def passes(self) -> int:
-        return len(self.groups)
-
-    @property
     def has_nll(self) -> bool:
         return self.nll_ratio > 0 and len(self.groups) > 1
 
@@ -189,6 +190,12 @@ class StageConfig(Frozen):
     @property
     def hidden_tokens(self) -> int:
         return self.tokens_dim or rules.default_tokens_dim(self.embed_dim)
+
+    @model_validator(mode="after")
+    def _has_a_number_for_each_pass(self) -> StageConfig:
+        groups = rules.schedule_of(self.groups, self.passes)
+        self.__dict__.update(groups=groups, passes=len(groups))
+        return self
 
     @model_validator(mode="after")
     def _widths_fit(self) -> StageConfig:

@@ -6,18 +6,14 @@ them, then what belongs to the whole network. An axis that depends on a later on
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
 from vitnas.config.draft import Draft
-from vitnas.config.matters import NotSettled, reattention_limit
-from vitnas.config.notation import Schedule, parse_schedule
-from vitnas.config.stage import StageConfig
+from vitnas.config.matters import NotSettled
 from vitnas.config.trials import Refused, Trial
-
-_MUST_FIT = frozenset({"groups", "reattention_blocks", "num_heads", "head_dim"})
 
 
 class _Unknown:
@@ -80,18 +76,24 @@ def _ask(axis: Axis, draft: Draft, trial: Trial) -> Any:
     if isinstance(axis, Choice):
         return _ask_choice(axis, draft, trial)
     if isinstance(axis, IntRange):
-        high = axis.high
-        if axis.path == ("reattention_blocks",):
-            limit = reattention_limit(draft.network)
-            high = axis.low + (min(high, limit) - axis.low) // axis.step * axis.step
-            if high < axis.low:
-                rule = f"at most {limit} blocks of this network can have re-attention"
-                raise Refused(rule, address=axis.name, value=axis.low)
+        high = _highest(axis, draft)
         if axis.low == high:
             return axis.low
         return trial.suggest_int(axis.name, axis.low, high, step=axis.step, log=axis.log)
     assert isinstance(axis, FloatRange)
     return trial.suggest_float(axis.name, axis.low, axis.high, step=axis.step, log=axis.log)
+
+
+def _highest(axis: IntRange, draft: Draft) -> int:
+    """The highest number on offer, if the field has a limit."""
+    if axis.rule is None or not axis.rule.is_limit:
+        return axis.high
+    numbers = range(axis.low, axis.high + 1, axis.step)
+    count = bisect_left(numbers, True, key=lambda number: bool(draft.misfit(axis, number)))
+    if count == 0:
+        problem = draft.misfit(axis, axis.low)
+        raise Refused(str(problem), address=axis.name, value=axis.low)
+    return numbers[count - 1]
 
 
 def _ask_choice(axis: Choice, draft: Draft, trial: Trial) -> int:
@@ -113,8 +115,8 @@ def _ask_choice(axis: Choice, draft: Draft, trial: Trial) -> int:
 def _on_offer(axis: Choice, draft: Draft) -> Sequence[int]:
     """Indices of the options that fit the network and differ from each other."""
     indices: Sequence[int] = range(len(axis.options))
-    if axis.field in _MUST_FIT:
-        problems = [_misfit(axis, option, draft) for option in axis.options]
+    if axis.must_fit:
+        problems = [draft.misfit(axis, option) for option in axis.options]
         indices = [index for index in indices if problems[index] is None]
         if not indices:
             rule = f"none of {len(problems)} options fits this network; the first: {problems[0]}"
@@ -154,46 +156,3 @@ def _meaning(axis: Axis, option: Any, draft: Draft) -> Any:
         return draft.meaning(axis, option)
     except NotSettled:
         return _Unknown()
-
-
-def _misfit(axis: Choice, option: Any, draft: Draft) -> str | None:
-    """Why an option of a field in `_MUST_FIT` cannot be, as far as that is known by now."""
-    if axis.path == ("groups",):
-        return _schedule_misfit(parse_schedule(option), draft)
-    if axis.path == ("reattention_blocks",):
-        limit = reattention_limit(draft.network)
-        return None if option <= limit else f"at most {limit} blocks can have re-attention"
-    if axis.stage is None or len(axis.path) != 3:
-        return None
-    if axis.field in ("num_heads", "head_dim"):
-        return _heads_misfit(draft.network.stages[axis.stage], axis.field, option)
-    if axis.field == "groups":
-        groups = parse_schedule(option)[0] if isinstance(option, str) else option
-        return _groups_misfit(axis.stage, groups, draft)
-    return None
-
-
-def _heads_misfit(stage: StageConfig, field: str, option: int | None) -> str | None:
-    known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim")}
-    problem = option and rules.heads_problem(stage.embed_dim, **{**known, field: option})
-    if not problem:
-        return None
-    rule, where, value, _ = problem
-    return f"{where} = {value}: {rule}"
-
-
-def _schedule_misfit(brackets: Schedule, draft: Draft) -> str | None:
-    stages = draft.network.stages
-    if len(brackets) != len(stages):
-        return f"{len(brackets)} brackets for {len(stages)} stages"
-    for index, groups in enumerate(brackets):
-        problem = _groups_misfit(index, groups, draft)
-        if problem:
-            return f"stages[{index}]: {problem}"
-    return None
-
-
-def _groups_misfit(stage: int, groups: Sequence[int], draft: Draft) -> str | None:
-    network = draft.network
-    mixer = network.stages[stage].token_mixer
-    return rules.groups_fit(mixer, network.num_tokens(stage), groups)

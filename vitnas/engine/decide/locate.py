@@ -16,6 +16,7 @@ from vitnas.config.axes import Axis, Choice
 from vitnas.config.differences import differences
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import parse_schedule
+from vitnas.config.rules import schedule_of
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import PositionTrial, Refused, Trial, every
 from vitnas.cost.closed_form import closed_form
@@ -151,12 +152,18 @@ def _may_be(axis: Choice, label: Any, value: Any) -> bool:
     option = axis.options[axis.labels.index(label)]
     parts = option if isinstance(option, list) else [option]
     has_parts = any(isinstance(part, (dict, Axis)) for part in parts)
-    if value is None or axis.field == "residual" or has_parts:
+    is_shared = axis.stage is None and axis.field == "residual"  # stages may have their own
+    if value is None or option is None or is_shared or has_parts:
         return True
-    if axis.field == "groups" and isinstance(option, str):
-        schedule = parse_schedule(option)
-        option = schedule if axis.path == ("groups",) else schedule[0]
+    if axis.field == "groups":
+        option = _schedule(axis, option, value)
     return bool(_plain(option) == _plain(value))
+
+
+def _schedule(axis: Choice, option: Any, value: Sequence[Any]) -> Any:
+    """An option of `groups` with as many passes as `value` has."""
+    schedule = parse_schedule(option) if isinstance(option, str) else (option,)
+    return schedule if axis.path == ("groups",) else schedule_of(schedule[0], len(value))
 
 
 def _plain(value: Any) -> Any:
@@ -174,9 +181,12 @@ def _at(view: Any, axis: Axis) -> Any:
 
 
 def _view(config: ModelConfig) -> dict[str, Any]:
-    """The network's tree with what axes may ask for in other words."""
-    tree = config.model_dump(mode="json")
-    for stage, known in zip(tree["stages"], config.stages, strict=True):
+    """The network's tree, nothing left to defaults, with what axes may ask for in other words."""
+    canonical = config.canonical()
+    tree = canonical.model_dump(mode="json")
+    for stage, known in zip(tree["stages"], canonical.stages, strict=True):
+        stage["passes"] = known.passes
+        stage["expansion"] = known.expansion or known.facts.expansion
         if known.heads:
             stage["num_heads"], stage["head_dim"] = known.heads, known.embed_dim // known.heads
     tree["groups"] = [stage["groups"] for stage in tree["stages"]]
