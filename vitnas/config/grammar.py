@@ -43,6 +43,11 @@ def parse_tree(value: Any, path: Path = (), scope: str = "") -> Any:
     return value
 
 
+def is_axis(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a searched value."""
+    return any(key in value for key in _EXTRA_KEYS)
+
+
 def _refuse_misspelt_axis(value: Mapping[Any, Any], path: Path) -> None:
     """`{choise: [...]}` is a misspelt axis, not a model field of that name."""
     if len(value) == 1:

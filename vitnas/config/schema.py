@@ -43,6 +43,11 @@ def space_schema() -> dict[str, Any]:
     definitions = {name: _searchable(deepcopy(part)) for name, part in inner.items()}
     schema["$defs"] |= definitions | _axes()
     schema["properties"]["model"] = _searchable(model)
+    for part in (model, definitions["StageConfig"]):  # a base has what is left out
+        del part["required"]
+    schema["required"] = ["name"]
+    whole = {"required": ["model"], "properties": {"model": {"required": ["stages"]}}}
+    schema |= {"if": {"not": {"required": ["extends"]}}, "then": whole}
     return {"$schema": _DIALECT, "title": "vitnas space file", **_without_title(schema)}
 
 

@@ -20,8 +20,6 @@ from vitnas.config.files import (
     RuleError,
     as_config_error,
     dump_yaml,
-    exists,
-    read_yaml,
     validate,
 )
 from vitnas.config.grammar import check_ties, parse_tree
@@ -29,10 +27,13 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen
+from vitnas.config.space_files import find_space as find_space
+from vitnas.config.space_files import read_space
+from vitnas.config.space_files import shipped_spaces as shipped_spaces
 from vitnas.config.suggest import suggest_tree
 from vitnas.config.training import ProxyConfig
 from vitnas.config.trials import RandomTrial, Refused, Trial, every
-from vitnas.errors import ConfigError, join_address, nearest_name
+from vitnas.errors import ConfigError, join_address
 
 _MOST_SIZES = 8
 
@@ -44,6 +45,12 @@ class SpaceConfig(Frozen):
         description="also the name of the results folder: letters, digits, `_`, `.` and `-`"
     )
     description: str = Field("", description="a text for readers")
+    extends: str | None = Field(
+        None,
+        exclude=True,
+        description="a shipped space, or a file beside this one: its `model` with the changes "
+        "given here; other parts replace its own",
+    )
     data: DataConfig = Field(
         DataConfig(), description="the images, and which of them score a candidate"
     )
@@ -162,9 +169,10 @@ class SearchSpace:
 
     @property
     def text(self) -> str:
-        """The file's own text, comments included; written out when there is no file."""
-        if self.file is not None and Path(self.file).is_file():
-            return Path(self.file).read_text(encoding="utf-8")
+        """The file's own text, comments included; written out if another file is needed, too."""
+        file = None if self.config.extends else self.file
+        if file is not None and Path(file).is_file():
+            return Path(file).read_text(encoding="utf-8")
         return dump_yaml(self.config.model_dump(mode="json", exclude_defaults=True))
 
     def to_tree(self) -> dict[str, Any]:
@@ -216,31 +224,8 @@ def load_space(path: str | Path) -> SearchSpace:
         ConfigError: with file, address, value and rule.
     """
     found = find_space(path)
-    config = validate(SpaceConfig, read_yaml(found), file=found)
+    config = validate(SpaceConfig, read_space(found), file=found)
     return SearchSpace(config, file=found)
-
-
-def shipped_spaces() -> dict[str, Path]:
-    """The spaces that come with vitnas, by name."""
-    package = Path(__file__).resolve().parents[1]
-    installed, checkout = package / "spaces", package.parent / "space"
-    folder = installed if installed.is_dir() else checkout
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
-
-
-def find_space(path: str | Path) -> Path:
-    """The file that `path` names: itself, or the shipped space of that name."""
-    shipped = shipped_spaces()
-    is_there = exists(path)
-    if str(path) in shipped and not (is_there and Path(path).is_file()):
-        return shipped[str(path)]
-    if is_there or Path(path).suffix:
-        return Path(path)
-    raise ConfigError(
-        f"no such file, and no shipped space of that name: {', '.join(shipped)}",
-        file=path,
-        nearest=nearest_name(str(path), shipped),
-    )
 
 
 def _check_schedules(template: Any) -> None:

@@ -1,0 +1,98 @@
+"""Spaces that extend another one: what they take from it, and what is wrong with a base."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.config.trees import TREE
+from vitnas.config.differences import differences
+from vitnas.config.files import dump_yaml
+from vitnas.config.space import load_space
+from vitnas.config.space_files import find_space, shipped_spaces
+from vitnas.errors import ConfigError
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    path = tmp_path / "base.yaml"
+    path.write_text(dump_yaml(TREE))
+    return path
+
+
+def view(folder: Path, **fields: Any) -> Path:
+    path = folder / "view.yaml"
+    path.write_text(dump_yaml({"name": "view", "extends": "base.yaml", **fields}))
+    return path
+
+
+def test_a_space_is_its_base_with_what_it_changes(base: Path) -> None:
+    depth = {"int": [2, 3]}
+    stage = {"depth": depth, "embed_dim": 32}
+    proxy = {"epochs": 7}
+    space = load_space(view(base.parent, proxy=proxy, model={"groups": "[1]", "stages": [stage]}))
+    assert (space.name, space.config.proxy.epochs) == ("view", 7)
+    assert space.config.proxy.batch_size == 32, "a whole part but the model replaces the base's"
+    assert space.config.data == load_space(base).config.data
+    changed = differences(load_space(base).config.model, space.config.model)
+    assert [line.partition(":")[0] for line in changed] == [
+        "groups",
+        "stages[0].depth.int[0]",
+        "stages[0].embed_dim",
+    ]
+
+
+def test_a_shipped_space_can_be_extended(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nextends: digits\nmodel: {stem: {stride: 2}}\n")
+    assert load_space(path).example.stem.stride == 2
+
+
+def test_other_stages_replace_the_base_s(base: Path) -> None:
+    stages = [{"token_mixer": "pool", "embed_dim": 8}, {"token_mixer": "mlp", "embed_dim": 8}]
+    space = load_space(view(base.parent, model={"groups": "[1][1]", "stages": stages}))
+    assert [stage.token_mixer for stage in space.example.stages] == ["pool", "mlp"]
+
+
+def test_a_stored_space_needs_no_base(base: Path, tmp_path: Path) -> None:
+    space = load_space(view(base.parent, model={"groups": "[1]"}))
+    stored = tmp_path / "run" / "space.yaml"
+    stored.parent.mkdir()
+    stored.write_text(space.text)
+    base.unlink()
+    assert load_space(stored).to_tree() == space.to_tree()
+    assert "extends" not in space.to_tree()
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"extends": "bse.yaml"}, "extends = 'bse.yaml': no such file; a path starts at"),
+        ({"extends": "digit"}, "extends = 'digit': no such file, and no shipped space of that"),
+        ({"extends": 3}, "extends = 3: must name a shipped space or a space file"),
+        ({"extends": "view.yaml"}, "extends = 'view.yaml': a space cannot extend itself"),
+        ({"extends": "other.yaml"}, "other.yaml: extends = './view.yaml': extends a space that"),
+        (
+            {"model": {"stages": [{"dept": 2}]}},
+            "view.yaml: model.stages[0].dept = 2: is no key of base.yaml, which this space extends "
+            "(nearest: depth)",
+        ),
+        ({"model": {"head": {"norm": "none"}}}, "model.head = {norm: 'none'}: is no key of base"),
+        ({"model": {"groups": "[1][1]"}}, "view.yaml: model.groups = '[1][1]': 2 brackets for 1"),
+        ({"modle": {}}, "view.yaml: modle = {}: unknown key (nearest: model)"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(base: Path, fields: dict[str, Any], expected: str) -> None:
+    (base.parent / "other.yaml").write_text("name: other\nextends: ./view.yaml\n")
+    with pytest.raises(ConfigError) as error:
+        load_space(view(base.parent, **fields))
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_every_shipped_space_has_the_name_of_its_file() -> None:
+    for name, path in shipped_spaces().items():
+        assert find_space(name) == path
+        assert load_space(path).name == name

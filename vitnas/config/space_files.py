@@ -1,0 +1,119 @@
+"""Space files: where they are, and their trees with what they take from the spaces they extend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vitnas.config.files import exists, read_yaml
+from vitnas.config.grammar import is_axis
+from vitnas.errors import ConfigError, join_address, nearest_name
+
+
+def shipped_spaces() -> dict[str, Path]:
+    """The spaces that come with vitnas, by name."""
+    package = Path(__file__).resolve().parents[1]
+    installed, checkout = package / "spaces", package.parent / "space"
+    folder = installed if installed.is_dir() else checkout
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def find_space(path: str | Path) -> Path:
+    """The file that `path` names: itself, or the shipped space of that name."""
+    shipped = shipped_spaces()
+    is_there = exists(path)
+    if str(path) in shipped and not (is_there and Path(path).is_file()):
+        return shipped[str(path)]
+    if is_there or Path(path).suffix:
+        return Path(path)
+    raise ConfigError(
+        f"no such file, and no shipped space of that name: {', '.join(shipped)}",
+        file=path,
+        nearest=nearest_name(str(path), shipped),
+    )
+
+
+def read_space(path: Path) -> dict[str, Any]:
+    """The tree of a space file; a space that extends another one has all of that one's fields.
+
+    Raises:
+        ConfigError: a file cannot be read, a base is missing or extends what extends it, or the
+            model has a key that its base has not.
+    """
+    return _read(path, ())
+
+
+def _read(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
+    """As `read_space`; `before` are the files that extend this one, the last first."""
+    tree = read_yaml(path)
+    if tree.get("extends") is None:
+        return tree
+    base = _read(_find_base(path, tree["extends"], before), (path, *before))
+    return _extended(base, tree, path)
+
+
+def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
+    def wrong(rule: str, nearest: Any = None) -> ConfigError:
+        return ConfigError(rule, file=path, address="extends", value=name, nearest=nearest)
+
+    if not isinstance(name, str) or not name:
+        raise wrong("must name a shipped space or a space file")
+    beside = path.parent / name
+    try:
+        found = beside if exists(beside) and beside.is_file() else find_space(name)
+    except ConfigError as error:
+        raise wrong(error.rule, error.nearest) from None
+    if not exists(found):
+        raise wrong("no such file; a path starts at the folder of the file that names it")
+    later = [other for other in (path, *before) if other.resolve() == found.resolve()]
+    if later:
+        is_same = later[0] is path
+        rule = "a space cannot extend itself" if is_same else "extends a space that extends it"
+        raise wrong(rule)
+    return found
+
+
+def _extended(base: Mapping[str, Any], tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """A whole part of `tree` replaces that of its base; only the models are merged."""
+    inherited = {key: value for key, value in base.items() if key not in ("name", "description")}
+    if "model" not in tree:
+        return {**inherited, **tree}
+    try:
+        model = _merged(base.get("model"), tree["model"], ("model",))
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error.rule} of {tree['extends']}, which this space extends",
+            file=path,
+            address=error.address,
+            value=error.value,
+            nearest=error.nearest,
+        ) from None
+    return {**inherited, **tree, "model": model}
+
+
+def _merged(base: Any, changes: Any, place: tuple[str | int, ...]) -> Any:
+    """`base` with `changes`: mappings key by key, lists of as many mappings item by item."""
+    if _is_part(base) and _is_part(changes):
+        for key in changes:
+            if key not in base:
+                raise ConfigError(
+                    "is no key",
+                    address=join_address(*place, str(key)),
+                    value=changes[key],
+                    nearest=nearest_name(str(key), base),
+                )
+        return base | {k: _merged(base[k], v, (*place, k)) for k, v in changes.items()}
+    if _are_parts(base) and _are_parts(changes) and len(base) == len(changes):
+        pairs = zip(base, changes, strict=True)
+        return [_merged(*pair, (*place, index)) for index, pair in enumerate(pairs)]
+    return changes
+
+
+def _is_part(tree: Any) -> bool:
+    """Whether it is a mapping of fields, and no searched value."""
+    return isinstance(tree, dict) and not is_axis(tree)
+
+
+def _are_parts(tree: Any) -> bool:
+    return isinstance(tree, list) and all(map(_is_part, tree))
