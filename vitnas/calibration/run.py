@@ -60,7 +60,7 @@ def run_calibration(
         raise in_use(path)
     plan = make_plan(space, options)
     notice(opening(options))
-    backend = open_backend(options)
+    backend = open_backend(options, space.config.data)
     try:
         notice(f"reading the images of {space.config.data.name}")
         found = backend.prepare(_WithSizes(space, plan.image_sizes), teller=Teller(notice))

@@ -53,13 +53,8 @@ def list_folder(config: DataConfig) -> Folder:
         DataError: a folder is missing or cannot be read, there are fewer than two classes, or a
             class has no images.
     """
-    root = root_of(config)
+    root, there = class_folders(config)
     train = root / "train"
-    if not is_folder(train):
-        damaged(config, train, "no such folder")
-    there = _classes(train)
-    if len(there) < 2:
-        damaged(config, train, f"{len(there)} class folders, and two are needed")
     classes = classes_of(config, there, str(train))
 
     def held(name: str) -> list[ImageFile]:
@@ -73,6 +68,22 @@ def list_folder(config: DataConfig) -> Folder:
         test=[] if test is None else held(test),
         val=None if config.val_split is None else held(config.val_split),
     )
+
+
+def class_folders(config: DataConfig) -> tuple[Path, tuple[str, ...]]:
+    """The root of an `imagefolder` and the names of the folders in its `train/`; lists no image.
+
+    Raises:
+        DataError: a folder is missing, or there are fewer than two classes.
+    """
+    root = root_of(config)
+    train = root / "train"
+    if not is_folder(train):
+        damaged(config, train, "no such folder")
+    there = _classes(train)
+    if len(there) < 2:
+        damaged(config, train, f"{len(there)} class folders, and two are needed")
+    return root, there
 
 
 def images_below(folder: Path, number: int = 0) -> list[ImageFile]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vitnas.config.data import DataConfig
-from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
-from vitnas.data.source import DataSource, ImageHW, Used, everything
+from vitnas.data import cache, cifar, digits, fashion_mnist, foreign, imagefolder
+from vitnas.data.listing import class_folders
+from vitnas.data.source import DataSource, ImageHW, Used, everything, root_of
 from vitnas.data.telling import SILENT, Teller
 
 READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
@@ -34,3 +35,16 @@ def read_source(
     if config.name == "imagefolder":
         return imagefolder.read(config, image_hw, used, teller)
     return READERS.get(config.name, foreign.read)(config, image_hw).chosen(config)
+
+
+def check_there(config: DataConfig) -> None:
+    """Refuse what is wrong with this machine's folders and can be seen without reading an image.
+
+    Raises:
+        DataError: as `read_source`; or the cache of decoded images is no folder or size.
+    """
+    if config.name == "imagefolder":
+        cache.home(), cache.limit()
+        class_folders(config)
+    elif config.folder is not None:
+        root_of(config)

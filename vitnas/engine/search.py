@@ -92,7 +92,7 @@ def run_search(
     space, tuned = _known(space, path, options)
     start = _start(space, options, notice)
     doing(opening(options))
-    with closing(open_backend(options)) as backend:
+    with closing(open_backend(options, space.config.data)) as backend:
         doing(f"reading the images of {space.config.data.name}")
         if tuned is None:
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)

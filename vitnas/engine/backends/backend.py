@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from vitnas.config.data import DataConfig
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.prepare import Findings
@@ -46,8 +47,16 @@ def opening(options: BackendOptions) -> str:
     return f"joining the cluster at {options.ray_address}" if joins else "starting Ray"
 
 
-def open_backend(options: BackendOptions) -> Backend:
-    """Start or join what trains, before anything is written."""
+def open_backend(options: BackendOptions, data: DataConfig) -> Backend:
+    """Start or join what trains, before anything is written.
+
+    A folder of `data` that is missing here is refused before that, because it takes a while. On a
+    cluster only its nodes need the folder.
+    """
+    if options.ray_address is None:
+        from vitnas.data.table import check_there
+
+        check_there(data)
     if options.backend == "serial":
         if options.ray_address is not None:
             raise RunError(

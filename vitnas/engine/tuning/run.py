@@ -59,7 +59,7 @@ def run_tune(
         proxy = space.config.proxy.model_copy(update={"epochs": options.epochs})
         space = space.with_proxy(proxy)
     doing(opening(options))
-    backend = open_backend(options)
+    backend = open_backend(options, space.config.data)
     try:
         doing(f"reading the images of {space.config.data.name}")
         found = backend.prepare(space, teller=Teller(notice, doing))
