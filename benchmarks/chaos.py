@@ -222,7 +222,6 @@ def two_nodes(folder: Path) -> Iterator[tuple[Any, list[Any]]]:
     Its files lie in `folder`, so that nobody else's `ray.init()` on this machine finds it.
     """
     os.environ["RAY_TMPDIR"] = str(folder)
-    os.environ.setdefault("RAY_worker_niceness", "0")  # else they give way to all else here
     from vitnas.engine.backends import cluster as quiet
 
     assert quiet

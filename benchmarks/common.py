@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):  # read when torch is imported
     os.environ.setdefault(_name, "1")
+os.environ.setdefault("RAY_worker_niceness", "0")  # else trainings give way to all else here
 
 if TYPE_CHECKING:
     from vitnas.config.model import ModelConfig

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
 import sys
@@ -65,7 +64,6 @@ class Lookup(Worker):
 def drive(folder: Path, trials: int, epochs: int, workers: int, prune: bool) -> None:
     """One search in this process; prints how things stood at the end of every trial: wall and
     processor seconds, and the most memory so far in bytes."""
-    os.environ.setdefault("RAY_worker_niceness", "0")  # else they give way to all else here
     import ray
 
     from vitnas.engine.backends.parallel import RayBackend

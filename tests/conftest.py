@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from vitnas.config.model import ModelConfig
 
 if TYPE_CHECKING:
     from vitnas.run import Run
+
+# Ray's workers otherwise give way to everything else, so that tests time out on a busy machine.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 # No deadline: how long a test takes says something of the machine, not of the code.
 # The same examples in every run: a change fails by what it changed. `make nightly` looks for new
