@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
@@ -16,7 +17,7 @@ from vitnas.noise import (
     PRIOR_DEGREES,
     Noise,
     binomial_error,
-    chances,
+    chances_of,
     contenders,
     measure,
 )
@@ -25,6 +26,13 @@ from vitnas.pareto import front
 IMAGES = 400
 scores = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=4)
 networks = st.lists(st.tuples(scores, st.integers(1, 6)), min_size=1, max_size=7)
+
+
+def chances(
+    trainings: Sequence[Sequence[float]], costs: Sequence[Sequence[float]], noise: Noise
+) -> np.ndarray[Any, Any]:
+    """By each network's own trainings."""
+    return chances_of(noise.expected(trainings), costs, noise.degrees)
 
 
 def chance(found: list[tuple[list[float], int]]) -> np.ndarray[Any, Any]:

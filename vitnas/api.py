@@ -82,8 +82,9 @@ def search(
                 listener(event, trial)
 
         try:
-            tellers = {"doing": display.say, "ended": display.note}
-            run = run_search(found, folder, chosen, listen, notice or display.note, **tellers)
+            tell = notice or display.note
+            tellers = (tell, display.say, display.note, display.scored_by)
+            run = run_search(found, folder, chosen, listen, *tellers)
         except KeyboardInterrupt:
             if (folder / FILE_NAME).is_file():
                 write_report(load_run(folder))

@@ -111,22 +111,6 @@ def measure(trainings: Sequence[Sequence[float]], num_images: int) -> Noise:
     return Noise(pooled / degrees, degrees, num_images)
 
 
-def chances(
-    trainings: Sequence[Sequence[float]], costs: Sequence[Sequence[float]], noise: Noise
-) -> _Array:
-    """The probability of each of n networks to be on the front, by its own trainings alone.
-
-    Args:
-        trainings: of each network, the top-1 in percent of its trainings, at least one.
-        costs: n rows of d exact costs, to be kept low.
-        noise: of the run.
-
-    Returns:
-        n probabilities.
-    """
-    return chances_of(noise.expected(trainings), costs, noise.degrees)
-
-
 def chances_of(
     expected: Sequence[Expected], costs: Sequence[Sequence[float]], degrees: int
 ) -> _Array:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import costs_of, log_costs
-from vitnas.errors import ConfigError
+from vitnas.ranking import chances_by_number, expecting, noise_of
 from vitnas.records import BaselineRecord, Outcome, TrialRecord, front_of
 from vitnas.sessions import Environment
 
 if TYPE_CHECKING:
     from vitnas.noise import Noise
-
-_MOST_EXPECTED = 500  # the time grows with the third power
 
 
 @dataclass(frozen=True)
@@ -61,9 +57,7 @@ class Run:
         mixer is another package's.
         """
         complete = tuple(trial for trial in self.trials if trial.outcome is Outcome.COMPLETE)
-        with suppress(ConfigError):
-            return _with_expected(complete, self.noise, self.costs)
-        return complete
+        return expecting(complete, self.noise, self.costs)
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -102,10 +96,7 @@ class Run:
     @cached_property
     def noise(self) -> Noise | None:
         """How far trainings scatter; None where the run does not say what top-1 was measured on."""
-        from vitnas.noise import measure
-
-        images = self.environment.data.num_val_images
-        return measure([t.trainings for t in _scored(self.trials)], images) if images else None
+        return noise_of(self.trials, self.environment.data.num_val_images)
 
     @cached_property
     def chances(self) -> Mapping[int, float]:
@@ -113,16 +104,7 @@ class Run:
 
         Empty where `noise` is None. Without replicates it is that of the binomial error alone.
         """
-        from vitnas.noise import chances_of
-
-        trials = _scored(self.complete)
-        if self.noise is None or not trials:
-            return {}
-        costs = [trial.minimized(self.costs) for trial in trials]
-        alone = self.noise.expected([trial.trainings for trial in trials])
-        known = [t.expected or own for t, own in zip(trials, alone, strict=True)]
-        values = chances_of(known, costs, self.noise.degrees)
-        return dict(zip((trial.number for trial in trials), values.tolist(), strict=True))
+        return chances_by_number(self.complete, self.noise, self.costs)
 
     @property
     def confident(self) -> tuple[TrialRecord, ...]:
@@ -151,34 +133,3 @@ class Run:
 
     def count(self, outcome: Outcome) -> int:
         return sum(trial.outcome is outcome for trial in self.trials)
-
-
-def _scored(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
-    """The complete ones with finite top-1."""
-    complete = (trial for trial in trials if trial.outcome is Outcome.COMPLETE)
-    return [t for t in complete if t.trainings and all(map(isfinite, t.trainings))]
-
-
-def _with_expected(
-    complete: tuple[TrialRecord, ...], noise: Noise | None, costs: Sequence[str]
-) -> tuple[TrialRecord, ...]:
-    """Complete trials with their expected top-1; of many, only those that are nearest to the front.
-
-    Raises:
-        ConfigError: a network cannot be read.
-    """
-    from vitnas.pareto import front_ranks
-    from vitnas.surrogate.expected import expected_top1
-    from vitnas.surrogate.features import facts_of
-
-    known = _scored(complete)
-    if noise is None or not known:
-        return complete
-    if len(known) > _MOST_EXPECTED:
-        ranks = front_ranks([trial.point(costs) for trial in known]).tolist()
-        ranked = sorted(zip(ranks, known, strict=True), key=lambda pair: (pair[0], pair[1].number))
-        known = [trial for _, trial in ranked[:_MOST_EXPECTED]]
-    facts = [facts_of(trial.network, trial) for trial in known]
-    found = expected_top1(facts, [trial.trainings for trial in known], noise)
-    by_number = dict(zip((trial.number for trial in known), found, strict=True))
-    return tuple(replace(trial, expected=by_number.get(trial.number)) for trial in complete)

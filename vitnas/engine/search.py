@@ -55,6 +55,7 @@ class _Watcher:
     notice: Notice
     doing: Notice
     ended: Notice
+    scored_by: Callable[[int], None]
 
 
 def run_search(
@@ -65,6 +66,7 @@ def run_search(
     notice: Notice = lambda line: None,
     doing: Notice = lambda line: None,
     ended: Notice = lambda line: None,
+    scored_by: Callable[[int], None] = lambda number: None,
 ) -> Run:
     """Search `space` until `options.trials` trainings have ended; resumes a run that was stopped.
 
@@ -76,6 +78,7 @@ def run_search(
         notice: called with lines for whoever watches.
         ended: called with a line for each baseline that has ended.
         doing: called with what is done before and after the trainings, when it begins.
+        scored_by: called with the number of scoring images, once they are read.
 
     Returns:
         The run as stored, its front scored on the test split.
@@ -88,7 +91,7 @@ def run_search(
         DataError: the images are missing or unreadable.
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
-    path, watcher = Path(out), _Watcher(listener, notice, doing, ended)
+    path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by)
     space, tuned = _known(space, path, options)
     start = _start(space, options, notice)
     doing(opening(options))
@@ -173,6 +176,7 @@ class _Search:
         """Train, score the front on the test images, and train the baselines."""
         for line in self.found.notices:
             self.watcher.notice(line)
+        self.watcher.scored_by(self.num_images)
         with self._listening() as listen:
             first, rules = self.start.first, self._rules()
             controller = Controller(self.store, self.space, rules, listener=listen, first=first)
@@ -190,15 +194,18 @@ class _Search:
         return self.space.config.objectives.costs
 
     @property
+    def num_images(self) -> int:
+        """Of the scoring split."""
+        return self.found.data.num_val_images or 0
+
+    @property
     def replication(self) -> Replication:
-        num_images = self.found.data.num_val_images or 0
-        return Replication(self.options.replicates, num_images, self.costs)
+        return Replication(self.options.replicates, self.num_images, self.costs)
 
     @cached_property
     def weights(self) -> KeptWeights:
         """The weights that the run keeps: of what may be on the front, and others up to a size."""
-        num_images = self.found.data.num_val_images or None
-        return KeptWeights(self.store.path, num_images, self.options.kept_bytes)
+        return KeptWeights(self.store.path, self.num_images or None, self.options.kept_bytes)
 
     @contextmanager
     def _listening(self) -> Iterator[Listener | None]:
@@ -209,7 +216,7 @@ class _Search:
             return
         from vitnas.engine.watch.tensorboard import Curves
 
-        with Curves(self.store.path / "tensorboard", self.costs) as curves:
+        with Curves(self.store.path / "tensorboard", self.costs, self.num_images) as curves:
 
             def both(event: str, trial: TrialRecord) -> None:
                 curves.listen(event, trial)

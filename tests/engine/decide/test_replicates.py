@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import make_space
 from tests.engine.decide.conftest import IMAGES, Make, facts, finish_all, made, of_images, train
+from tests.report.runs import run_of
+from tests.test_run import rising
 from vitnas.engine.decide.controller import MAX_RETRIES, Controller
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.replicates import Replication
@@ -206,3 +209,14 @@ def test_ctrl_c_while_replicates_are_left_is_an_interruption(replicating: Make) 
     assert controller.done
     assert controller.is_interrupted
     assert controller.cut_short_by == "interrupted"
+
+
+def test_networks_behind_a_lucky_score_are_trained_again() -> None:
+    run = of_images(run_of(Path("lucky"), *rising(30, lucky=6)))
+    trials, replication = list(run.trials), Replication(1, IMAGES)
+    while (number := replication.next(trials)) is not None:
+        again = replace(trials[number], number=len(trials), replicate_of=number)
+        trials.append(replace(again, outcome=Outcome.RUNNING, curve=()))
+    chosen = {t.replicate_of for t in trials[30:]}
+    assert chosen == {number for number, chance in run.chances.items() if chance >= PLAUSIBLE}
+    assert chosen > set(range(7, 25)), "by scores the lucky one bars them"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tests.engine.conftest import start, train, train_some
 from tests.engine.decide.conftest import Make
+from tests.report.runs import run_of
+from tests.test_run import FEW_IMAGES, rising
 from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.progress import Progress
 from vitnas.records import Outcome, TrialRecord
@@ -63,3 +65,12 @@ def test_what_is_done_between_trainings_ends_with_the_first_epoch() -> None:
     assert progress.doing
     progress.listen("epoch", replace(running, curve=(40.0,)))
     assert not progress.doing
+
+
+def test_the_front_so_far_goes_by_expected_top1(tmp_path: Path) -> None:
+    run = run_of(tmp_path, *rising(20, lucky=4), environment=FEW_IMAGES)
+    progress = Progress(20, 1, ("flops",))
+    progress.num_images = 400
+    for one in run.trials:
+        progress.listen("known", one)
+    assert [t.number for t in progress.front] == [t.number for t in run.front]

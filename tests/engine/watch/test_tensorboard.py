@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import accuracy, make_space, train
+from tests.report.runs import run_of
+from tests.test_run import FEW_IMAGES, rising
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.watch.tensorboard import Curves
 from vitnas.errors import ConfigError, RunError
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import Outcome, TrialRecord, front_of
 
 Make = Callable[..., Controller]
 
@@ -49,6 +51,15 @@ def test_a_curve_a_trial_and_the_run_s_own(controller_of: Make, tmp_path: Path) 
     assert [step for step, _ in found["front_size"]] == [1, 2, 3]
     best = [value for _, value in found["best_top1"]]
     assert best == sorted(best)
+
+
+def test_the_front_of_the_curves_goes_by_expected_top1(tmp_path: Path) -> None:
+    run = run_of(tmp_path, *rising(20, lucky=4), environment=FEW_IMAGES)
+    with Curves(tmp_path / "tb", ["flops"], num_images=400) as curves:
+        for one in run.trials:
+            curves.listen("end", one)
+    assert scalars(tmp_path / "tb" / "run")["front_size"][-1] == (20, len(run.front))
+    assert len(run.front) != len(front_of(run.trials, ["flops"]))
 
 
 def test_a_training_that_is_repeated_starts_its_curve_again(

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vitnas.config.costs import DEFAULT_COSTS
-from vitnas.noise import PLAUSIBLE, chances, measure
+from vitnas.noise import PLAUSIBLE
+from vitnas.ranking import chances_by_number, expecting, noise_of
 from vitnas.records import Outcome, TrialRecord, completed
 
 
@@ -14,10 +15,10 @@ class Replication:
     """Chooses which network a run trains again; the choice depends only on the run's results.
 
     Every network with a chance of at least `PLAUSIBLE` to be on the front gets `wanted` replicates,
-    one at a time. The network with the fewest replicates comes first; among equals, the one whose
-    place is least certain; then the lowest number. A replicate changes means and noise, so the
-    chances are computed again after each. A replicate that did not reach its end counts as made,
-    because its seed would give the same result again.
+    one at a time. The chance is the report's, by expected top-1. The network with the fewest
+    replicates comes first; among equals, the one whose place is least certain; then the lowest
+    number. A replicate changes what is expected, so the chances are computed again after each. One
+    that did not reach its end counts as made, because its seed would give the same result again.
 
     Args:
         wanted: replicates of a network.
@@ -50,11 +51,9 @@ class Replication:
         ended = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
         if self._known[0] != ended:
             known = completed(trials)
-            scores = [t.trainings for t in known]
-            costs = [t.minimized(self._costs) for t in known]
-            noise = measure(scores, self.num_images)
-            found = chances(scores, costs, noise).tolist() if known else []
-            self._known = ended, dict(zip((t.number for t in known), found, strict=True))
+            noise = noise_of(known, self.num_images)
+            known = list(expecting(known, noise, self._costs))
+            self._known = ended, chances_by_number(known, noise, self._costs)
         return self._known[1]
 
 

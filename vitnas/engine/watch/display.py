@@ -20,7 +20,7 @@ _SILENT_S = 30.0
 
 
 class Display:
-    """Shows a search: give `listen` and `say` to it, and use the display as a context.
+    """Shows a search: give `listen`, `say` and `scored_by` to it, and use the display as a context.
 
     If its output is closed (a closed pipe), it stops writing; the search continues.
 
@@ -65,6 +65,10 @@ class Display:
         self._progress.doing = printable(line)
         if self._live is None and self._started:
             self.note(f"{self._progress.doing} ...")
+
+    def scored_by(self, num_images: int) -> None:
+        """Take how many images score a network."""
+        self._progress.num_images = num_images
 
     def note(self, line: str) -> None:
         """Print a line, above the panel where there is one."""

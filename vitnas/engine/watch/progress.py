@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from vitnas.engine.watch.pace import Pace, pace_of
 from vitnas.engine.watch.text import rates_text
-from vitnas.records import Outcome, TrialRecord, averaged, front_of
+from vitnas.ranking import front_now
+from vitnas.records import Outcome, TrialRecord
 
 
 class Progress:
@@ -22,6 +23,7 @@ class Progress:
     Attributes:
         num_ended: number of trainings that have ended, with those of earlier sessions.
         num_replicates: number of replicates of this run that have ended.
+        num_images: of the scoring split; None as long as it is unknown: then scores rank.
         front: members of the front so far, cheapest first.
         doing: the work before, between and after the trainings; empty while networks train.
     """
@@ -29,6 +31,7 @@ class Progress:
     def __init__(self, num_trials: int | None, epochs: int, costs: Sequence[str]) -> None:
         self.num_trials, self.epochs, self.costs = num_trials, epochs, costs
         self.num_ended = self.num_replicates = 0
+        self.num_images: int | None = None
         self.front: tuple[TrialRecord, ...] = ()
         self.doing = ""
         self._began = time.time()
@@ -42,7 +45,7 @@ class Progress:
         if event in ("end", "known") and trial.outcome.is_trial:
             self.num_ended += trial.is_ended_here
             self.num_replicates += trial.replicate_of is not None and not trial.taken
-            self.front = front_of(averaged(self._trials.values()), self.costs)
+            self.front = front_now(self._trials.values(), self.num_images, self.costs)
 
     def running(self) -> list[TrialRecord]:
         """The trials in training. Other threads may call this, too."""

@@ -15,7 +15,8 @@ from typing import Any
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, cost_of
 from vitnas.errors import ConfigError
 from vitnas.files import own_folder, remove_files
-from vitnas.records import Outcome, TrialRecord, front_of
+from vitnas.ranking import front_now
+from vitnas.records import TrialRecord
 
 
 def check_package() -> None:
@@ -37,20 +38,26 @@ class Curves:
 
     A trial's folder `<number>` gets `top1` (percent on the scoring split) by epoch and, when it
     ends, its costs (`flops`, `num_params` and what was measured) and `seconds`. The folder `run`
-    gets `best_top1` and `front_size` by the number of ended trainings. What an earlier session
-    wrote of ended trials stays; a trial that is trained again starts its folder again.
+    gets `best_top1` (of the front) and `front_size` by the number of ended trainings. What an
+    earlier session wrote of ended trials stays; a trial that is trained again starts its folder
+    again.
 
     Args:
         folder: where to write.
         costs: those among the objectives.
+        num_images: of the scoring split; None = unknown: then scores rank.
     """
 
-    def __init__(self, folder: Path, costs: Sequence[str] = DEFAULT_COSTS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        costs: Sequence[str] = DEFAULT_COSTS,
+        num_images: int | None = None,
+    ) -> None:
         check_package()
-        self.folder, self._costs = folder, costs
+        self.folder, self._costs, self._num_images = folder, costs, num_images
         self._open: dict[str, Any] = {}
-        self._complete: list[TrialRecord] = []
-        self._num_ended = 0
+        self._ended: list[TrialRecord] = []
 
     def __enter__(self) -> Curves:
         return self
@@ -71,9 +78,7 @@ class Curves:
             self._end(event, trial)
 
     def _end(self, event: str, trial: TrialRecord) -> None:
-        self._num_ended += 1
-        if trial.outcome is Outcome.COMPLETE and trial.replicate_of is None:
-            self._complete.append(trial)
+        self._ended.append(trial)
         if event == "known":
             return
         tags = {**{name: cost_of(trial, name) for name in COSTS}, "seconds": trial.seconds}
@@ -81,9 +86,9 @@ class Curves:
         name = str(trial.number)
         self._write(name, trial.epochs, **({"seconds": 0.0} | known))
         self._close(name)
-        members = front_of(self._complete, self._costs)
+        members = front_now(self._ended, self._num_images, self._costs)
         best = {"best_top1": max(one.top1 or 0.0 for one in members)} if members else {}
-        self._write("run", self._num_ended, front_size=float(len(members)), **best)
+        self._write("run", len(self._ended), front_size=float(len(members)), **best)
 
     def _write(self, name: str, step: int, **values: float) -> None:
         """Add values by tag to the file in the folder `name`; a viewer sees them at once."""
