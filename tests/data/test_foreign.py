@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import IterableDataset
 
 from vitnas.config.data import DataConfig
 from vitnas.data.foreign import describe
 from vitnas.data.source import DataSource
 from vitnas.data.table import read_source
-from vitnas.errors import DataError
+from vitnas.errors import DataError, MemoryLimitError
 from vitnas.training.plan import make_plan, read_data
 
 
@@ -54,6 +55,28 @@ def test_images_labels_and_class_names_arrive(given: Any) -> None:
     assert source.train[1].tolist() == [0, 1] * 5
     assert source.train[0][:][0, 0, :2, 0].tolist() == [200, 0]
     assert len(source.test[1]) == 4
+
+
+def test_more_images_than_memory_are_refused_before_most_are_read(given: Any) -> None:
+    class Many(Stripes):
+        def __len__(self) -> int:
+            return 10**12
+
+    with pytest.raises(MemoryLimitError, match="1,000,000,000,000 images"):
+        read(given, Many(stripes(2)))
+
+
+def test_images_that_can_only_be_read_in_turn(given: Any) -> None:
+    class InTurn(IterableDataset[Any]):
+        def __len__(self) -> int:
+            return 7  # what it says of its length is not taken for true
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter(stripes(2000))
+
+    source = read(given, InTurn())
+    assert source.train[1].tolist() == [0, 1] * 1000
+    assert torch.equal(source.train[0][:], read(given, stripes(2000)).train[0][:])
 
 
 def to_pil(image: torch.Tensor) -> Image.Image:

@@ -23,7 +23,7 @@ from pydantic import (
 from vitnas import plugins
 from vitnas.config.files import RuleError
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import Frozen
+from vitnas.config.parts import Frozen, as_tuple
 from vitnas.errors import ConfigError, nearest_name
 
 GROUP = "vitnas.datasets"
@@ -83,7 +83,16 @@ DATA_FACTS: dict[str, DataFacts] = {
     ),
 }
 _FOREIGN = DataFacts(None, None, None, None, "none", "from another package")
-_LATER = ("val_split", "classes")
+TIMM = "timm"
+"""The name of data that timm opens; `dataset` says which."""
+_PACKAGES = {
+    "hfds": "datasets",
+    "hfids": "datasets",
+    "tfds": "tensorflow_datasets",
+    "wds": "webdataset",
+}
+"""What timm needs for the data sets of a prefix."""
+_LATER = ("val_split", "classes", "dataset", "splits", "input_key", "target_key")
 """Fields that are told only where they are given: keys made before vitnas had them stay."""
 _JUNK = {"__MACOSX", "@eaDir", "lost+found"}
 
@@ -105,8 +114,8 @@ class DataConfig(Frozen):
             "digits",
             description="`digits` (scikit-learn's 1,797 images of 8 x 8), `fashion_mnist` (idx "
             "files), `cifar10`, `cifar100` (the binary version), `imagefolder` "
-            "(`train/<class>/<image>`), a name that an installed package announces, or the path "
-            "`package.module:function` of another package's",
+            "(`train/<class>/<image>`), `timm` (see `dataset`), a name that an installed package "
+            "announces, or the path `package.module:function` of another package's",
         )
     )
     root: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
@@ -114,6 +123,26 @@ class DataConfig(Frozen):
         description="the folder that holds the files, relative to where the command runs; null: "
         "the usual place of the data set. `imagefolder` needs one, `digits` has none; another "
         "package's function gets it as its argument",
+    )
+    dataset: Annotated[str, Field(max_length=4096)] | None = Field(
+        None,
+        description="for `name: timm`: the data set as `timm.data.create_dataset` calls it: "
+        "`torch/cifar10`, `wds/`, `hfds/user/name`, `hfids/...`, `tfds/...`; null: the folder or "
+        "tar file `root`",
+    )
+    splits: Annotated[
+        Annotated[tuple[str, ...], Field(min_length=1, max_length=2)] | None,
+        BeforeValidator(as_tuple),
+    ] = Field(
+        None,
+        description="for `name: timm`: its splits that train and that test, e.g. "
+        "`[train, validation]`, which null stands for; one alone: without test images",
+    )
+    input_key: str | None = Field(
+        None, description="for `name: timm`: the column of the images, where timm asks for it"
+    )
+    target_key: str | None = Field(
+        None, description="for `name: timm`: the column of the labels, where timm asks for it"
     )
     classes: Annotated[
         Annotated[int, Field(ge=2)] | Annotated[tuple[str, ...], Field(min_length=2)] | None,
@@ -163,7 +192,7 @@ class DataConfig(Frozen):
 
     @model_validator(mode="after")
     def _name_is_known(self) -> DataConfig:
-        if self.name not in DATA_FACTS:
+        if self.name not in DATA_FACTS and self.name != TIMM:
             try:
                 plugins.path_of(self.name, GROUP, DATA_FACTS, what="data set")
             except ConfigError as error:
@@ -176,6 +205,21 @@ class DataConfig(Frozen):
             raise RuleError("is required for imagefolder: the folder that holds train/", "root")
         if self.name == "digits" and self.root is not None:
             raise RuleError("digits come with scikit-learn and have no folder", "root", self.root)
+        return self
+
+    @model_validator(mode="after")
+    def _timm_s_fields_fit(self) -> DataConfig:
+        for field in ("dataset", "splits", "input_key", "target_key"):
+            value = getattr(self, field)
+            if value is not None and self.name != TIMM:
+                raise RuleError("is for name: timm", field, value)
+        prefix = (self.dataset or "").partition("/")[0].lower()
+        if self.name == TIMM and self.root is None and prefix not in ("hfds", "hfids", "tfds"):
+            raise RuleError("is required: the folder or tar file", "root")
+        if "/" in (self.dataset or "") and prefix not in ("torch", *_PACKAGES):
+            known = [f"{name}/" for name in ("torch", *_PACKAGES)]
+            rule = f"must begin with {', '.join(known)}"
+            raise RuleError(rule, "dataset", self.dataset, nearest_name(prefix + "/", known))
         return self
 
     @model_validator(mode="after")
@@ -267,19 +311,31 @@ def is_junk(name: str) -> bool:
 
 
 def check_data_there(data: DataConfig) -> None:
-    """Refuse a split or classes that an image folder does not have, without reading an image.
+    """Refuse a split or classes that an image folder does not have, without reading an image, and
+    data of timm's that need a package which is not installed.
 
     Says nothing of a folder that is not there, or of other data.
 
     Raises:
         ConfigError: addressed inside `data`.
     """
+    if package := missing_package(data):
+        rule = f"needs the package {package}, which is not installed"
+        raise ConfigError(rule, address="dataset", value=data.dataset)
     if data.name != "imagefolder" or data.folder is None:
         return
     names = class_names(data.folder / "train")
     if names:
         chosen_classes(data, names, str(data.folder / "train"))
         _check_split(data, data.folder)
+
+
+def missing_package(data: DataConfig) -> str | None:
+    """The package that timm needs for these data, where it is not installed."""
+    from importlib.util import find_spec  # slow, and `vitnas --help` does without
+
+    package = _PACKAGES.get((data.dataset or "").partition("/")[0].lower())
+    return package if package is not None and find_spec(package) is None else None
 
 
 def chosen_classes(data: DataConfig, names: Sequence[str], where: str) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,10 @@ from vitnas.files import open_file
 Image.init()  # the formats that Pillow was built with
 _FORMATS = Image.OPEN.keys() & {"BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP"}
 """What is read, whatever a file's name ends in. Pillow knows more, some with code in them (EPS)."""
+
+MOST_BROKEN = 0.01
+"""Share of the images that may be broken."""
+_NAMED = 3
 
 
 class BrokenImage(DataError):
@@ -33,13 +37,34 @@ class BrokenImage(DataError):
         super().__init__(f"{path}: not a readable image ({reason})")
 
 
-def read_rgb(path: Path) -> Image.Image:
+def named(broken: Sequence[BrokenImage]) -> str:
+    """The first of them, and how many more there are."""
+    more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
+    return "; ".join(map(str, broken[:_NAMED])) + more
+
+
+def refuse_many(broken: Sequence[BrokenImage], number: int) -> None:
+    """Refuse `number` images of which too many are broken.
+
+    Raises:
+        DataError: names them.
+    """
+    if len(broken) > MOST_BROKEN * number:
+        share = f"{len(broken)} of {number:,} images cannot be read, more than {MOST_BROKEN:.0%}"
+        raise DataError(f"{named(broken)}: {share}")
+
+
+def read_rgb(path: Path, file: BinaryIO | None = None) -> Image.Image:
     """The image upright (by its EXIF orientation), in RGB of 8 bits.
+
+    Args:
+        path: its file.
+        file: the file where it is open already, as a part of an archive is; it is closed.
 
     Raises:
         BrokenImage: it cannot be read, or has more than 179 million pixels (Pillow's bound).
     """
-    with _opened(path) as image:
+    with _opened(path, file) as image:
         return as_rgb(ImageOps.exif_transpose(image))
 
 
@@ -80,10 +105,10 @@ def without_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def _opened(path: Path, given: BinaryIO | None = None) -> Iterator[Image.Image]:
     """The image. Any error is the file's: it may hold anything, and each decoder has its own."""
     try:
-        with open_file(path) as file, Image.open(file, formats=list(_FORMATS)) as image:
+        with given or open_file(path) as file, Image.open(file, formats=list(_FORMATS)) as image:
             yield image
     except UnidentifiedImageError:
         raise BrokenImage(path, "its format is not known") from None

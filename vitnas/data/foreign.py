@@ -1,24 +1,29 @@
-"""Data sets of other packages: a function that gives torch data sets of training and test images.
+"""Data sets of other packages: torch data sets of training and test images, read into memory.
 
-A package announces the function under the entry point group `vitnas.datasets`, or a file names it
-by its path `package.module:function`; see docs/extend.md.
+A package announces a function that gives them under the entry point group `vitnas.datasets`, or a
+file names it by its path `package.module:function`; see docs/extend.md. For timm's see `timm_sets`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import torch
 from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate
+from torch.utils.data import IterableDataset
 
 from vitnas import plugins
-from vitnas.config.data import GROUP, DataConfig
-from vitnas.data.decode import as_grey_or_rgb, fitted, without_warnings
+from vitnas.config.data import GROUP, TIMM, DataConfig
+from vitnas.data.decode import BrokenImage, as_grey_or_rgb, fitted, refuse_many, without_warnings
 from vitnas.data.source import DataSource, ImageHW, check_images_fit
+from vitnas.data.timm_sets import open_timm
 from vitnas.errors import DataError
+
+_CHUNK = 1024
 
 
 def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
@@ -29,29 +34,36 @@ def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
         DataError: it fails, or returns something other than two data sets of images and labels.
     """
     train, test = _open(config)
-    digest = hashlib.sha256()
-    images = _read_all(config, train, image_hw, digest)
-    held = None if test is None else _read_all(config, test, image_hw, hashlib.sha256())
+    skipped = list[str]()
+    gathered = _read_all(config, train, image_hw, skipped)
+    images = gathered.all()
+    held = None if test is None else _read_all(config, test, image_hw, skipped).all()
     classes = _classes(config, train, images[1])
     for _, labels in filter(None, (images, held)):
         if int(labels.max()) >= len(classes):
             _refuse(config, f"label {int(labels.max())} where the largest is {len(classes) - 1}")
-    same = {"num_images": len(train), "num_classes": len(classes)}
-    return DataSource(images, held, classes, {**same, "digest": digest.hexdigest()[:16]})
+    same = {"num_images": len(images[1]), "num_classes": len(classes)}
+    told = {**same, "digest": gathered.digest}
+    return DataSource(images, held, classes, told, tuple(skipped))
 
 
 def describe(config: DataConfig) -> tuple[int, int]:
     """Number of classes and of channels, for a network that is made for the data."""
     train, _ = _open(config)
-    channels = len(_item(config, train, 0)[0])
+    items = (item for item in _items(config, train) if not isinstance(item, BrokenImage))
+    first = next(items, None)
+    if first is None:
+        _refuse(config, "gives a data set without images")
+    pixels, label = first
     if getattr(train, "classes", None):
-        return len(_classes(config, train, torch.empty(0))), channels
-    labels = [_item(config, train, index)[1] for index in range(len(train))]
-    return max(labels) + 1, channels
+        return len(_classes(config, train, torch.empty(0))), len(pixels)
+    return max([label, *(label for _, label in items)]) + 1, len(pixels)
 
 
 def _open(config: DataConfig) -> tuple[Any, Any]:
     """Both data sets; the second may be None."""
+    if config.name == TIMM:
+        return open_timm(config)
     make = plugins.load(plugins.path_of(config.name, GROUP, what="data set"), address="data.name")
     try:
         given = make() if config.folder is None else make(config.folder)
@@ -64,28 +76,92 @@ def _open(config: DataConfig) -> tuple[Any, Any]:
     return train, test
 
 
-def _read_all(
-    config: DataConfig, data: Any, image_hw: ImageHW, digest: Any
-) -> tuple[Tensor, Tensor]:
-    first, _ = _item(config, data, 0)
-    check_images_fit(config, len(data), len(first), image_hw)
-    images = torch.empty(len(data), len(first), *image_hw, dtype=torch.uint8)
-    labels = torch.empty(len(data), dtype=torch.int64)
+class _Gathered:
+    """Images that come one after the other, brought to one size.
+
+    Args:
+        config: names the data set in errors.
+        image_hw: (H, W) in pixels.
+        number: how many will come, as far as that is known.
+    """
+
+    def __init__(self, config: DataConfig, image_hw: ImageHW, number: int) -> None:
+        self._config, self._image_hw, self._number = config, image_hw, number
+        self._parts, self._last, self._labels = list[Tensor](), list[Tensor](), list[int]()
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits of all images and labels as they came."""
+        return self._digest.hexdigest()[:16]
+
+    def add(self, pixels: Tensor, label: int) -> None:
+        if not self._labels:
+            self._channels = len(pixels)
+            check_images_fit(self._config, self._number, len(pixels), self._image_hw)
+        if len(pixels) != self._channels:
+            rule = f"has {len(pixels)} channels, and the first one {self._channels}"
+            _refuse(self._config, f"item {len(self._labels)} {rule}")
+        self._digest.update(pixels.contiguous().numpy().tobytes() + label.to_bytes(8, "little"))
+        self._labels.append(label)
+        self._last.append(_resized(pixels, self._image_hw))
+        if len(self._last) == _CHUNK:
+            held = len(self._labels)  # which are copied once, when all have come
+            check_images_fit(self._config, held, self._channels, self._image_hw, copies=1)
+            self._parts.append(torch.stack(self._last))
+            self._last = []
+
+    def all(self) -> tuple[Tensor, Tensor]:
+        """(n, C, H, W) uint8 and (n,) int64."""
+        last = [torch.stack(self._last)] if self._last else []
+        return torch.cat([*self._parts, *last]), torch.tensor(self._labels, dtype=torch.int64)
+
+
+def _read_all(config: DataConfig, data: Any, image_hw: ImageHW, skipped: list[str]) -> _Gathered:
+    """Every image and its class; the broken ones are named in `skipped`."""
+    told = len(data) if hasattr(data, "__len__") else 0
+    gathered, broken, number = _Gathered(config, image_hw, told), list[BrokenImage](), 0
     with without_warnings():
-        for index in range(len(data)):
-            pixels, label = _item(config, data, index)
-            if len(pixels) != len(first):
-                rule = f"has {len(pixels)} channels, and the first one {len(first)}"
-                _refuse(config, f"item {index} {rule}")
-            digest.update(pixels.contiguous().numpy().tobytes() + label.to_bytes(8, "little"))
-            images[index], labels[index] = _resized(pixels, image_hw), label
-    return images, labels
+        for item in _items(config, data):
+            number += 1
+            if isinstance(item, BrokenImage):
+                broken.append(item)
+            else:
+                gathered.add(*item)
+    refuse_many(broken, number)
+    if not number:
+        _refuse(config, "gives a data set without images")
+    skipped += map(str, broken)
+    return gathered
 
 
-def _item(config: DataConfig, data: Any, index: int) -> tuple[Tensor, int]:
-    """An image as (C, h, w) uint8 and its class."""
+def _items(config: DataConfig, data: Any) -> Iterator[tuple[Tensor, int] | BrokenImage]:
+    """Every image as (C, h, w) uint8 and its class, in the order of the data set."""
+    if isinstance(data, IterableDataset):
+        yield from (_checked(config, index, item) for index, item in enumerate(_each(config, data)))
+        return
+    for index in range(len(data)):
+        try:
+            item = data[index]
+        except BrokenImage as error:
+            yield error
+            continue
+        except Exception as error:
+            _refuse(config, f"item {index} cannot be read", error)
+        yield _checked(config, index, item)
+
+
+def _each(config: DataConfig, data: Any) -> Iterator[Any]:
+    """The items of a data set that can only be read from its beginning to its end."""
     try:
-        image, label = data[index]
+        yield from data
+    except Exception as error:
+        _refuse(config, "cannot be read to its end", error)
+
+
+def _checked(config: DataConfig, index: int, item: Any) -> tuple[Tensor, int]:
+    try:
+        image, label = item
         pixels, number = _pixels(image), int(label)
     except Exception as error:
         _refuse(config, f"item {index} cannot be read", error)

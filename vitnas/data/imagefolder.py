@@ -21,7 +21,9 @@ from vitnas.data.decode import (
     BrokenImage,
     check_readable,
     fitted,
+    named,
     read_rgb,
+    refuse_many,
     without_warnings,
 )
 from vitnas.data.imageset import ImageFile, set_of
@@ -31,10 +33,6 @@ from vitnas.data.shards import Shards
 from vitnas.data.source import DataSource, ImageHW, Labelled, Used, check_images_fit, everything
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import DataError
-
-MOST_BROKEN = 0.01
-"""Share of the files that may be broken."""
-_NAMED = 3
 
 
 def read(
@@ -76,7 +74,7 @@ def read_stored(
     """As `read_files`, for files of the folder `root`: in the user's cache, where there is one."""
     store, broken = _stored(root, files, image_hw, teller)
     if broken:
-        raise DataError(_named(list(broken.values())))
+        raise DataError(named(list(broken.values())))
     return Rows(store, torch.arange(len(files))), labels_of(files)
 
 
@@ -88,7 +86,7 @@ def read_files(files: Sequence[ImageFile], image_hw: ImageHW) -> tuple[Tensor, T
     """
     images, broken = _read_each(files, image_hw)
     if broken:
-        raise DataError(_named(list(broken.values())))
+        raise DataError(named(list(broken.values())))
     return images, labels_of(files)
 
 
@@ -157,7 +155,7 @@ def _kept(
     Raises:
         DataError: too many are broken.
     """
-    _refuse_many(broken, len(wanted))
+    refuse_many(list(broken.values()), len(wanted))
     places = torch.full((len(files),), -1)
     places[wanted] = torch.arange(len(wanted))
     if broken:
@@ -209,14 +207,3 @@ def _broken(visit: Callable[[int], None], number: int) -> _Broken:
     with without_warnings(), ThreadPool(cores()) as pool:
         found = enumerate(pool.imap(problem, range(number), chunksize=16))
         return {index: error for index, error in found if error is not None}
-
-
-def _refuse_many(broken: _Broken, number: int) -> None:
-    if len(broken) > MOST_BROKEN * number:
-        share = f"{len(broken)} of {number:,} images cannot be read, more than {MOST_BROKEN:.0%}"
-        raise DataError(f"{_named(list(broken.values()))}: {share}")
-
-
-def _named(broken: Sequence[BrokenImage]) -> str:
-    more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
-    return "; ".join(map(str, broken[:_NAMED])) + more

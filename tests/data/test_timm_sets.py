@@ -1,0 +1,209 @@
+"""Data sets that timm opens: real files that a test writes, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tarfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.training.conftest import write_idx
+from vitnas.config.data import DataConfig, check_data_there
+from vitnas.config.files import validate
+from vitnas.data.foreign import describe
+from vitnas.data.table import read_source
+from vitnas.errors import ConfigError, VitnasError
+
+COLOURS = {"blue": (0, 0, 255), "green": (0, 255, 0), "red": (255, 0, 0)}
+
+
+def png(colour: tuple[int, int, int], side: int = 12) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (side, side + 2), colour).save(file, "PNG")
+    return file.getvalue()
+
+
+def write_tar(path: Path, files: Mapping[str, bytes]) -> None:
+    with tarfile.open(path, "w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def by_class(number: int, *names: str) -> dict[str, bytes]:
+    return {f"{name}/{index}.png": png(COLOURS[name]) for name in names for index in range(number)}
+
+
+def timm(root: Path | None, **changes: Any) -> DataConfig:
+    return validate(
+        DataConfig, {"name": "timm", "root": None if root is None else str(root), **changes}
+    )
+
+
+def said(config: DataConfig) -> str:
+    with pytest.raises(VitnasError) as caught:
+        read_source(config, (8, 8))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_tar_files_are_read_with_the_classes_of_the_training_images(tmp_path: Path) -> None:
+    write_tar(tmp_path / "train.tar", by_class(4, *COLOURS))
+    write_tar(tmp_path / "val.tar", by_class(2, "green", "red"))
+    config = timm(tmp_path)
+    source = read_source(config, (8, 6))
+    assert source.test is not None
+    assert source.classes == ("blue", "green", "red")
+    assert source.train[0].shape == (12, 3, 8, 6)
+    assert sorted(source.train[1].tolist()) == [0] * 4 + [1] * 4 + [2] * 4
+    assert sorted(source.test[1].tolist()) == [1, 1, 2, 2]
+    for pixels, label in zip(source.train[0][:], source.train[1].tolist(), strict=True):
+        assert pixels[:, 0, 0].tolist() == list(list(COLOURS.values())[label])
+    assert source.fingerprint["num_images"] == 12
+    assert describe(config) == (3, 3)
+
+
+def test_one_tar_file_has_no_test_images(tmp_path: Path) -> None:
+    """timm itself gives the training images again where it is asked for the others."""
+    write_tar(tmp_path / "all.tar", by_class(3, *COLOURS))
+    assert read_source(timm(tmp_path / "all.tar"), (8, 8)).test is None
+    message = said(timm(tmp_path / "all.tar", splits=["train", "validation"]))
+    assert message.endswith("there is no validation/ or validation.tar")
+
+
+@pytest.mark.parametrize("name", [None, "torch/folder"])
+def test_a_folder_of_classes(folder_root: Path, name: str | None) -> None:
+    source = read_source(timm(folder_root, dataset=name), (8, 8))
+    own = read_source(DataConfig(name="imagefolder", root=str(folder_root)), (8, 8))
+    assert source.test is not None
+    assert own.test is not None
+    assert source.classes == own.classes
+    assert torch.equal(source.train[1], own.train[1])
+    assert torch.equal(source.test[1], own.test[1])
+
+
+def test_a_broken_image_is_named_and_skipped_and_not_replaced(tmp_path: Path) -> None:
+    files = by_class(40, *COLOURS)
+    write_tar(tmp_path / "all.tar", {**files, "red/7.png": b"no image"})
+    source = read_source(timm(tmp_path / "all.tar"), (8, 8))
+    assert len(source.train[1]) == 119
+    assert len(source.skipped) == 1
+    assert "red/7.png: not a readable image" in source.skipped[0]
+    write_tar(tmp_path / "all.tar", {**files, "red/7.png": b"no", "red/8.png": b"no"})
+    assert "2 of 120 images cannot be read, more than 1%" in said(timm(tmp_path / "all.tar"))
+
+
+def test_images_of_torchvision(tmp_path: Path) -> None:
+    raw = tmp_path / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    images = np.random.default_rng(0).integers(0, 256, (20, 28, 28))
+    for part in ("train", "t10k"):
+        write_idx(raw / f"{part}-images-idx3-ubyte", images)
+        write_idx(raw / f"{part}-labels-idx1-ubyte", np.arange(20) % 10)
+    source = read_source(timm(tmp_path, dataset="torch/fashion_mnist"), (28, 28))
+    assert source.test is not None
+    assert source.classes[:2] == ("T-shirt/top", "Trouser")
+    assert np.array_equal(source.train[0][:].numpy()[:, 0], images)
+    some = timm(tmp_path, dataset="torch/fashion_mnist", classes=["Trouser", "Dress"])
+    assert read_source(some, (28, 28)).train[1].tolist() == [0, 1, 0, 1]
+    assert "download=True" in said(timm(tmp_path, dataset="torch/cifar10"))
+    assert "Unknown torchvision dataset" in said(timm(tmp_path, dataset="torch/fashion"))
+
+
+def write_shards(root: Path, labels: list[int], split: str) -> dict[str, Any]:
+    """Two shards of webdataset's layout: `<key>.png` and `<key>.cls`; their entry in the info."""
+    names, lengths = [], []
+    for number, part in enumerate((labels[::2], labels[1::2])):
+        files: dict[str, bytes] = {}
+        for index, label in enumerate(part):
+            files[f"{number}-{index:04}.png"] = png(list(COLOURS.values())[label])
+            files[f"{number}-{index:04}.cls"] = str(label).encode()
+        names.append(f"x-{split}-{number:04}.tar")
+        lengths.append(len(part))
+        write_tar(root / names[-1], files)
+    return {
+        "name": split,
+        "filenames": names,
+        "shard_lengths": lengths,
+        "num_samples": len(labels),
+    }
+
+
+@pytest.mark.skipif(find_spec("webdataset") is None, reason="needs webdataset")
+def test_shards_of_webdataset(tmp_path: Path) -> None:
+    wanted = {"train": [0, 1, 2] * 5, "validation": [2, 1]}
+    info = {name: write_shards(tmp_path, labels, name) for name, labels in wanted.items()}
+    (tmp_path / "_info.json").write_text(json.dumps({"splits": info}))
+    config = timm(tmp_path, dataset="wds/")
+    source = read_source(config, (8, 8))
+    assert source.test is not None
+    assert source.classes == ("0", "1", "2")
+    assert source.train[1].tolist() == wanted["train"][::2] + wanted["train"][1::2]
+    for pixels, label in zip(source.train[0][:], source.train[1].tolist(), strict=True):
+        assert pixels[:, 0, 0].tolist() == list(list(COLOURS.values())[label])
+    assert source.test[1].tolist() == [2, 1]
+    assert describe(config) == (3, 3)
+    assert "split tset not found" in said(timm(tmp_path, dataset="wds/", splits=["train", "tset"]))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "package"),
+    [("wds", "webdataset"), ("hfds", "datasets"), ("TFDS", "tensorflow_datasets")],
+)
+def test_a_package_that_is_missing_is_named(tmp_path: Path, prefix: str, package: str) -> None:
+    if find_spec(package) is not None:
+        pytest.skip(f"{package} is installed")
+    config = timm(tmp_path, dataset=f"{prefix}/x")
+    assert said(config).endswith(f"needs the package {package}, which is not installed")
+    with pytest.raises(ConfigError, match=f"^dataset = '{prefix}/x': needs the package {package}"):
+        check_data_there(config)
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"name": "digits", "dataset": "x"}, "dataset = 'x': is for name: timm"),
+        ({"name": "timm"}, "root: is required: the folder or tar file"),
+        ({"name": "timm", "dataset": "hdfs/x", "root": "."}, r"must begin with .*\(nearest: hfds/"),
+        (
+            {"name": "timm", "root": ".", "val_split": "val"},
+            r"val_split = 'val': .*\(nearest: test",
+        ),
+        ({"name": "timm", "root": ".", "splits": ["a", "b", "c"]}, "splits"),
+    ],
+)
+def test_what_cannot_be_is_refused(tree: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        validate(DataConfig, tree)
+
+
+def test_a_class_map_that_is_a_pickle_is_not_looked_for(tmp_path: Path) -> None:
+    """timm keeps a list of a large archive's files beside it, as a pickle; ours are never read."""
+
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (pytest.fail, ("was loaded",))
+
+    write_tar(tmp_path / "all.tar", by_class(3, *COLOURS))
+    (tmp_path / "_all_tarinfos.pickle").write_bytes(pickle.dumps(Bomb()))
+    assert len(read_source(timm(tmp_path / "all.tar"), (8, 8)).train[1]) == 9
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    assert "there is no train/ or train.tar" in said(timm(tmp_path / "gone"))
+    assert "cannot be opened: RuntimeError: Found 0 images" in said(timm(tmp_path))
+    (tmp_path / "all.tar").write_bytes(b"no archive")
+    message = said(timm(tmp_path / "all.tar"))
+    assert message.startswith(
+        f"timm data set {tmp_path / 'all.tar'}: split train: cannot be opened"
+    )

@@ -1,0 +1,117 @@
+"""Data sets that `timm.data.create_dataset` opens: tar files, torch/, wds/, hfds/, hfids/, tfds/.
+
+timm's words are kept: its name of the data set, its names of splits, its keys of images and labels.
+Nothing is downloaded for `torch/`, and no code of a data set is run.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from vitnas.config.data import DataConfig, missing_package
+from vitnas.data.decode import read_rgb
+from vitnas.errors import DataError
+
+_SAME = (
+    ("train", "training"),
+    ("val", "valid", "validation", "eval", "evaluation"),
+)
+"""Names of splits that timm takes for the same."""
+
+
+def open_timm(config: DataConfig) -> tuple[Any, Any]:
+    """Training and test images, or None for these; in the form that `foreign` reads.
+
+    Raises:
+        DataError: timm cannot open them, or a package is not installed.
+    """
+    if package := missing_package(config):
+        raise DataError(f"{_name(config)}: needs the package {package}, which is not installed")
+    train_split, *test_split = config.splits or ("train", "validation")
+    train = _opened(config, train_split, None)
+    if not test_split or (config.splits is None and _place(config, test_split[0]) is None):
+        return train, None
+    return train, _opened(config, test_split[0], getattr(train, "numbers", None))
+
+
+class Read:
+    """A data set of timm's with a number for each image, read by ourselves: timm replaces an image
+    that it cannot read by the next one.
+
+    Attributes:
+        numbers: of the classes, by name; empty where the data set has no names.
+        classes: the names in the order of their numbers.
+    """
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        weakref.finalize(self, _close, getattr(reader, "tar_state", None))
+        found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
+        self.numbers: Mapping[str, int] = found
+        self.classes = tuple(sorted(found, key=lambda name: found[name]))
+
+    def __len__(self) -> int:
+        return len(self._reader)
+
+    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        file, label = self._reader[index]
+        return read_rgb(Path(str(self._reader.filename(index))), file), label
+
+
+def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -> Any:
+    """One split; `numbers` are those of the training images' classes."""
+    from timm.data import ImageDataset, create_dataset
+
+    logging.getLogger("timm").setLevel(logging.ERROR)  # "no class map", "info not found"
+    keys: dict[str, Any] = {"input_key": config.input_key, "target_key": config.target_key}
+    place: Path | None = config.folder
+    if _is_folder(config):
+        place = _place(config, split)
+        if place is None:
+            raise DataError(f"{_name(config)}: there is no {split}/ or {split}.tar")
+        keys |= {"search_split": False, "class_map": dict(numbers) if numbers else None}
+    root = None if place is None else str(place)
+    try:
+        name = "" if _is_folder(config) else config.dataset or ""
+        found = create_dataset(name, root=root, split=split, **keys)
+    except (Exception, SystemExit) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise DataError(f"{_name(config)}: split {split}: cannot be opened: {why}"[:500]) from error
+    return Read(found.reader) if isinstance(found, ImageDataset) else found
+
+
+def _close(tar: Any) -> None:
+    """Close the archive that timm's reader keeps open."""
+    if tar is not None and tar.tf is not None:
+        tar.tf.close()
+
+
+def _is_folder(config: DataConfig) -> bool:
+    """Whether timm reads a folder of classes or a tar file, and does not look at the split."""
+    name = (config.dataset or "").lower()
+    return "/" not in name or name in ("torch/folder", "torch/image_folder")
+
+
+def _place(config: DataConfig, split: str) -> Path | None:
+    """Where a split is: a folder or tar file of its name in `root`; for the training images also
+    `root` itself. timm would take `root` for test images, too. None where there is none."""
+    root = config.folder
+    assert root is not None
+    if not _is_folder(config):
+        return root
+    names = next((same for same in _SAME if split in same), ())
+    for name in (split, *names):
+        for place in (root / name, root / f"{name}.tar"):
+            if place.exists():
+                return place
+    return root if split in _SAME[0] and root.exists() else None
+
+
+def _name(config: DataConfig) -> str:
+    return f"timm data set {config.dataset or config.folder}"
