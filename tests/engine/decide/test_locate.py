@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from optuna.trial import FixedTrial
 
 from tests.config.trees import TREE
 from tests.engine.conftest import make_space
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.config.space import load_space, shipped_spaces
+from vitnas.config.space import SearchSpace, load_space, shipped_spaces
 from vitnas.config.trials import RandomTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 from vitnas.engine.decide.locate import locate, locate_by
 from vitnas.errors import ConfigError
-from vitnas.nn.zoo import zoo_config
+from vitnas.nn.zoo import zoo_config, zoo_names
 
 
 @pytest.mark.parametrize("name", sorted(shipped_spaces()))
@@ -42,6 +43,27 @@ def test_models_of_a_paper_are_found_in_the_paper_s_space() -> None:
     assert locate(space, zoo_config("sret_t"), "sret_t").params["mlp_ratio"] == 3.6
     space = load_space("ska_table5")
     assert locate(space, zoo_config("cskaformer_s18"), "cskaformer_s18")
+
+
+SPACES = {224: ["papers_224", "papers_224_vit"], 32: ["papers_32", "papers_32_vit"]}
+"""The spaces of the papers' networks, by the size of their images."""
+ZOO = [name for name in zoo_names() if zoo_config(name).img_size in SPACES]
+
+
+@pytest.fixture(scope="module")
+def spaces() -> dict[str, SearchSpace]:
+    return {name: load_space(name) for names in SPACES.values() for name in names}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_every_model_of_the_zoo_is_a_point(name: str, spaces: dict[str, SearchSpace]) -> None:
+    config = zoo_config(name)
+    size = config.img_size
+    assert isinstance(size, int)
+    named = SPACES[size][len(config.stages) == 1]
+    candidate = locate(spaces[named], config, name)
+    found = spaces[named].suggest(FixedTrial(dict(candidate.params)))
+    assert closed_form(found).num_params == closed_form(config).num_params
 
 
 def test_classes_sizes_and_rates_are_the_space_s() -> None:

@@ -112,7 +112,10 @@ class _SameTrial:
 
 
 class _GuidedTrial(PositionTrial):
-    """Answers with the values of a network; where those leave a choice open, by position."""
+    """Answers with the values of a network; where those leave a choice open, by position.
+
+    Once a question has no answer that leads to the network, no later choice is left open.
+    """
 
     def __init__(
         self, positions: Sequence[int], space: SearchSpace, view: Mapping[str, Any]
@@ -120,14 +123,17 @@ class _GuidedTrial(PositionTrial):
         super().__init__(positions)
         self._axes = {axis.name: axis for axis in space.axes}
         self._view = view
+        self._is_lost = False
         self.params: dict[str, Any] = {}
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         axis = self._axes.get(name) or self._axes[name.rpartition("@")[0]]
         assert isinstance(axis, Choice)
         value = _at(self._view, axis)
-        offered = [label for label in choices if _may_be(axis, label, value)] or choices[:1]
-        self.params[name] = offered[self._turn(len(offered))]
+        offered = [label for label in choices if _may_be(axis, label, value)]
+        self._is_lost |= not offered
+        offered = offered or list(choices)
+        self.params[name] = offered[0 if self._is_lost else self._turn(len(offered))]
         return self.params[name]
 
     def suggest_int(
@@ -135,6 +141,7 @@ class _GuidedTrial(PositionTrial):
     ) -> int:
         value = _at(self._view, self._axes[name])
         fits = isinstance(value, int) and low <= value <= high and (value - low) % step == 0
+        self._is_lost |= not fits
         self.params[name] = value if fits else low
         return int(self.params[name])
 
@@ -143,6 +150,7 @@ class _GuidedTrial(PositionTrial):
     ) -> float:
         value = _at(self._view, self._axes[name])
         fits = isinstance(value, (int, float)) and low <= value <= high
+        self._is_lost |= not fits
         self.params[name] = float(value) if fits else low
         return float(self.params[name])
 
@@ -152,6 +160,8 @@ def _may_be(axis: Choice, label: Any, value: Any) -> bool:
     option = axis.options[axis.labels.index(label)]
     parts = option if isinstance(option, list) else [option]
     has_parts = any(isinstance(part, (dict, Axis)) for part in parts)
+    if axis.path == ("stages",) and isinstance(option, list):
+        return len(option) == len(value)
     is_shared = axis.stage is None and axis.field == "residual"  # stages may have their own
     if value is None or option is None or is_shared or has_parts:
         return True
