@@ -24,7 +24,6 @@ class Progress:
         num_ended: number of trainings that have ended, with those of earlier sessions.
         num_replicates: number of replicates of this run that have ended.
         num_images: of the scoring split; None as long as it is unknown: then scores rank.
-        front: members of the front so far, cheapest first.
         doing: the work before, between and after the trainings; empty while networks train.
     """
 
@@ -32,8 +31,8 @@ class Progress:
         self.num_trials, self.epochs, self.costs = num_trials, epochs, costs
         self.num_ended = self.num_replicates = 0
         self.num_images: int | None = None
-        self.front: tuple[TrialRecord, ...] = ()
         self.doing = ""
+        self._front: tuple[TrialRecord, ...] | None = None
         self._began = time.time()
         self._trials: dict[int, TrialRecord] = {}
 
@@ -45,7 +44,14 @@ class Progress:
         if event in ("end", "known") and trial.outcome.is_trial:
             self.num_ended += trial.is_ended_here
             self.num_replicates += trial.replicate_of is not None and not trial.taken
-            self.front = front_now(self._trials.values(), self.num_images, self.costs)
+            self._front = None
+
+    @property
+    def front(self) -> tuple[TrialRecord, ...]:
+        """Members of the front so far, cheapest first; ranked when somebody asks."""
+        if self._front is None:
+            self._front = front_now(tuple(self._trials.values()), self.num_images, self.costs)
+        return self._front
 
     def running(self) -> list[TrialRecord]:
         """The trials in training. Other threads may call this, too."""
