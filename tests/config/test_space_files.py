@@ -71,6 +71,7 @@ def test_a_stored_space_needs_no_base(base: Path, tmp_path: Path) -> None:
     [
         ({"extends": "bse.yaml"}, "extends = 'bse.yaml': no such file; a path starts at"),
         ({"extends": "digit"}, "extends = 'digit': no such file, and no shipped space of that"),
+        ({"extends": "."}, "view.yaml: extends = '.': no such file; a path starts at"),
         ({"extends": 3}, "extends = 3: must name a shipped space or a space file"),
         ({"extends": "view.yaml"}, "extends = 'view.yaml': a space cannot extend itself"),
         ({"extends": "other.yaml"}, "other.yaml: extends = './view.yaml': extends a space that"),

@@ -129,6 +129,14 @@ def test_the_groups_of_a_pass_are_those_that_fit() -> None:
     assert found == mixed | {("mhsa", (4, 1))}
 
 
+def test_groups_of_passes_that_are_not_made_are_not_asked() -> None:
+    each = {"choice": [1, 2]}
+    space = space_of({"stages": [stage(groups=[each, each], passes={"int": [1, 3]})]})
+    found = sorted(network.stages[0].groups for network in space.networks())
+    pairs = [(a, b) for a in (1, 2) for b in (1, 2)]
+    assert found == sorted([(1,), (2,), *pairs, *((a, b, a) for a, b in pairs)])
+
+
 def test_a_mixer_that_reads_a_grid_is_not_offered_beside_a_class_token() -> None:
     space = space_of({"class_token": True, "stages": [stage(token_mixer=MIXERS)]})
     mixers = [network.stages[0].token_mixer for network in space.networks()]

@@ -145,11 +145,11 @@ class Draft:
             return
         if axis.path == ("groups",):
             _spread(network.stages, value)
-        elif (
-            isinstance(value, (dict, list, Axis))
-            or len(axis.path) not in (1, 3)
-            or axis.is_schedule
-        ):
+        elif axis.is_schedule:
+            stage = self._part(axis).__dict__
+            stage.clear()
+            stage.update(_known_stage(self.tree["stages"][axis.stage]).__dict__)
+        elif isinstance(value, (dict, list, Axis)) or len(axis.path) not in (1, 3):
             self._network = None
         else:
             self._part(axis).__dict__[axis.field] = _converted(axis.field, value)

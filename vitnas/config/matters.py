@@ -51,6 +51,7 @@ class FieldRule(Generic[Holder]):
         own: texts that mean themselves, too.
         misfit: why a value cannot be here, or None; values that cannot are not on offer.
         is_limit: whether the numbers that fit are those up to a limit.
+        item: the rule of the value at an index, if the field is a list with rules of its own.
     """
 
     when: str = "always"
@@ -59,6 +60,7 @@ class FieldRule(Generic[Holder]):
     own: Container[str] = ()
     misfit: Callable[[Holder, Any, Network], str | None] = _fits
     is_limit: bool = False
+    item: Callable[[int], FieldRule[Holder]] | None = None
 
     @property
     def may_misfit(self) -> bool:
@@ -115,14 +117,14 @@ def reattention_limit(network: Network) -> int:
 def rule_of(path: tuple[str | int, ...]) -> FieldRule[Any] | None:
     """The rule of the field at `path` in a model file; None where it always matters.
 
-    A value inside a list has the rule of `LIST[]`, or that of the list.
+    A value inside a list has the rule that `item` of the list's rule gives it, or the list's own.
     """
     is_of_stage = len(path) > 2 and path[0] == "stages" and isinstance(path[1], int)
     inside = path[2:] if is_of_stage else path
     address = ".".join(part for part in inside if isinstance(part, str))
     table: Mapping[str, FieldRule[Any]] = STAGE_RULES if is_of_stage else NETWORK_RULES
-    is_item = isinstance(inside[-1], int)
-    return (table.get(f"{address}[]") if is_item else None) or table.get(address)
+    rule, last = table.get(address), inside[-1]
+    return rule.item(last) if rule and rule.item and isinstance(last, int) else rule
 
 
 def _has_attention(network: Network) -> bool:
@@ -191,6 +193,19 @@ def _schedule(stage: StageConfig, groups: tuple[int, ...], _: Network) -> tuple[
 def _schedule_misfit(stage: StageConfig, groups: tuple[int, ...], network: Network) -> str | None:
     schedule = rules.schedule_of(groups, stage.passes)
     return rules.groups_fit(stage.token_mixer, network.tokens_of(stage), schedule)
+
+
+def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
+    """The rule of one number in `groups`."""
+    return FieldRule(
+        "`token_mixer` is not `identity`, and there is such a pass",
+        lambda stage: (
+            stage.facts.groups != "ignored" and (stage.passes is None or index < stage.passes)
+        ),
+        misfit=lambda stage, number, network: rules.groups_fit(
+            stage.token_mixer, network.tokens_of(stage), (number,)
+        ),
+    )
 
 
 def _passes_misfit(stage: StageConfig, passes: int, network: Network) -> str | None:
@@ -315,12 +330,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         misfit=partial(_heads_misfit, "head_dim"),
     ),
     "passes": FieldRule(misfit=_passes_misfit, is_limit=True),
-    "groups": FieldRule(meaning=_schedule, misfit=_schedule_misfit),
-    "groups[]": FieldRule(
-        "`token_mixer` is not `identity`",
-        lambda stage: stage.facts.groups != "ignored",
-        misfit=lambda stage, number, network: _schedule_misfit(stage, (number,), network),
-    ),
+    "groups": FieldRule(meaning=_schedule, misfit=_schedule_misfit, item=_groups_of_pass),
     "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(

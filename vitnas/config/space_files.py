@@ -64,7 +64,7 @@ def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
         found = beside if exists(beside) and beside.is_file() else find_space(name)
     except ConfigError as error:
         raise wrong(error.rule, error.nearest) from None
-    if not exists(found):
+    if not exists(found) or found.is_dir():
         raise wrong("no such file; a path starts at the folder of the file that names it")
     later = [other for other in (path, *before) if other.resolve() == found.resolve()]
     if later:
