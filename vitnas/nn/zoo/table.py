@@ -29,6 +29,10 @@ If timm has a model of the same name, ours has a prefix in timm: `vitnas_caforme
 """
 _FOOT = """
 SReT-ExT (4.0 M, 0.7 G) is missing: neither the paper nor its code gives its widths.
+
+SKA's Table 3 prints 512 G for a whole detector with CSKAFormer-S18. At 800 x 1344 px, the backbone
+alone has {detector:,.0f} G multiply-adds. Most of them are in stage 2, where the convolutions
+of the keys and the maps grow with the square of 16,800 tokens.
 """
 
 
@@ -42,7 +46,12 @@ def agrees(figure: str | None, built: float) -> bool:
 
 def published_page() -> str:
     """docs/published.md."""
-    return _HEAD + "".join(map(_row, printed())) + _FOOT
+    return _HEAD + "".join(map(_row, printed())) + _foot()
+
+
+def _foot() -> str:
+    detector = closed_form(zoo_config("cskaformer_s18", img_size=[800, 1344]))
+    return _FOOT.format(detector=detector.flops / 1e9)
 
 
 def zoo_list() -> str:
