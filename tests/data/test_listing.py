@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.data.conftest import refusal
 from vitnas.config.data import DataConfig
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.table import read_source
+from vitnas.errors import DataError
 
 
 def test_folders_without_classes_or_images_are_refused(tmp_path: Path) -> None:
@@ -174,3 +176,12 @@ def test_only_chosen_classes_are_listed(folder: DataConfig) -> None:
     shutil.rmtree(Path(str(folder.root)) / "val" / "red")
     shutil.rmtree(Path(str(folder.root)) / "val" / "blue")
     refusal(folder_with(folder, classes=["red", "blue"]), Path(str(folder.root)) / "val")
+
+
+def test_the_collector_of_garbage_is_on_again(folder: DataConfig) -> None:
+    list_folder(folder)
+    assert gc.isenabled()
+    (Path(str(folder.root)) / "train" / "mauve").mkdir()
+    with pytest.raises(DataError):
+        list_folder(folder)
+    assert gc.isenabled()

@@ -29,7 +29,7 @@ from vitnas.data.telling import SILENT, Bar, Teller
 from vitnas.durations import span
 from vitnas.errors import DataError
 
-COMPARING_S = 1.0
+COMPARING_S = 0.5
 """Time for comparing pixels that have not changed with their checksums, oldest first, at a start.
 """
 _FEW = 256  # images that are not worth processes of their own

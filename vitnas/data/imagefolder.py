@@ -174,11 +174,12 @@ def _stored(
     if place is None or not files:
         return _read_each(files, image_hw)
     images, broken = set_of(place, root, files, image_hw), _Broken()
-    for shard, facts in enumerate(complete(images, files, teller)):
+    found = complete(images, files, teller)
+    for shard, facts in enumerate(found):
         for number, reason in facts.broken.items():
             index = images.span(shard)[number]
             broken[index] = BrokenImage(Path(files[index].path), reason)
-    return Shards(images), broken
+    return Shards(images, found), broken
 
 
 def _check_each(files: Sequence[ImageFile]) -> _Broken:

@@ -151,7 +151,7 @@ def set_of(
     whole = os.path.realpath(root)
     same = [_FORMAT, whole, image_hw, _METHOD, PIL.__version__]
     start = len(str(root))
-    told = "".join(f"\0{path[start:]}\0{size}\0{time}" for path, _, size, time in files)
+    told = "".join([f"\0{path[start:]}\0{size}\0{time}" for path, _, size, time in files])
     name = hashlib.sha256(os.fsencode(json.dumps(same) + told)).hexdigest()[:16]
     facts = SetFacts(root=_utf8(whole), image_hw=image_hw, number=len(files))
     return ImageSet(home / name, facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from vitnas.data.imageset import ImageSet
-from vitnas.data.shard import offset_of, read_facts
+from vitnas.data.shard import ShardFacts, offset_of, read_facts
 from vitnas.errors import DataError
 
 
@@ -24,13 +25,14 @@ class Shards:
 
     Args:
         images: a set that is complete.
+        facts: what is known of each shard; else it is read where it is needed.
 
     Raises:
         DataError: it is not there.
     """
 
-    def __init__(self, images: ImageSet) -> None:
-        self.images = images
+    def __init__(self, images: ImageSet, facts: Sequence[ShardFacts] = ()) -> None:
+        self.images, self._facts = images, facts
         self._maps: dict[int, npt.NDArray[np.uint8]] = {}
         try:
             weakref.finalize(self, os.close, images.hold())
@@ -66,12 +68,17 @@ class Shards:
         size = self.images.per_shard
         shards, total = numbers.cpu() // size, torch.zeros(2, 3, dtype=torch.float64)
         for shard in shards.unique().tolist():
-            facts = read_facts(self.images.place(shard), self.images.shape(shard)[0])
-            if facts is None:
-                raise self._gone()
             inside = numbers.cpu()[shards == shard] - shard * size
-            total += torch.from_numpy(facts.sums)[inside].sum(dim=0)
+            total += torch.from_numpy(self._known(shard).sums)[inside].sum(dim=0)
         return total
+
+    def _known(self, shard: int) -> ShardFacts:
+        if self._facts:
+            return self._facts[shard]
+        facts = read_facts(self.images.place(shard), self.images.shape(shard)[0])
+        if facts is None:
+            raise self._gone()
+        return facts
 
     def _map(self, shard: int) -> npt.NDArray[np.uint8]:
         """Its pixels, mapped by torch, which keeps no file open as numpy's maps do."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vitnas.config.data import DataConfig
+from vitnas.config.data import TIMM, DataConfig
 from vitnas.data import cache, cifar, digits, fashion_mnist, foreign, imagefolder
 from vitnas.data.listing import class_folders
 from vitnas.data.source import DataSource, ImageHW, Used, everything, root_of
 from vitnas.data.telling import SILENT, Teller
+from vitnas.data.timm_sets import check_place
 
 READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
     "digits": digits.read,
@@ -46,5 +47,7 @@ def check_there(config: DataConfig) -> None:
     if config.name == "imagefolder":
         cache.home(), cache.limit()
         class_folders(config)
+    elif config.name == TIMM:
+        check_place(config)
     elif config.folder is not None:
         root_of(config)

@@ -25,15 +25,26 @@ _SAME = (
 """Names of splits that timm takes for the same."""
 
 
+def check_place(config: DataConfig) -> None:
+    """Refuse data without a folder or tar file of training images, or without their package.
+
+    Raises:
+        DataError: as `open_timm`.
+    """
+    if package := missing_package(config):
+        raise DataError(f"{_name(config)}: needs the package {package}, which is not installed")
+    if _is_folder(config):
+        _found(config, _splits(config)[0])
+
+
 def open_timm(config: DataConfig) -> tuple[Any, Any]:
     """Training and test images, or None for these; in the form that `foreign` reads.
 
     Raises:
         DataError: timm cannot open them, or a package is not installed.
     """
-    if package := missing_package(config):
-        raise DataError(f"{_name(config)}: needs the package {package}, which is not installed")
-    train_split, *test_split = config.splits or ("train", "validation")
+    check_place(config)
+    train_split, *test_split = _splits(config)
     train = _opened(config, train_split, None)
     if not test_split or (config.splits is None and _place(config, test_split[0]) is None):
         return train, None
@@ -72,9 +83,7 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
     keys: dict[str, Any] = {"input_key": config.input_key, "target_key": config.target_key}
     place: Path | None = config.folder
     if _is_folder(config):
-        place = _place(config, split)
-        if place is None:
-            raise DataError(f"{_name(config)}: there is no {split}/ or {split}.tar")
+        place = _found(config, split)
         keys |= {"search_split": False, "class_map": dict(numbers) if numbers else None}
     root = None if place is None else str(place)
     try:
@@ -96,6 +105,17 @@ def _is_folder(config: DataConfig) -> bool:
     """Whether timm reads a folder of classes or a tar file, and does not look at the split."""
     name = (config.dataset or "").lower()
     return "/" not in name or name in ("torch/folder", "torch/image_folder")
+
+
+def _splits(config: DataConfig) -> tuple[str, ...]:
+    return config.splits or ("train", "validation")
+
+
+def _found(config: DataConfig, split: str) -> Path:
+    place = _place(config, split)
+    if place is None:
+        raise DataError(f"{_name(config)}: there is no {split}/ or {split}.tar")
+    return place
 
 
 def _place(config: DataConfig, split: str) -> Path | None:
