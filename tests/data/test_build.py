@@ -5,14 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.data.sets import flip, small_set
 from vitnas.data import build
@@ -38,6 +41,21 @@ def test_a_second_time_nothing_is_decoded(tmp_path: Path, monkeypatch: pytest.Mo
         facts.checksum for facts in first
     ]
     assert times(images) == before
+
+
+def test_pillow_s_warnings_about_a_file_are_kept_away(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    images, files = small_set(tmp_path, 10)
+    broken = Path(files[3].path)
+    held = BytesIO()
+    Image.new("RGB", (8, 8)).save(held, "TIFF")
+    width = struct.pack("<HHI", 256, 4, 1)
+    assert width in held.getvalue(), "the entry that says how wide it is, one number"
+    broken.write_bytes(held.getvalue().replace(width, struct.pack("<HHI", 256, 4, 10**6)))
+    for _ in ("decoded", "looked at again"):
+        assert [list(facts.broken) for facts in complete(images, files)] == [[3]]
+    assert not recwarn.list
 
 
 def test_many_images_are_decoded_by_other_processes(tmp_path: Path) -> None:

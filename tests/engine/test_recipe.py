@@ -15,7 +15,7 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import tune_options
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_study
-from vitnas.errors import RunError
+from vitnas.errors import DataError, RunError
 from vitnas.report.facts import facts
 from vitnas.run import Run
 from vitnas.training.data import Images, load_data
@@ -46,6 +46,15 @@ def test_a_short_search_does_not_tune() -> None:
 
 def search(space: SearchSpace, out: Path, said: list[str], **options: Any) -> Run:
     return run_search(space, out, SearchOptions(**SERIAL, **options), notice=said.append)
+
+
+def test_images_that_cannot_be_read_are_all_that_is_said(tmp_path: Path) -> None:
+    fill_folder(tmp_path / "data")
+    next((tmp_path / "data" / "train").glob("*/*")).write_bytes(b"no image")
+    said = list[str]()
+    with pytest.raises(DataError, match="not a readable image"):
+        search(folder_space(tmp_path / "data"), tmp_path / "run", said, trials=1)
+    assert said == []
 
 
 def test_few_trials_say_that_the_space_s_own_is_used(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from filelock import Timeout
 
 from vitnas.cores import cores
 from vitnas.data.cache import make_room, plain_errors, size_text
-from vitnas.data.decode import BrokenImage, check_readable
+from vitnas.data.decode import BrokenImage, check_readable, without_warnings
 from vitnas.data.imageset import ImageFile, ImageSet
 from vitnas.data.shard import (
     ShardFacts,
@@ -64,8 +64,9 @@ def complete(
             needed = sum(len(images.span(number)) for number in missing)
             make_room(images.folder.parent, needed * images.bytes_of_image, images)
             _build(images, files, missing, teller)
-            for number in missing:
-                facts[number] = _fresh(images, files, number)
+            with without_warnings():
+                for number in missing:
+                    facts[number] = _fresh(images, files, number)
     found = [known for known in facts if known is not None]
     with suppress(OSError):  # a folder that may only be read
         images.note_use()
@@ -94,7 +95,7 @@ def _alone(images: ImageSet, teller: Teller) -> Iterator[None]:
 
 def _known(images: ImageSet, files: Sequence[ImageFile]) -> list[ShardFacts | None]:
     """What is known of each shard; None where it is missing or damaged."""
-    with ThreadPool(cores()) as pool:
+    with without_warnings(), ThreadPool(cores()) as pool:
         numbers = range(images.num_shards)
         found = pool.map(lambda number: _fresh(images, files, number), numbers)
         oldest = sorted(

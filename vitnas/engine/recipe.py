@@ -64,16 +64,8 @@ def tuned_recipe(
         notice: called with lines for whoever watches.
         doing: called with what is done, when it begins.
     """
-    is_known = space.config.data.is_ours and space.config.data.name != "imagefolder"
-    is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
-    if is_known or is_begun or not options.tune:
-        return space, None
-    how = tune_options(options)
+    how = tune_options(options) if _is_asked(space, path, options) else None
     if how is None:
-        notice(
-            f"--trials {options.num_trials}: too few to tune the recipe first (from {_LEAST} on); "
-            "`vitnas tune` finds one for these images"
-        )
         return space, None
     notice("no recipe is known for these images: tuning it first (--no-tune: the space's own)")
     try:
@@ -86,6 +78,23 @@ def tuned_recipe(
         return space, None
     notice(found.line)
     return space.with_proxy(found.proxy), {"tuned": found.stored()}
+
+
+def why_untuned(space: SearchSpace, path: Path, options: SearchOptions) -> str | None:
+    """A line if `tuned_recipe` leaves out a tuning because the run has too few trials for it."""
+    if tune_options(options) is not None or not _is_asked(space, path, options):
+        return None
+    return (
+        f"--trials {options.num_trials}: too few to tune the recipe first (from {_LEAST} on); "
+        "`vitnas tune` finds one for these images"
+    )
+
+
+def _is_asked(space: SearchSpace, path: Path, options: SearchOptions) -> bool:
+    """Whether a new run is to tune: no recipe is known for its images."""
+    is_known = space.config.data.is_ours and space.config.data.name != "imagefolder"
+    is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
+    return options.tune and not is_known and not is_begun
 
 
 def tune_options(options: SearchOptions) -> TuneOptions | None:

@@ -26,7 +26,7 @@ from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.decide.warm_start import known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.recipe import Found, known_recipe, tuned_recipe
+from vitnas.engine.recipe import Found, known_recipe, tuned_recipe, why_untuned
 from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
@@ -100,6 +100,8 @@ def run_search(
         if tuned is None:
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
         found = backend.prepare(space, options.most_baselines, Teller(notice, doing))
+        if tuned is None and (line := why_untuned(space, path, options)):
+            notice(line)
         doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         fixed = session.fixed(space, options) | (tuned or {})
