@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.config.test_golden import Questions
 from tests.config.trees import space_of, stage
 from tests.strategies import random_config
-from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
+from vitnas.config.field_rule import FieldRule
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.model import ModelConfig
 from vitnas.config.network import Network
 from vitnas.config.space import SearchSpace

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from vitnas.config.matters import FieldRule, rule_of
+from vitnas.config.field_rule import FieldRule
+from vitnas.config.matters import rule_of
 
 Path = tuple[str | int, ...]
 

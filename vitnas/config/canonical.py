@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, TypeVar
 
-from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule
+from vitnas.config.field_rule import FieldRule
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.network import Network
 from vitnas.config.parts import Frozen
 from vitnas.config.stage import StageConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vitnas.config import rules
 from vitnas.config.files import RuleError
-from vitnas.config.matters import broad_problem, reattention_limit
+from vitnas.config.fits import broad_problem, reattention_limit
 from vitnas.config.mixers import names_with
 from vitnas.config.network import Network
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, axes_in
-from vitnas.config.matters import NETWORK_RULES, STAGE_RULES, FieldRule, NotSettled
+from vitnas.config.field_rule import FieldRule, NotSettled
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.mixers import mixer_name
 from vitnas.config.network import Network
 from vitnas.config.notation import Schedule, parse_schedule

@@ -2,77 +2,30 @@
 
 The canonical form resets a field that does not matter, a space does not ask for it, and
 `space/README.md` prints the words. A field that is not here always matters, and every value of it
-is another network.
-
-A rule also works for a network that is known in part (see `draft`). A field that is not settled is
-absent there, and a rule that reads it raises NotSettled: the answer is not known yet.
+is another network. `fits` has the functions that say which values cannot be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from vitnas.config import rules
-from vitnas.config.mixers import MIXERS, mixer_name, mixer_named, names_with
+from vitnas.config.field_rule import FieldRule, NotSettled, itself
+from vitnas.config.fits import (
+    broad_problem,
+    heads_misfit,
+    mixer_misfit,
+    passes_misfit,
+    reattention_limit,
+    schedule_misfit,
+    too_many_blocks,
+)
+from vitnas.config.mixers import MIXERS, mixer_named, names_with
 from vitnas.config.network import Network
 from vitnas.config.parts import BroadConfig, ReattentionConfig
 from vitnas.config.stage import StageConfig
-
-Holder = TypeVar("Holder", Network, StageConfig)
-
-
-class NotSettled(Exception):
-    """A field of a network that is known in part has no value yet."""
-
-
-def _always(holder: Any) -> bool:
-    return True
-
-
-def _itself(holder: Any, value: Any, network: Network) -> Any:
-    return value
-
-
-def _fits(holder: Any, value: Any, network: Network) -> None:
-    """Every value fits."""
-
-
-@dataclass(frozen=True)
-class FieldRule(Generic[Holder]):
-    """What a field means in its context.
-
-    Attributes:
-        when: when it matters, in words.
-        matters: whether another value makes another network.
-        meaning: one value for all values that mean the same; a number means itself.
-        own: texts that mean themselves, too.
-        misfit: why a value cannot be here, or None; values that cannot are not on offer.
-        is_limit: whether the numbers that fit are those up to a limit.
-        item: the rule of the value at an index, if the field is a list with rules of its own.
-    """
-
-    when: str = "always"
-    matters: Callable[[Holder], bool] = _always
-    meaning: Callable[[Holder, Any, Network], Any] = _itself
-    own: Container[str] = ()
-    misfit: Callable[[Holder, Any, Network], str | None] = _fits
-    is_limit: bool = False
-    item: Callable[[int], FieldRule[Holder]] | None = None
-
-    @property
-    def may_misfit(self) -> bool:
-        """Whether some values may not fit."""
-        return self.misfit is not _fits
-
-    def may_repeat(self, values: Sequence[Any]) -> bool:
-        """Whether some of these values, all different, may mean the same."""
-        return self.meaning is not _itself and not all(map(self._is_own, values))
-
-    def _is_own(self, value: Any) -> bool:
-        return value in self.own if isinstance(value, str) else isinstance(value, (int, float))
 
 
 def any_stage(network: Network, test: Callable[[StageConfig], bool]) -> bool:
@@ -91,26 +44,6 @@ def any_stage(network: Network, test: Callable[[StageConfig], bool]) -> bool:
     if unknown is not None:
         raise unknown
     return False
-
-
-def broad_problem(network: Network) -> str | None:
-    """Why broad attention is impossible over these stages, or None."""
-    sources = [stage for stage in network.stages if stage.facts.taps]
-    if not sources:
-        names = " and ".join(names_with("taps"))
-        return f"broad attention collects from {names}, and no stage has either"
-    heads, width = sources[-1].heads, network.stages[-1].embed_dim
-    if heads and width % heads:
-        return (
-            f"the {heads} heads of the last {sources[-1].token_mixer} stage do not divide "
-            f"the last width {width}"
-        )
-    return None
-
-
-def reattention_limit(network: Network) -> int:
-    """How many of the last blocks with maps to mix can take re-attention."""
-    return rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in network.stages])
 
 
 @cache
@@ -151,7 +84,7 @@ def _falls(network: Network) -> bool:
 
 
 def _of_mixer(
-    field: str, meaning: Callable[[StageConfig, Any, Network], Any] = _itself
+    field: str, meaning: Callable[[StageConfig, Any, Network], Any] = itself
 ) -> FieldRule[StageConfig]:
     """A field that some token mixers read."""
     readers = [name for name, mixer in MIXERS.items() if field in mixer.facts.fields]
@@ -190,11 +123,6 @@ def _schedule(stage: StageConfig, groups: tuple[int, ...], _: Network) -> tuple[
     return (1,) * len(schedule) if stage.facts.groups == "ignored" else schedule
 
 
-def _schedule_misfit(stage: StageConfig, groups: tuple[int, ...], network: Network) -> str | None:
-    schedule = rules.schedule_of(groups, stage.passes)
-    return rules.groups_fit(stage.token_mixer, network.tokens_of(stage), schedule)
-
-
 def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
     """The rule of one number in `groups`."""
     return FieldRule(
@@ -206,30 +134,6 @@ def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
             stage.token_mixer, network.tokens_of(stage), (number,)
         ),
     )
-
-
-def _passes_misfit(stage: StageConfig, passes: int, network: Network) -> str | None:
-    return rules.groups_fit(stage.token_mixer, 1, (1,) * passes)
-
-
-def _mixer_misfit(stage: StageConfig, mixer: Any, network: Network) -> str | None:
-    """A class token has no place in a grid, and an unknown mixer is refused elsewhere."""
-    name = mixer_name(mixer)
-    return rules.class_token_fits(name) if name and network.class_token else None
-
-
-def _heads_misfit(field: str, stage: StageConfig, value: int | None, _: Network) -> str | None:
-    known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim")}
-    problem = value and rules.heads_problem(stage.embed_dim, **{**known, field: value})
-    if not problem:
-        return None
-    rule, where, wrong, _nearest = problem
-    return f"{where} = {wrong}: {rule}"
-
-
-def _too_many_blocks(network: Network, count: int, _: Network) -> str | None:
-    limit = reattention_limit(network)
-    return None if count <= limit else f"at most {limit} blocks can have re-attention"
 
 
 _WHOLE = _listed(names_with("whole"))
@@ -294,7 +198,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "reattention_blocks": FieldRule(
         f"the last stage with {_listed(names_with('reattention'))} has g = 1 in every pass",
         lambda network: reattention_limit(network) > 0,
-        misfit=_too_many_blocks,
+        misfit=too_many_blocks,
         is_limit=True,
     ),
     **{
@@ -316,21 +220,21 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
 """By address in a model file."""
 
 STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
-    "token_mixer": FieldRule(meaning=_mixer_path, own=MIXERS, misfit=_mixer_misfit),
+    "token_mixer": FieldRule(meaning=_mixer_path, own=MIXERS, misfit=mixer_misfit),
     "num_heads": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}",
         lambda stage: stage.facts.heads,
         lambda stage, heads, _: rules.heads_of(stage.embed_dim, heads, stage.head_dim),
-        misfit=partial(_heads_misfit, "num_heads"),
+        misfit=partial(heads_misfit, "num_heads"),
     ),
     "head_dim": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}, and `num_heads` is null",
         lambda stage: stage.facts.heads and stage.num_heads is None,
         lambda stage, dim, _: dim or rules.DEFAULT_HEAD_DIM,
-        misfit=partial(_heads_misfit, "head_dim"),
+        misfit=partial(heads_misfit, "head_dim"),
     ),
-    "passes": FieldRule(misfit=_passes_misfit, is_limit=True),
-    "groups": FieldRule(meaning=_schedule, misfit=_schedule_misfit, item=_groups_of_pass),
+    "passes": FieldRule(misfit=passes_misfit, is_limit=True),
+    "groups": FieldRule(meaning=_schedule, misfit=schedule_misfit, item=_groups_of_pass),
     "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(

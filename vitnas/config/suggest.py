@@ -12,7 +12,7 @@ from typing import Any
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
 from vitnas.config.draft import Draft
-from vitnas.config.matters import NotSettled
+from vitnas.config.field_rule import NotSettled
 from vitnas.config.trials import Refused, Trial
 
 
