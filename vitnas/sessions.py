@@ -31,6 +31,7 @@ class Data(Facts):
     Attributes:
         name: of the data set.
         num_classes: its classes.
+        classes: their names, in the order of their numbers; None where they are only numbered.
         mean, std: of a channel of the training images; None where each size has its own.
         num_train_images, num_val_images, num_test_images: images of each split. With several folds
             (see `DataConfig`), the first is of one fold, and the second of all folds together.
@@ -38,6 +39,7 @@ class Data(Facts):
 
     name: Text | None = None
     num_classes: Count | None = None
+    classes: list[Text] | None = None
     mean: list[float] | None = None
     std: list[float] | None = None
     num_train_images: Count | None = None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vitnas.errors import RunError
-from vitnas.exported.folder import beside
+from vitnas.errors import DataError, RunError
+from vitnas.exported.folder import CLASSES_FILE, beside, read_classes, write_classes
 
 
 def write(folder: Path) -> None:
@@ -108,3 +108,14 @@ def test_a_disk_that_fills_leaves_the_empty_folder_empty(
         write(tmp_path)
     assert moved
     assert not names(tmp_path)
+
+
+def test_names_of_classes_are_one_a_line(tmp_path: Path) -> None:
+    assert read_classes(tmp_path) == ()
+    write_classes(tmp_path, ())
+    assert not list(tmp_path.iterdir())
+    write_classes(tmp_path, ("cat", "two\nlines", "a\u2028b"))
+    assert read_classes(tmp_path) == ("cat", "two lines", "a b")
+    (tmp_path / CLASSES_FILE).write_bytes(b"\xff")
+    with pytest.raises(DataError, match=r"classes\.txt: is not a text file in UTF-8"):
+        read_classes(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.report.runs import run_of, tree, trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, DataError
-from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
+from vitnas.exported.folder import CLASSES_FILE, CONFIG_FILE, WEIGHTS_FILE
 from vitnas.exported.network import export_network
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
@@ -64,6 +65,18 @@ def test_the_folder_has_three_files_and_no_leftovers(tmp_path: Path) -> None:
     ]
     assert [path.name for path in folder.parent.iterdir()] == ["one"]
     assert vitnas.load(folder).num_classes == 10
+
+
+def test_the_names_of_the_classes_come_back(tmp_path: Path) -> None:
+    run, chosen = one_trial()
+    names = ["a b", *(f"class {number}" for number in range(8)), "ñandú"]
+    data = run.environment.data.model_copy(update={"classes": names})
+    named = replace(run, environment=run.environment.model_copy(update={"data": data}))
+    folder = export_network(named, chosen, weights_bytes(network(tree())), tmp_path / "net")
+    assert load(folder).label_names == tuple(names)
+    (folder / CLASSES_FILE).write_text("one\ntwo\n")
+    with pytest.raises(DataError, match=r"classes\.txt: 2 names for 10 classes"):
+        load(folder)
 
 
 def test_weights_of_another_network_write_nothing(tmp_path: Path) -> None:

@@ -22,6 +22,16 @@ def test_facts_are_readable() -> None:
     assert found["Seed"] == "3"
 
 
+def test_the_first_classes_are_named() -> None:
+    names = [f"c{number}" for number in range(23)]
+    told = run_of(PATH).environment
+    data = told.data.model_copy(update={"classes": names})
+    named = dict(facts(replace(run_of(PATH), environment=told.model_copy(update={"data": data}))))
+    assert named["Classes"] == ", ".join(names[:20]) + " and 3 more"
+    assert named["Data"] == dict(facts(run_of(PATH)))["Data"]
+    assert "Classes" not in dict(facts(run_of(PATH)))
+
+
 def test_folds_are_told_with_the_images() -> None:
     """The numbers of images add up to more than there are: those that score also train."""
     run = run_of(PATH, space={"data": {"folds": 5}})

@@ -236,3 +236,8 @@ def test_all_train_where_the_data_s_own_images_score(folder_root: Path) -> None:
     few = load_data(data, 8, fraction=0.4)
     assert len(few.train.subset(0.4, 0)) == 6
     assert torch.equal(few.val.x, images.val.x)
+
+
+def test_classes_that_are_only_numbered_have_no_names(digits: Images) -> None:
+    assert digits.classes == tuple("0123456789")
+    assert digits.names == ()

@@ -61,7 +61,7 @@ def test_own_images_and_some_classes_are_those_in_memory(
     assert torch.equal(images.val.y, memory.val.y)
     assert len(files) == len(memory.train)
     assert images.has_test == memory.has_test
-    assert images.classes == memory.classes
+    assert images.classes == images.names == memory.classes
 
 
 def test_a_share_of_each_class_is_used(data: DataConfig) -> None:

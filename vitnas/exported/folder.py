@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from vitnas.errors import RunError, reason_of
-from vitnas.files import writing
+from vitnas.errors import DataError, RunError, printable, reason_of
+from vitnas.files import read_bytes, write_text, writing
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
 GRAFT_FILE = "graft.yaml"
@@ -18,6 +18,9 @@ GRAFT_FILE = "graft.yaml"
 RECIPE_FILE, LOG_FILE = "recipe.yaml", "log.jsonl"
 """Further files of a network that a recipe trained."""
 CARD_FILE = "README.md"
+CLASSES_FILE = "classes.txt"
+"""The names of the classes, one a line, as timm's `--class-map` has them; where they are known."""
+_MOST_BYTES = 1 << 24
 
 
 @contextmanager
@@ -68,6 +71,29 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_classes(folder: Path, names: Sequence[str]) -> None:
+    """Write the names of the classes, in the order of their numbers; no file for no names."""
+    if names:
+        write_text(folder / CLASSES_FILE, "".join(f"{printable(name)}\n" for name in names))
+
+
+def read_classes(folder: Path) -> tuple[str, ...]:
+    """The names of the classes; empty where they are not known.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    path = folder / CLASSES_FILE
+    if not path.exists():
+        return ()
+    try:
+        return tuple(read_bytes(path, _MOST_BYTES).decode().splitlines())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {reason_of(error)}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: is not a text file in UTF-8") from None
 
 
 def check_free(folder: Path) -> None:

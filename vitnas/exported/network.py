@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from vitnas.config.files import dump_yaml, write_bytes, write_text
 from vitnas.exported.card import Scores, model_card
-from vitnas.exported.folder import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE, beside, check_free
+from vitnas.exported.folder import (
+    CARD_FILE,
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    beside,
+    check_free,
+    write_classes,
+)
 
 if TYPE_CHECKING:
     from vitnas.records import TrialRecord
@@ -60,5 +67,6 @@ def export_network(
     with beside(folder) as draft:
         write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
         write_bytes(draft / WEIGHTS_FILE, weights)
+        write_classes(draft, run.environment.data.classes or ())
         write_text(draft / CARD_FILE, model_card(run, trial, config, scores, folder, command))
     return folder

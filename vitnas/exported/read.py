@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 from vitnas.config.files import read_network_yaml, validate
 from vitnas.config.graft import GraftFile
 from vitnas.config.model import load_config
-from vitnas.errors import ConfigError
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
+from vitnas.errors import ConfigError, DataError
+from vitnas.exported.folder import (
+    CLASSES_FILE,
+    CONFIG_FILE,
+    GRAFT_FILE,
+    WEIGHTS_FILE,
+    read_classes,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,20 +24,28 @@ if TYPE_CHECKING:
 def load(folder: str | Path) -> nn.Module:
     """The network of an exported folder with its weights, in eval mode on the CPU.
 
-    A folder with a graft.yaml is a grafted timm network (see `load_graft`).
+    A folder with a graft.yaml is a grafted timm network (see `load_graft`). A network whose classes
+    have names has them in `label_names`, a tuple in the order of its outputs.
 
     Raises:
         ConfigError: config.yaml is missing or not a model file, or the weights belong to another
             network; the error names the first tensor that does not fit.
         DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
-            not finite.
+            not finite; or classes.txt has another number of names than the network has outputs.
     """
     from vitnas.nn.weights import network_with
 
     folder = Path(folder)
     if (folder / GRAFT_FILE).is_file():
         return load_graft(folder)
-    return network_with(load_config(folder / CONFIG_FILE), folder / WEIGHTS_FILE)
+    config = load_config(folder / CONFIG_FILE)
+    model: nn.Module = network_with(config, folder / WEIGHTS_FILE)
+    if names := read_classes(folder):
+        if len(names) != config.num_classes:
+            rule = f"{len(names)} names for {config.num_classes} classes"
+            raise DataError(f"{folder / CLASSES_FILE}: {rule}")
+        model.label_names = names  # type: ignore[assignment]
+    return model
 
 
 def load_graft(folder: str | Path) -> nn.Module:

@@ -10,6 +10,8 @@ from vitnas.report.text import NOTHING, plural
 from vitnas.run import Run
 from vitnas.sessions import Session
 
+_NAMED = 20  # classes
+
 
 def space_name(run: Run) -> str:
     return str(run.space.get("name") or run.name)
@@ -23,6 +25,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Space", space_name(run)),
         ("Trials asked for", str(run.num_trials or "")),
         ("Data", _data(run)),
+        ("Classes", _classes(run)),
         ("Proxy training", _mapping(run.environment.proxy.told())),
         ("Recipe tuned first", run.environment.tuned or ""),
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
@@ -40,10 +43,18 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 def _data(run: Run) -> str:
     """The images; with several folds the same image trains in one fold and scores in another."""
-    told, folds = _mapping(run.environment.data.told()), _inner(run.space, "data").get("folds")
+    facts = {name: x for name, x in run.environment.data.told().items() if name != "classes"}
+    told, folds = _mapping(facts), _inner(run.space, "data").get("folds")
     if not told or not isinstance(folds, int) or folds == 1:
         return told
     return f"{told}; {folds} folds: train images are those of one, val images those of all"
+
+
+def _classes(run: Run) -> str:
+    """The names of the first classes, and how many more there are."""
+    names = run.environment.data.classes or []
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _pruner(session: Session) -> str:

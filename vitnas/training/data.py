@@ -123,6 +123,12 @@ class Images:
         return len(self.classes)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The classes' names; empty where they are only numbered."""
+        are_numbers = all(name == str(number) for number, name in enumerate(self.classes))
+        return () if are_numbers else self.classes
+
+    @property
     def image_hw(self) -> ImageHW:
         """(H, W) in pixels."""
         height, width = self.train.pixels.shape[2:]

@@ -25,6 +25,7 @@ from vitnas.exported.folder import (
     WEIGHTS_FILE,
     beside,
     check_free,
+    write_classes,
 )
 from vitnas.exported.read import load
 from vitnas.files import check_own, remove_folder, write_bytes, write_text, writing
@@ -152,6 +153,7 @@ def _export(plan: Plan, model: nn.Module, images: Images, log: list[Entry], fold
     with beside(folder) as draft:
         write_text(draft / CONFIG_FILE, dump_yaml(plan.config.to_tree()))
         write_bytes(draft / WEIGHTS_FILE, weights_bytes(model))
+        write_classes(draft, images.names)
         write_text(draft / LOG_FILE, _lines(log))
         write_text(draft / RECIPE_FILE, dump_yaml(plan.recipe.model_dump(mode="json")))
         write_text(draft / CARD_FILE, training_card(plan, images, log, test, folder))

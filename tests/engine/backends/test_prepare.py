@@ -23,6 +23,7 @@ def check_reads_once(backend: Backend, folder: Path) -> None:
     fill_folder(folder)
     space = folder_space(folder)
     first = backend.prepare(space)
+    assert first.data.classes == ["blue", "green", "red"]
     shutil.rmtree(folder)
     proxy = space.config.proxy.model_copy(update={"lr": 0.01})
     again = backend.prepare(space.with_proxy(proxy), 4)

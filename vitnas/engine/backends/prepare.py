@@ -14,7 +14,7 @@ from vitnas.cost.survey import median_network
 from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
-from vitnas.errors import ConfigError
+from vitnas.errors import ConfigError, printable
 from vitnas.sessions import Data
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
     facts = {
         "name": images.name,
         "num_classes": images.num_classes,
+        "classes": [printable(name) for name in images.names] or None,
         "mean": [round(value, 6) for value in images.mean],
         "std": [round(value, 6) for value in images.std],
         "num_train_images": len(images.train),
@@ -189,4 +190,4 @@ def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
     }
     if len(by_size) > 1:
         del facts["mean"], facts["std"]
-    return Data.model_validate(facts)
+    return Data.model_validate({name: told for name, told in facts.items() if told is not None})
