@@ -31,8 +31,9 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
-def write_bytes(path: str | Path, content: bytes | memoryview) -> None:
-    """As `write_text`, for bytes. Where `path` is a link, the link is replaced and not its target.
+def write_bytes(path: str | Path, *content: bytes | memoryview) -> None:
+    """As `write_text`, for bytes, given as one part or several. Where `path` is a link, the link is
+    replaced and not its target.
 
     Raises:
         OSError: `path` cannot be written; `filename` is `path`.
@@ -42,7 +43,7 @@ def write_bytes(path: str | Path, content: bytes | memoryview) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(beside, _NEW, 0o666), "wb") as file:
-            file.write(content)
+            file.writelines(content)
         beside.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

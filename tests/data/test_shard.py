@@ -31,6 +31,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "00000"
 
 
+def test_the_file_is_numpy_s_to_the_byte(place: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "again.npy", np.load(place.with_suffix(".npy")))
+    assert place.with_suffix(".npy").read_bytes() == (tmp_path / "again.npy").read_bytes()
+
+
 def test_pixels_are_those_of_the_files(place: Path, tmp_path: Path) -> None:
     pixels = np.load(place.with_suffix(".npy"))
     assert pixels.shape == SHAPE

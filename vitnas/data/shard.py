@@ -53,14 +53,16 @@ def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) ->
         OSError: it cannot be written.
     """
     pixels, broken = decoded(paths, image_hw)
-    write_bytes(place.with_suffix(".npy"), _saved(np.save, pixels))
-    found = {
+    write_bytes(place.with_suffix(".npy"), _header(pixels), pixels.data.cast("B"))
+    found: dict[str, Any] = {
         "sums": _sums(pixels),
         "broken": np.array(list(broken), dtype=np.int64),
         "reasons": np.array(list(broken.values()), dtype=np.str_),
         "checksum": np.array(zlib.crc32(pixels.data), dtype=np.int64),
     }
-    write_bytes(place.with_suffix(".npz"), _saved(np.savez, **found))
+    file = io.BytesIO()
+    np.savez(file, **found)
+    write_bytes(place.with_suffix(".npz"), file.getbuffer())
     return len(paths)
 
 
@@ -149,10 +151,11 @@ def _time(place: Path, suffix: str) -> int:
     return place.with_suffix(suffix).stat().st_mtime_ns
 
 
-def _saved(save: Any, *arrays: npt.NDArray[Any], **named: npt.NDArray[Any]) -> memoryview:
+def _header(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """What `numpy.save` writes before the pixels, which then need no copy in memory."""
     file = io.BytesIO()
-    save(file, *arrays, **named)
-    return file.getbuffer()
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(pixels))
+    return file.getvalue()
 
 
 def _sums(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
