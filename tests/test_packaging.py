@@ -80,7 +80,7 @@ def test_the_wheel_works_where_no_checkout_is(unpacked: Path, tmp_path: Path) ->
 
 def test_the_wheel_finds_its_templates(unpacked: Path, tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path; from vitnas.records import Run; "
+        "from pathlib import Path; from vitnas.run import Run; "
         "from vitnas.sessions import Environment; "
         "from vitnas.report import write_report; "
         "write_report(Run(Path('run'), 'empty', (), {}, Environment(), 0))"

@@ -24,11 +24,13 @@ _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one, never half of one.
+    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
+    write_bytes(path, encoded(text))
 
-    Bytes of a file's name that are no UTF-8 are spelled out.
-    """
-    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+def encoded(text: str) -> bytes:
+    """UTF-8; bytes of a file's name that are none are spelled out."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write_bytes(path: str | Path, *content: bytes | memoryview) -> None:

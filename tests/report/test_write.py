@@ -30,6 +30,13 @@ def test_a_report_is_these_files_and_nothing_else(tmp_path: Path) -> None:
     assert names == {f"{member.number}.yaml" for member in run.complete}
 
 
+def test_a_folder_s_name_that_is_no_utf_8_is_spelled_out(tmp_path: Path) -> None:
+    run = run_of(tmp_path / os.fsdecode(b"a\xff"), trial(0, 90.0, 1000))
+    run.path.mkdir()
+    write_report(run)
+    assert "of a\\udcff, space" in (run.path / "configs" / "0.yaml").read_text()
+
+
 def test_configs_read_back_and_say_where_they_come_from(tmp_path: Path) -> None:
     run = invented_run(tmp_path, 40)
     write_report(run)

@@ -9,7 +9,7 @@ from pathlib import Path
 from vitnas.config.costs import COSTS, MEASURED
 from vitnas.config.files import dump_yaml
 from vitnas.errors import RunError, reason_of
-from vitnas.files import own_folder, read_bytes, write_bytes, write_text
+from vitnas.files import encoded, own_folder, read_bytes, write_bytes, write_text
 from vitnas.plugins import closed
 from vitnas.records import TrialRecord
 from vitnas.report.facts import space_name
@@ -66,7 +66,7 @@ def _write_configs(run: Run) -> None:
 
 def _write_changed(path: Path, text: str) -> None:
     """Write a file if its text differs: to write a thousand files takes seconds."""
-    content = text.encode()
+    content = encoded(text)
     try:
         same = read_bytes(path, len(content)) == content
     except OSError:
