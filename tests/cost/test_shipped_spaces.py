@@ -15,7 +15,7 @@ from vitnas.cost.limits import over_limits
 
 PAPERS = sorted({"ska_table5", "deepvit_fig9", "bvit_table1", "sret_table7", "sret_fig5"})
 HYBRIDS = sorted(set(shipped_spaces()) - set(PAPERS))
-SMALL = {"digits", "fashion_32", "hybrid_fashion"}
+SMALL = {"digits", "fashion_32", "hybrid_fashion", "images_64"}
 
 
 def within_limits(space: SearchSpace, count: int, first_seed: int = 0) -> list[ModelConfig]:
