@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.report.runs import run_of, trial
@@ -16,16 +17,24 @@ def test_a_front_that_is_above() -> None:
     assert verdict(run) == (
         "At equal FLOPs the front is 14.00 points above the best baseline (95 % interval +12.84 to "
         "+15.16). This is the mean over log FLOPs from 10.0 k to 1.00 M, on 10,000 test images, "
-        "which were used for no choice. The front is ahead over 100 % of this range."
+        "which were used for no choice. The front is ahead over 100 % of this range. The interval "
+        "is of the images alone: each network was trained once, and seeds scatter "
+        "further (`--replicates 3` measures it)."
     )
 
 
 def test_a_front_that_is_below_says_who_is_ahead_and_where() -> None:
     said = verdict(run_with(baseline("plain", 10_000, 90.0, 89.0)))
     assert "31.00 points below the best baseline" in said
-    assert said.endswith(
-        "over 0 % of this range. Ahead of the front: plain from 10.0 k to 10.0 k FLOPs."
-    )
+    assert "over 0 % of this range. Ahead of the front: plain from 10.0 k to 10.0 k FLOPs." in said
+
+
+def test_a_scatter_that_was_measured_is_in_the_interval() -> None:
+    rivals = (baseline("plain", 10_000, 60.0, 58.2),)
+    alone = run_with(*rivals)
+    repeated = replace(alone, trials=tuple(replace(t, replicates=(60.0,)) for t in alone.trials))
+    assert "each network was trained once" in verdict(alone)
+    assert "each network was trained once" not in verdict(repeated)
 
 
 def test_what_cannot_be_told_apart_is_said_so() -> None:

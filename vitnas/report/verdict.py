@@ -19,7 +19,7 @@ def verdict(run: Run) -> str:
     """The comparison of the front with the baselines in a few sentences. A report begins so."""
     found = versus(run)
     if found is not None:
-        return f"{_difference(found)} {_basis(found)}{_winners(found)}"
+        return f"{_difference(found)} {_basis(found)}{_winners(found)}{_unknown(run)}"
     if not run.baselines:
         return NONE
     if not any(one.outcome is Outcome.COMPLETE for one in run.baselines):
@@ -66,6 +66,16 @@ def _winners(found: Versus) -> str:
         return ""
     listed = "; ".join(f"{name} from {', '.join(of)} FLOPs" for name, of in ranges.items())
     return f" Ahead of the front: {listed}."
+
+
+def _unknown(run: Run) -> str:
+    """What the interval leaves out, as long as no network was trained twice."""
+    if run.noise is not None and run.noise.is_measured:
+        return ""
+    return (
+        " The interval is of the images alone: each network was trained once, and seeds scatter "
+        "further (`--replicates 3` measures it)."
+    )
 
 
 def baseline_rows(run: Run) -> list[Mapping[str, str]]:
