@@ -38,6 +38,7 @@ def test_a_full_disk_is_one_line(command: str) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
 def test_a_training_blames_no_folder_for_what_it_prints(tiny_config: ModelConfig) -> None:
     save_config(tiny_config, "net.yaml")
@@ -67,6 +68,7 @@ def test_a_terminal_of_few_characters_gets_the_others_spelled_out() -> None:
     assert "\\u2013" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_search_outlives_its_pipe() -> None:
     file = space_file({})
     done = shell(

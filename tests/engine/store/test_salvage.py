@@ -179,6 +179,7 @@ def test_a_sound_study_of_another_version_is_left_alone(
     assert not list(tmp_path.glob("*.damaged*"))
 
 
+@pytest.mark.slow  # waits as long as SQLite does
 def test_a_locked_study_is_no_damaged_one(whole: Run, tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as other:
         other.execute("BEGIN EXCLUSIVE")
