@@ -17,7 +17,8 @@ import torch
 from PIL import Image
 
 from tests.training.conftest import write_idx
-from vitnas.config.data import DataConfig, check_data_there
+from vitnas.config.data import DataConfig
+from vitnas.config.data_checks import check_data_there
 from vitnas.config.files import validate
 from vitnas.data.foreign import describe
 from vitnas.data.table import read_source

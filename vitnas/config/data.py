@@ -1,12 +1,11 @@
 """What a candidate is trained on, without torch: the `data` part of a file.
 
-What is known of a data set without reading it stands here too, so that a network with 1000
-classes for ten digits is refused before anything slow is imported.
+What is known of a data set without reading it stands here, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,6 @@ from pydantic import (
 
 from vitnas import plugins
 from vitnas.config.files import RuleError
-from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.errors import ConfigError, nearest_name
 
@@ -85,7 +83,7 @@ DATA_FACTS: dict[str, DataFacts] = {
 _FOREIGN = DataFacts(None, None, None, None, "none", "from another package")
 TIMM = "timm"
 """The name of data that timm opens; `dataset` says which."""
-_PACKAGES = {
+PACKAGES = {
     "hfds": "datasets",
     "hfids": "datasets",
     "tfds": "tensorflow_datasets",
@@ -216,8 +214,8 @@ class DataConfig(Frozen):
         prefix = (self.dataset or "").partition("/")[0].lower()
         if self.name == TIMM and self.root is None and prefix not in ("hfds", "hfids", "tfds"):
             raise RuleError("is required: the folder or tar file", "root")
-        if "/" in (self.dataset or "") and prefix not in ("torch", *_PACKAGES):
-            known = [f"{name}/" for name in ("torch", *_PACKAGES)]
+        if "/" in (self.dataset or "") and prefix not in ("torch", *PACKAGES):
+            known = [f"{name}/" for name in ("torch", *PACKAGES)]
             rule = f"must begin with {', '.join(known)}"
             raise RuleError(rule, "dataset", self.dataset, nearest_name(prefix + "/", known))
         return self
@@ -308,81 +306,3 @@ def class_names(folder: Path) -> tuple[str, ...]:
 def is_junk(name: str) -> bool:
     """Whether a file or folder of this name is the operating system's, not the data's."""
     return name.startswith(".") or name in _JUNK
-
-
-def check_data_there(data: DataConfig) -> None:
-    """Refuse a split or classes that an image folder does not have, without reading an image, and
-    data of timm's that need a package which is not installed.
-
-    Says nothing of a folder that is not there, or of other data.
-
-    Raises:
-        ConfigError: addressed inside `data`.
-    """
-    if package := missing_package(data):
-        rule = f"needs the package {package}, which is not installed"
-        raise ConfigError(rule, address="dataset", value=data.dataset)
-    if data.name != "imagefolder" or data.folder is None:
-        return
-    names = class_names(data.folder / "train")
-    if names:
-        chosen_classes(data, names, str(data.folder / "train"))
-        _check_split(data, data.folder)
-
-
-def missing_package(data: DataConfig) -> str | None:
-    """The package that timm needs for these data, where it is not installed."""
-    from importlib.util import find_spec  # slow, and `vitnas --help` does without
-
-    package = _PACKAGES.get((data.dataset or "").partition("/")[0].lower())
-    return package if package is not None and find_spec(package) is None else None
-
-
-def chosen_classes(data: DataConfig, names: Sequence[str], where: str) -> tuple[str, ...]:
-    """Those of the classes `names` that `data` asks for, in their order.
-
-    Raises:
-        ConfigError: one is not there, or there are fewer; addressed as `classes`.
-    """
-    if data.classes is None:
-        return tuple(names)
-    if isinstance(data.classes, int):
-        if data.classes > len(names):
-            rule = f"{where} has {len(names)} classes"
-            raise ConfigError(rule, address="classes", value=data.classes, nearest=len(names))
-        return tuple(names[: data.classes])
-    for name in data.classes:
-        if name not in names:
-            nearest = nearest_name(name, names)
-            rule = f"{where} has no such class"
-            raise ConfigError(rule, address="classes", value=name, nearest=nearest)
-    return tuple(name for name in names if name in data.classes)
-
-
-def _check_split(data: DataConfig, root: Path) -> None:
-    split = data.val_split
-    if split is None or class_names(root / split):
-        return
-    other = "val" if split == "test" else "test"
-    nearest = other if class_names(root / other) else "null, with a val_fraction"
-    rule = f"there are no class folders in {root / split}"
-    raise ConfigError(rule, address="val_split", value=split, nearest=nearest)
-
-
-def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:
-    """Refuse a network whose classes or channels are not those of the data.
-
-    Any `img_size` fits, because images are resized. Takes no torch and reads no image; of an
-    `imagefolder` it lists the class folders, and says nothing when they are not there.
-
-    Raises:
-        ConfigError: addressed inside the model (`num_classes`, `in_chans`); use
-            `.at(prefix="model")` for a file that holds the model under a key.
-    """
-    known = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
-    for field, expected in known.items():
-        found = getattr(model_config, field)
-        if expected is not None and found != expected:
-            what = "classes" if field == "num_classes" else "channels"
-            rule = f"{data.name} has {expected} {what}"
-            raise ConfigError(rule, address=field, value=found, nearest=expected)

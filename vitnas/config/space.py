@@ -14,7 +14,8 @@ from pydantic import Field, ValidationError
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, probes
 from vitnas.config.costs import MEASURED
-from vitnas.config.data import DataConfig, check_data_fits, check_data_there
+from vitnas.config.data import DataConfig
+from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.files import (
     FieldError,
     RuleError,

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from vitnas.config.data import DataConfig, chosen_classes
+from vitnas.config.data import DataConfig
+from vitnas.config.data_checks import chosen_classes
 from vitnas.data.rows import Pixels, taken
 from vitnas.errors import ConfigError, DataError
 from vitnas.memory import check_memory

@@ -14,7 +14,8 @@ from typing import Any
 
 from PIL import Image
 
-from vitnas.config.data import DataConfig, missing_package
+from vitnas.config.data import DataConfig
+from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import read_rgb
 from vitnas.errors import DataError
 

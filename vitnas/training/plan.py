@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitnas.config.data import DATA_FACTS, GROUP, DataConfig, check_data_fits, check_data_there
+from vitnas.config.data import DATA_FACTS, GROUP, DataConfig
+from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.files import exists, validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
