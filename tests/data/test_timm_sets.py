@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import pickle
 import tarfile
 from collections.abc import Mapping
@@ -72,6 +73,15 @@ def test_tar_files_are_read_with_the_classes_of_the_training_images(tmp_path: Pa
         assert pixels[:, 0, 0].tolist() == list(list(COLOURS.values())[label])
     assert source.fingerprint["num_images"] == 12
     assert describe(config) == (3, 3)
+
+
+def test_a_user_s_level_of_timm_s_log_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_tar(tmp_path / "train.tar", by_class(4, *COLOURS))
+    with caplog.at_level(logging.DEBUG, logger="timm"):
+        read_source(timm(tmp_path), (8, 8))
+        assert logging.getLogger("timm").level == logging.DEBUG
 
 
 def test_one_tar_file_has_no_test_images(tmp_path: Path) -> None:

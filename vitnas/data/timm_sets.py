@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,6 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
     """One split; `numbers` are those of the training images' classes."""
     from timm.data import ImageDataset, create_dataset
 
-    logging.getLogger("timm").setLevel(logging.ERROR)  # "no class map", "info not found"
     keys: dict[str, Any] = {"input_key": config.input_key, "target_key": config.target_key}
     place: Path | None = config.folder
     if _is_folder(config):
@@ -89,11 +89,24 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
     root = None if place is None else str(place)
     try:
         name = "" if _is_folder(config) else config.dataset or ""
-        found = create_dataset(name, root=root, split=split, **keys)
+        with _without_hints():
+            found = create_dataset(name, root=root, split=split, **keys)
     except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
         raise DataError(f"{_name(config)}: split {split}: cannot be opened: {why}"[:500]) from error
     return Read(found.reader) if isinstance(found, ImageDataset) else found
+
+
+@contextmanager
+def _without_hints() -> Iterator[None]:
+    """Inside, timm logs no hints, such as that there is no class map."""
+    logger = logging.getLogger("timm")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _close(tar: Any) -> None:
