@@ -77,7 +77,7 @@ def own_space(root: Path, quick: bool) -> dict[str, Any]:
     proxy = load_space(space["extends"]).config.proxy.model_dump(exclude_defaults=True)
     space["data"]["root"] = str(root)
     space["proxy"] = proxy | {"epochs": 1 if quick else EPOCHS}
-    space["model"] = {"img_size": SIDE, "num_classes": 10}
+    space["model"] |= {"img_size": SIDE, "num_classes": 10}
     return space
 
 

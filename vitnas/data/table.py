@@ -45,8 +45,9 @@ def check_there(config: DataConfig) -> None:
         DataError: as `read_source`; or the cache of decoded images is no folder or size.
     """
     if config.name == "imagefolder":
-        cache.home(), cache.limit()
         class_folders(config)
+        cache.home()
+        cache.limit()
     elif config.name == TIMM:
         check_place(config)
     elif config.folder is not None:
