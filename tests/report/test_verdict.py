@@ -19,7 +19,7 @@ def test_a_front_that_is_above() -> None:
         "+15.16). This is the mean over log FLOPs from 10.0 k to 1.00 M, on 10,000 test images, "
         "which were used for no choice. The front is ahead over 100 % of this range. The interval "
         "is of the images alone: each network was trained once, and seeds scatter "
-        "further (`--replicates 3` measures it)."
+        "further (--replicates 3 measures it)."
     )
 
 
