@@ -19,7 +19,7 @@ def test_a_front_that_is_above() -> None:
         "+15.16). This is the mean over log FLOPs from 10.0 k to 1.00 M, on 10,000 test images, "
         "which were used for no choice. The front is ahead over 100 % of this range. The interval "
         "is of the images alone: each network was trained once, and seeds scatter "
-        "further (--replicates 3 measures it)."
+        "further (`--replicates 3` measures it)."
     )
 
 
@@ -63,6 +63,7 @@ def test_every_file_of_a_report_has_it(tmp_path: Path) -> None:
     assert first == verdict(run)
     page = (tmp_path / "report.html").read_text()
     assert page.index("At equal FLOPs the front is") < page.index("on the Pareto front of")
+    assert "<code>--replicates 3</code>" in page[: page.index("on the Pareto front of")]
     assert "baseline plain" in page
     assert (tmp_path / "baselines.csv").read_text().count("\n") == 3
     assert '"points": 13.7' in (tmp_path / "comparison.json").read_text()

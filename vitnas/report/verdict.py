@@ -74,7 +74,7 @@ def _unknown(run: Run) -> str:
         return ""
     return (
         " The interval is of the images alone: each network was trained once, and seeds scatter "
-        "further (--replicates 3 measures it)."
+        "further (`--replicates 3` measures it)."
     )
 
 
