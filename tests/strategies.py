@@ -56,6 +56,7 @@ def random_config(seed: int) -> ModelConfig:
     tree["norm_eps"] = rng.choice([1e-6, 1e-5])
     _add_downsample(rng, tree)
     tree["head"] |= {name: rng.choice([1e-6, 1e-5]) for name in ("norm_eps", "mlp_norm_eps")}
+    _add_layers(rng, tree)
     return validate(ModelConfig, tree)
 
 
@@ -175,3 +176,9 @@ def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:
         "with_v": rng.random() < 0.7,
         "with_qk": rng.random() < 0.7,
     }
+
+
+def _add_layers(rng: random.Random, tree: dict[str, Any]) -> None:
+    if "broad" in tree:
+        layers = [None, "all", "stages", "last:1", "last:2", "last:9", "every:2", "every:3"]
+        tree["broad"]["layers"] = rng.choice(layers)

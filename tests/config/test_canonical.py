@@ -111,6 +111,17 @@ def test_the_fields_of_downsampling_mbconv_matter_in_no_other() -> None:
     assert pair[1].downsample_channels(1) == (256, 16)
 
 
+def test_spellings_that_collect_the_same_layers_are_one_network() -> None:
+    def key(layers: str | None) -> str:
+        return build({**MHSA, "depth": 4}, MHSA, broad={"gamma": 0.5, "layers": layers}).key
+
+    assert len({key("all"), key("last:5"), key("last:9"), key("every:1")}) == 1
+    assert key(None) == key("stages")
+    assert key("last:1") == key("every:5")
+    assert len({key(text) for text in (None, "all", "last:1", "last:3", "every:2")}) == 5
+    assert build(MHSA, broad={"layers": "all"}).key == build(MHSA).key
+
+
 def test_keys_of_old_runs_stay() -> None:
     """A field with a default may be added; the key of a network that does not use it stays."""
     assert build(MHSA, CONV).key == "28ace5c0f8cd"

@@ -58,6 +58,7 @@ VALUES: dict[str, list[Any]] = {
     "reattention.source": ["own", "shared"],
     "broad": [{"gamma": 0.0}, {"gamma": 0.5}],
     "broad.gamma": [0.0, 0.5],
+    "broad.layers": [None, "all", "stages", "last:1", "last:3", "every:2"],
     "broad.pool": ["official", "layers"],
     "broad.with_v": [True, False],
 }
@@ -194,7 +195,7 @@ def test_two_draws_that_differ_in_one_asked_value_are_two_networks(seed: int) ->
 
 def test_the_spaces_of_that_property_are_not_trivial() -> None:
     """So that the property is not held by refusing everything."""
-    spaces = [space for seed in range(60) if (space := random_space(seed)) is not None]
+    spaces = [space for seed in range(90) if (space := random_space(seed)) is not None]
     assert len(spaces) > 10
     assert sum(len(space.axes) for space in spaces) > 8 * len(spaces)
 

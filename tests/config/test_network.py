@@ -57,7 +57,7 @@ def test_attention_spans_from_its_first_to_its_last_block() -> None:
 
 def test_broad_attention_collects_from_stages_with_a_key() -> None:
     stages = (CONV, MHSA, MHSA | {"token_mixer": "cska"}, MHSA | {"token_mixer": "ska"})
-    assert build(*stages, broad={"gamma": 0.4}).broad_sources == (1, 3)
+    assert build(*stages, broad={"gamma": 0.4}).broad_sources == ((1, 0), (3, 0))
     assert build(*stages).broad_sources == ()
 
 

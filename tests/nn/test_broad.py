@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
 from vitnas.cost.counter import measure_cost
 from vitnas.nn import HybridTransformer, build_model
 from vitnas.nn.broad import BroadAttention, LayerShape, resize_channels
@@ -102,7 +103,7 @@ def to_last_grid(x: Tensor, grid: tuple[int, int], model: HybridTransformer) -> 
     picture = x.transpose(1, 2).flatten(2).mT.unflatten(2, grid)
     tokens = F.adaptive_max_pool2d(picture, config.grids[-1]).flatten(2).mT
     channels = F.adaptive_avg_pool1d(tokens, config.stages[-1].embed_dim)
-    heads = config.stages[config.broad_sources[-1]].heads
+    heads = config.stages[config.broad_sources[-1][0]].heads
     return channels.unflatten(2, (heads, -1)).transpose(1, 2)
 
 
@@ -126,9 +127,9 @@ def test_a_hierarchy_brings_its_sources_to_the_last_stage(mixers: list[str]) -> 
     assert len(taps) == len(sources) == sum(mixer in ("mhsa", "ska") for mixer in mixers)
     fitted = [
         Tap(*(to_last_grid(part, model.config.grids[index], model) for part in tap[:3]))
-        for index, tap in zip(sources, taps, strict=True)
+        for (index, _), tap in zip(sources, taps, strict=True)
     ]
-    head_dim = model.config.stages[-1].embed_dim // model.config.stages[sources[-1]].heads
+    head_dim = model.config.stages[-1].embed_dim // model.config.stages[sources[-1][0]].heads
     expected = z + 0.7 * pool_last(fitted, "official", head_dim**-0.5, True, True)
     torch.testing.assert_close(model.forward_features(images).flatten(1, -2), expected)
 
@@ -142,6 +143,38 @@ def widened(mixers: list[str]) -> HybridTransformer:
     tree = {"img_size": (16, 32), "stem": {"stride": 2}, "stages": stages}
     torch.manual_seed(0)
     return build_model(validate(ModelConfig, {**tree, "broad": {"gamma": 0.7}})).eval()
+
+
+@pytest.mark.parametrize(
+    ("layers", "sources"),
+    [
+        (None, [1, 3, 5]),
+        ("stages", [1, 3, 5]),
+        ("all", [0, 1, 2, 3, 4, 5]),
+        ("last:3", [3, 4, 5]),
+        ("last:99", [0, 1, 2, 3, 4, 5]),
+        ("every:3", [2, 5]),
+    ],
+)
+def test_layers_of_a_pyramid(layers: str | None, sources: list[int]) -> None:
+    model = network(["mhsa", "ska", "mhsa"], broad={"gamma": 0.7, "layers": layers})
+    assert [2 * stage + block for stage, block in model.config.broad_sources] == sources
+    images = torch.randn(2, 3, 16, 32)
+    z, taps = collect(model, images)
+    assert len(taps) == len(sources)
+    grids = [model.config.grids[index // 2] for index in sources]
+    fitted = [
+        Tap(*(to_last_grid(part, grid, model) for part in tap[:3]))
+        for grid, tap in zip(grids, taps, strict=True)
+    ]
+    expected = z + 0.7 * pool_last(fitted, "official", 4**-0.5, True, True)
+    torch.testing.assert_close(model.forward_features(images).flatten(1, -2), expected)
+    assert closed_form(model.config).flops == measure_cost(model.config).flops
+
+
+@pytest.mark.parametrize(("layers", "given"), [("last:1", (False, True)), (None, (True, True))])
+def test_layers_of_one_stage(layers: str | None, given: tuple[bool, bool]) -> None:
+    assert network(["mhsa"], broad={"gamma": 0.7, "layers": layers}).stages[0].tapped == given
 
 
 @pytest.mark.parametrize("class_token", [False, True])

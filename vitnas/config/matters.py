@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from vitnas.config import rules
+from vitnas.config.collected import shortest
 from vitnas.config.field_rule import FieldRule, NotSettled, itself
 from vitnas.config.fits import (
     broad_problem,
@@ -113,6 +114,11 @@ def _named_widths(network: Network, widths: Any, _: Network) -> Any:
     return None if widths is None or tuple(widths) == default else widths
 
 
+def _collected_layers(network: Network, layers: str | None, _: Network) -> str | None:
+    stages = [stage for stage, _ in network.tapped_layers]
+    return shortest(layers, stages, flat=len(network.stages) == 1)
+
+
 def _linear_or_none(network: Network, kind: str, _: Network) -> str:
     return "none" if kind == "linear" and not _falls(network) else kind
 
@@ -211,6 +217,9 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         f"broad.{name}": FieldRule("`broad.gamma` above 0", lambda n: n.broad.gamma > 0)
         for name in BroadConfig.model_fields
     },
+    "broad.layers": FieldRule(
+        "`broad.gamma` above 0", lambda network: network.broad.gamma > 0, _collected_layers
+    ),
     "broad.gamma": FieldRule(
         f"a stage has {_listed(names_with('taps'))}, and the heads of the last of these divide the "
         "last width",

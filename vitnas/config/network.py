@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from vitnas.config import rules
+from vitnas.config.collected import collected
 from vitnas.config.parts import (
     BroadConfig,
     Epsilon,
@@ -206,8 +207,16 @@ class Network(Frozen):
         return (found[0], found[-1]) if found else (0, 0)
 
     @cached_property
-    def broad_sources(self) -> tuple[int, ...]:
-        """Stages that broad attention collects from; empty when it is off."""
+    def tapped_layers(self) -> tuple[tuple[int, int], ...]:
+        """(stage, block in it) of the layers that broad attention can collect from."""
+        stages = [(index, stage) for index, stage in enumerate(self.stages) if stage.facts.taps]
+        return tuple((index, block) for index, stage in stages for block in range(stage.depth))
+
+    @cached_property
+    def broad_sources(self) -> tuple[tuple[int, int], ...]:
+        """Those of `tapped_layers` that broad attention collects from; empty when it is off."""
         if not self.broad.gamma:
             return ()
-        return tuple(index for index, stage in enumerate(self.stages) if stage.facts.taps)
+        layers, flat = self.tapped_layers, len(self.stages) == 1
+        found = collected(self.broad.layers, [stage for stage, _ in layers], flat=flat)
+        return tuple(layers[index] for index in found)

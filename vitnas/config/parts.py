@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from vitnas.config.collected import Layers
 from vitnas.config.files import RuleError
 
 Residual = Literal["plain", "lrc", "scale"]
@@ -131,6 +132,13 @@ class BroadConfig(Frozen):
 
     gamma: Annotated[float, Field(ge=0.0, le=1e6)] = Field(
         0.0, description="weight of the broad feature; 0: off (BViT Table I)"
+    )
+    layers: Layers | None = Field(
+        None,
+        description="which of the layers with query, key and value are collected: `all`; `stages`, "
+        "the last one of each stage (BViT's Swin and LVT forms); `last:4`, the last four; "
+        "`every:3`, each third, counted back from the last one. null: `all` in a network of one "
+        "stage, else `stages`",
     )
     pool: Literal["official", "layers"] = Field(
         "official",

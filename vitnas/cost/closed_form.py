@@ -295,9 +295,7 @@ def _norm(kind: Norm, channels: int, tokens: int) -> tuple[int, int]:
 def _broad(config: ModelConfig) -> Row:
     """N^2 C (L + 1): logits of L layers, then one attention over values that are pooled first."""
     last = len(config.stages) - 1
-    layers = len(config.broad_sources) if last else config.stages[0].depth
-    if not config.broad.with_qk:
-        layers = 1
+    layers = len(config.broad_sources) if config.broad.with_qk else 1
     tokens, dim = config.num_tokens(last), config.stages[last].embed_dim
     return Row(None, "broad", tokens * tokens * dim * (layers + 1), 0)
 

@@ -75,15 +75,14 @@ class BroadAttention(nn.Module):
     @classmethod
     def of(cls, config: ModelConfig) -> BroadAttention:
         """The broad attention of a network whose `broad.gamma` is above 0."""
-        broad, stages, indices = config.broad, config.stages, config.broad_sources
-        layers = stages[0].depth if len(stages) == 1 else 1
+        broad, stages = config.broad, config.stages
+        indices = [stage for stage, _ in config.broad_sources]
         return cls(
             broad.gamma,
             LayerShape(config.grids[-1], stages[indices[-1]].heads, stages[-1].embed_dim),
             [
                 LayerShape(config.grids[index], stages[index].heads, stages[index].embed_dim)
                 for index in indices
-                for _ in range(layers)
             ],
             pool=broad.pool,
             scale=broad.scale,

@@ -96,16 +96,12 @@ class Stage(nn.Module):
 def tapped_blocks(config: ModelConfig, index: int) -> tuple[bool, ...]:
     """Which blocks of stage `index` give a tap to broad attention, or give or use a shared map.
 
-    In a network of one stage broad attention collects from all blocks (BViT, Eq. 5). In a network
-    of several stages it collects from the last block of each stage whose mixer has a key (BViT's
-    Swin and LVT forms). The last k blocks use the map of the block before them.
+    `broad.layers` says which blocks broad attention collects from. The last k blocks use the map of
+    the block before them.
     """
     depth = config.stages[index].depth
     if config.map_source is not None:
         sharing = config.reattention_plan[index]
         sharing += 1 if sharing else 0
         return (False,) * (depth - sharing) + (True,) * sharing
-    if index not in config.broad_sources:
-        return (False,) * depth
-    every = len(config.stages) == 1
-    return (every,) * (depth - 1) + (True,)
+    return tuple((index, block) in config.broad_sources for block in range(depth))

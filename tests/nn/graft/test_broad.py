@@ -137,3 +137,14 @@ def _last(model: torch.nn.Module) -> Tensor:
     model.layers[-1].register_forward_hook(lambda _, __, out: given.append(out))
     model(images())
     return given[-1]
+
+
+@pytest.mark.parametrize(
+    ("layers", "numbers"), [("all", [0, 1, 2, 3]), ("last:1", [3]), ("every:2", [1, 3])]
+)
+def test_layers_are_chosen_as_in_a_model_file(layers: str, numbers: list[int]) -> None:
+    names = [f"layers.{stage}.blocks.{block}.attn" for stage in (0, 1) for block in (0, 1)]
+    model = swin()
+    done = graft(model, broad={"gamma": 0.4, "layers": layers})
+    assert done.broad == tuple(names[number] for number in numbers)
+    assert model(images()).isfinite().all()

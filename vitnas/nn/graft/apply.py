@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from vitnas.config.collected import collected
 from vitnas.config.files import validate
 from vitnas.config.graft import GraftConfig, chosen_blocks
 from vitnas.config.mixers import MIXERS
@@ -115,8 +116,8 @@ def _to_collect(
 ) -> list[Site]:
     """What broad attention collects from.
 
-    These are all attentions with a key (BViT, Eq. 5). In a network of several stages it is the
-    last one of each stage.
+    These are the attentions with a key that `broad.layers` names: by default all (BViT, Eq. 5); in
+    a network of several stages, the last one of each stage.
 
     Raises:
         ConfigError: there is none, or their sizes do not fit together.
@@ -126,8 +127,8 @@ def _to_collect(
     has_key = config.mixer is None or MIXERS[config.mixer].facts.taps
     kept = [site for site in sites if has_key or site not in replaced]
     found = [site for site in kept if checks.has_key(site)]
-    if sites[-1].stage:
-        found = list({site.stage: site for site in found}.values())
+    stages, flat = [site.stage for site in found], not sites[-1].stage
+    found = [found[index] for index in collected(config.broad.layers, stages, flat=flat)]
     checks.check_sources(found, sites[-1], family, config)
     return found
 
