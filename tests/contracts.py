@@ -35,6 +35,7 @@ class MixerContract(testing.MixerContract):
             "e": 1 + (stage.hidden_channels != stage.embed_dim),
             "s": stage.se_channels,
             "k": stage.kernel,
+            "w": stage.key_kernel,
             "S": stage.hidden_tokens,
         }
 

@@ -57,6 +57,8 @@ def random_config(seed: int) -> ModelConfig:
     _add_downsample(rng, tree)
     tree["head"] |= {name: rng.choice([1e-6, 1e-5]) for name in ("norm_eps", "mlp_norm_eps")}
     _add_layers(rng, tree)
+    for stage in tree["stages"]:
+        _add_attention(rng, stage)
     return validate(ModelConfig, tree)
 
 
@@ -176,6 +178,11 @@ def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:
         "with_v": rng.random() < 0.7,
         "with_qk": rng.random() < 0.7,
     }
+
+
+def _add_attention(rng: random.Random, stage: dict[str, Any]) -> None:
+    if stage["token_mixer"] == "cska":
+        stage["key_kernel"] = rng.choice([1, 3, 3, 5])
 
 
 def _add_layers(rng: random.Random, tree: dict[str, Any]) -> None:

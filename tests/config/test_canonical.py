@@ -27,7 +27,7 @@ def test_two_spellings_of_one_network_share_their_key() -> None:
         build(MHSA, CONV, reattention={"norm": "none"}, global_pool="avg"),
         build({**MHSA, "residual": "plain"}, CONV, stem={"kind": "conv", "stride": 2, "width": 9}),
         build(MHSA, CONV, stem={"kind": "conv", "stride": 2, "widths": []}),
-        build({**MHSA, "q_proj": False}, CONV, temperature={"last": 0.3}),
+        build({**MHSA, "q_proj": False}, {**CONV, "key_kernel": 5}, temperature={"last": 0.3}),
         build(MHSA, CONV, temperature={"kind": "linear"}),  # of one attention block
         build(MHSA, CONV, reattention={"source": "shared", "scale": 2.0}),
         build(MHSA, CONV, head={"mlp_norm_eps": 1e-5}),

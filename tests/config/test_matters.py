@@ -82,6 +82,7 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "qk_scale": [True, False],
     "key_init": ["trunc_normal", "randn"],
     "q_proj": [True, False],
+    "key_kernel": [1, 3, 5],
 }
 
 

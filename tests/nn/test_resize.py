@@ -39,7 +39,9 @@ def vit(mixer: str = "mhsa", **fields: Any) -> ModelConfig:
     stage = {"token_mixer": mixer, "depth": 2, "embed_dim": 24}
     if mixer in ("mhsa", "ska", "cska"):
         stage["num_heads"] = 3
-    stage |= {name: fields.pop(name) for name in ("groups", "q_proj") if name in fields}
+    stage |= {
+        name: fields.pop(name) for name in ("groups", "q_proj", "key_kernel") if name in fields
+    }
     tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
     return validate(ModelConfig, {**tree, "class_token": True, **fields})
 
@@ -271,7 +273,8 @@ def smooth_keys(mixer: TokenMixer, layout: TokenLayout) -> None:
                 value.copy_(flat.reshape(value.shape) * (0.05 if "fc1" in name else 1.0))
         if "key.weight" in parameters:
             by_head = torch.unflatten(mixer.key.weight, 0, (mixer.num_heads, -1))
-            middle = by_head[..., 1, 1]  # (h, N, C / h); the eight neighbours stay at zero
+            half = by_head.shape[-1] // 2
+            middle = by_head[..., half, half]  # (h, N, C / h); the neighbours stay at zero
             flat = waves(layout, middle[:, 0].numel())[0]
             by_head.zero_()
             middle.copy_(flat.reshape(-1, *middle[:, 0].shape).transpose(0, 1))
@@ -284,6 +287,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mhsa, none": {"reattention_blocks": 1, "reattention": {"norm": "none"}},
     "ska": {},
     "cska": {},
+    "cska, 5x5": {"key_kernel": 5},
     "mlp": {},
 }
 
@@ -312,6 +316,7 @@ def _place_on(mixer: str, **fields: Any) -> Any:
     stage: dict[str, Any] = {"token_mixer": mixer, "embed_dim": 16}
     if mixer != "mlp":
         stage["num_heads"] = 4
+    stage |= {name: fields.pop(name) for name in ("key_kernel",) if name in fields}
     tree = {"img_size": 12, "stem": {"stride": 1}, "stages": [stage], **fields}
     config = validate(ModelConfig, tree)
     return Place(config, 0, reattention=bool(config.reattention_blocks))

@@ -259,6 +259,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     "qk_scale": _of_mixer("qk_scale"),
     "key_init": _of_mixer("key_init"),
     "q_proj": _of_mixer("q_proj"),
+    "key_kernel": _of_mixer("key_kernel"),
     "expansion": _of_mixer(
         "expansion",
         lambda stage, ratio, _: None if ratio == stage.facts.expansion else ratio,

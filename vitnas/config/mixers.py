@@ -98,7 +98,7 @@ MIXERS: dict[str, Mixer] = {
     ),
     "cska": Mixer(
         "vitnas.nn.mixers.cska:ConvStaticKeyAttention",
-        replace(_STATIC_KEY, taps=False),
+        replace(_STATIC_KEY, taps=False, fields=(*_STATIC_KEY.fields, "key_kernel")),
         ("#8059d6", "D", "diamond"),
     ),
     "dwconv": Mixer(

@@ -132,6 +132,9 @@ class StageConfig(Frozen):
         "trunc_normal",
         description="initial static key; `randn` (the code of the SKA paper) saturates the softmax",
     )
+    key_kernel: Positive = Field(
+        3, description="odd side of the kernel of `cska`'s convolution, its key (SKA, Section 7)"
+    )
     q_proj: bool = Field(
         True,
         description="whether the query is a projection of the tokens; false: the tokens (SKA)",
@@ -199,13 +202,15 @@ class StageConfig(Frozen):
 
     @model_validator(mode="after")
     def _widths_fit(self) -> StageConfig:
-        dim, size = self.embed_dim, self.kernel_size
+        dim = self.embed_dim
         if self.facts.heads:
             problem = rules.heads_problem(dim, self.num_heads, self.head_dim)
             if problem:
                 raise RuleError(*problem)
-        if size is not None and size % 2 == 0:
-            raise RuleError("must be odd", "kernel_size", size, size + 1)
+        for name in ("kernel_size", "key_kernel"):
+            size = self.__dict__[name]
+            if size is not None and size % 2 == 0:
+                raise RuleError("must be odd", name, size, size + 1)
         for name in ("mlp_ratio", "nll_ratio", "expansion"):
             ratio = self.__dict__[name]
             if ratio and ratio * dim < 1:

@@ -39,8 +39,9 @@ def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     dim, patches, linears = stage.embed_dim, tokens - config.class_token, 2 + stage.q_proj
     params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
-    params += 9 * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
-    rows_of_map = 9 * patches + config.class_token  # a class token's row is no convolution
+    kernel = stage.key_kernel**2
+    params += kernel * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
+    rows_of_map = kernel * patches + config.class_token  # a class token's row is no convolution
     flops = tokens * dim * (linears * dim + tokens + rows_of_map)
     return params + (config.temperature.kind == "learnable"), [flops] * len(stage.groups)
 

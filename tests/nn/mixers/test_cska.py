@@ -19,6 +19,9 @@ class TestContract(MixerContract):
         "class token": {"class_token": True},
         "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
         "randn": {"key_init": "randn"},
+        "1x1": {"key_kernel": 1},
+        "5x5 and a class token": {"key_kernel": 5, "class_token": True},
+        "wider than the grid": {"key_kernel": 9},
     }
 
 
@@ -32,16 +35,18 @@ def build(**fields: Any) -> tuple[TokenMixer, Place]:
 
 @pytest.mark.parametrize("class_token", [False, True])
 @pytest.mark.parametrize("qk_scale", [True, False])
-def test_is_a_static_key_of_length_9d_on_the_unfolded_query(
-    class_token: bool, qk_scale: bool
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+def test_is_a_static_key_on_the_unfolded_query(
+    class_token: bool, qk_scale: bool, kernel: int
 ) -> None:
     """The identity of Section 4.2: the grouped convolution is a product with a fixed key."""
-    mixer, place = build(class_token=class_token, qk_scale=qk_scale)
+    mixer, place = build(class_token=class_token, qk_scale=qk_scale, key_kernel=kernel)
     x, tokens = tokens_for(place), place.num_tokens
     query, value = mixer.qv(x).chunk(2, dim=-1)
     picture = query[:, class_token:].mT.reshape(3, 16, *GRID)
-    unfolded = F.unfold(picture, 3, padding=1).reshape(3, 4, 4 * 9, 24)  # per head 9d numbers
-    key = mixer.key.weight.reshape(4, tokens, 4 * 9)
+    length = 4 * kernel**2  # of a head's key
+    unfolded = F.unfold(picture, kernel, padding=kernel // 2).reshape(3, 4, length, 24)
+    key = mixer.key.weight.reshape(4, tokens, length)
     logits = unfolded.mT @ key.mT + mixer.key.bias.reshape(4, 1, tokens)
     if class_token:
         first = query[:, :1].reshape(3, 1, 4, 4).transpose(1, 2) @ mixer.class_key.mT

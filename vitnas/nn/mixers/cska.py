@@ -15,16 +15,18 @@ from vitnas.nn.mixers.ska import KeyInit, StaticKeyMixer, init_key
 
 
 class ConvStaticKeyAttention(StaticKeyMixer):
-    """softmax(M / sqrt(d)) V, where the output of a grouped 3x3 convolution of the query is M.
+    """softmax(M / sqrt(d)) V, where the output of a grouped convolution of the query is M.
 
     V are the values, and d = C / h is the head_dim. Each head is one group of the convolution and
     has one output channel per token. Row n of the head's (N, N) logits M are the channels at
-    position n. So the convolution is a static key of length 9d: the logits of a head are U K^T,
-    where U (N, 9d) is the 3x3-unfolded query of the head and K (N, 9d) the convolution's weight.
+    position n. With a w x w kernel the convolution is a static key of length w^2 d: the logits of a
+    head are U K^T, where U (N, w^2 d) is the w x w-unfolded query of the head and K (N, w^2 d) the
+    convolution's weight.
 
     Source: Static Key Attention, Section 4.2 and Table 6. Algorithm 2 of the paper is not valid
     code and describes another mechanism, a dynamic key. Two defaults differ from the paper: the
-    logits are divided by sqrt(d), and the convolution starts as truncated normal 0.02.
+    logits are divided by sqrt(d), and the convolution starts as truncated normal 0.02. The paper's
+    kernel is 3x3; its Section 7 names the choice of the kernel as open.
 
     A class token is not in the grid. Its row comes first and has its own static key (h, N, d).
 
@@ -34,12 +36,13 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         num_tokens: N, class token included.
         class_token: whether the first token is one.
         key_init: `trunc_normal` or `randn`.
+        key_kernel: w, odd.
         **attention: as for `StaticKeyMixer`; the convolution always has a bias.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + 9 N C + h N and biases, and N C more
-    with a class token.
-    MACs: ``N * C * ((2 + q) * C + 10 * N - 8 * c)``; c is 1 with a class token, else 0; q is 1 if
-    the query is projected, else 0.
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + w^2 N C + h N and biases, and N C
+    more with a class token.
+    MACs: ``N * C * ((2 + q) * C + N + w**2 * (N - c) + c)``; c is 1 with a class token, else 0; q
+    is 1 if the query is projected, else 0.
     Randomness: dropout, in training only.
     """
 
@@ -51,11 +54,14 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         *,
         class_token: bool = False,
         key_init: KeyInit = "trunc_normal",
+        key_kernel: int = 3,
         **attention: Any,
     ) -> None:
         super().__init__(dim, num_heads, **attention)
-        self.num_tokens = num_tokens
-        self.key = nn.Conv2d(dim, num_heads * num_tokens, 3, padding=1, groups=num_heads)
+        self.num_tokens, half = num_tokens, key_kernel // 2
+        self.key = nn.Conv2d(
+            dim, num_heads * num_tokens, key_kernel, padding=half, groups=num_heads
+        )
         self.class_key: nn.Parameter | None = None
         if class_token:
             self.class_key = nn.Parameter(torch.empty(num_heads, num_tokens, self.head_dim))
@@ -74,6 +80,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
             qkv_bias=config.qkv_bias,
             q_proj=stage.q_proj,
             key_init=stage.key_init,
+            key_kernel=stage.key_kernel,
             **options_at(place),
         )
 

@@ -101,11 +101,19 @@ class StuWithQuery(Stu):
 class Cstu(nn.Module):
     """CSKA as its code has it, 16 channels a head."""
 
+    kernel = 3
+
     def __init__(self, width: int, tokens: int) -> None:
         super().__init__()
         self.heads = width // 16
         self.qv = nn.Linear(width, 2 * width, bias=False)
-        self.to_k = nn.Conv2d(width, self.heads * tokens, 3, padding=1, groups=self.heads)
+        self.to_k = nn.Conv2d(
+            width,
+            self.heads * tokens,
+            self.kernel,
+            padding=self.kernel // 2,
+            groups=self.heads,
+        )
         self.proj = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -114,6 +122,12 @@ class Cstu(nn.Module):
         rows = maps.flatten(2).unflatten(1, (self.heads, -1)).transpose(-2, -1)
         mixed = rows.softmax(dim=-1) @ heads_of(v.flatten(1, 2), self.heads)
         return self.proj(tokens_of(mixed)).reshape(x.shape)
+
+
+class Cstu5(Cstu):
+    """With another kernel than the paper's."""
+
+    kernel = 5
 
 
 class Metaformer(nn.Module):

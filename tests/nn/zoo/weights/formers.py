@@ -17,6 +17,7 @@ MIXERS = {
     "skaformer": [mf.SepConv, mf.SepConv, mf.Stu, mf.Stu],
     "skaformer with queries": [mf.SepConv, mf.SepConv, mf.StuWithQuery, mf.Attention],
     "cskaformer": [mf.SepConv, mf.Cstu, mf.Attention, mf.Attention],
+    "cskaformer with 5x5 keys": [mf.SepConv, mf.Cstu5, mf.Attention, mf.Attention],
 }
 
 

@@ -197,7 +197,8 @@ def _sizes(shapes: Shapes, prefix: str, mixer: str, width: int) -> dict[str, Any
         )
         return {"expansion": ratio_of(middle[0], width), "kernel_size": kernel[2]}
     if mixer == "cska":
-        return {"head_dim": shapes[prefix + "to_k.weight"][1]}
+        key = shapes[prefix + "to_k.weight"]
+        return {"head_dim": key[1], "key_kernel": key[2]}
     return {"head_dim": shapes[prefix + "k"][2]} if mixer == "ska" else {}
 
 
