@@ -51,7 +51,11 @@ def test_a_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     package = ROOT / "vitnas"
     files = {path for path in package.rglob("*") if path.is_file()}
     files -= {path for path in files if "__pycache__" in path.parts}
-    spaces = {f"vitnas/spaces/{path.name}" for path in (ROOT / "space").iterdir()}
+    spaces = {
+        f"vitnas/spaces/{path.relative_to(ROOT / 'space').as_posix()}"
+        for path in (ROOT / "space").rglob("*")
+        if path.is_file()
+    }
     wanted = {path.relative_to(ROOT).as_posix() for path in files} | spaces
     assert names >= wanted
     assert "vitnas/py.typed" in names

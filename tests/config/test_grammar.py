@@ -99,6 +99,20 @@ def test_a_mistake_has_its_address(value: dict[str, Any], message: str) -> None:
         parse_tree({"x": value})
 
 
+def test_the_rows_of_a_table_may_have_equal_values() -> None:
+    rows = {"labels": ["plain", "deep", "wide"], "name": "row"}
+    depth = parse_tree({"x": {"choice": [2, 4, 2], **rows}})["x"]
+    width = parse_tree({"y": {"choice": [8, 8, 16], **rows}})["y"]
+    check_ties([depth, width])
+    assert (depth.options, width.options) == ((2, 4, 2), (8, 8, 16))
+    with pytest.raises(ConfigError, match=r"x\.choice\[2\] = 2: stands twice"):
+        parse_tree({"x": {"choice": [2, 4, 2], "labels": rows["labels"]}})
+    with pytest.raises(ConfigError, match=r"x\.choice\[2\] = 2: stands twice"):
+        parse_tree({"x": {"choice": [2, 4, 2], "name": "row"}})
+    with pytest.raises(ConfigError, match="stands twice"):
+        parse_tree({"x": {"choice": [2, 4], "labels": ["a", "a"], "name": "row"}})
+
+
 def test_axes_of_one_name_offer_the_same() -> None:
     one, same, other = (
         parse_tree({key: {"int": [1, high], "name": "tied"}})[key]

@@ -13,26 +13,44 @@ from vitnas.config.space import SearchSpace, SpaceConfig, load_space, shipped_sp
 from vitnas.config.trials import RandomTrial
 from vitnas.errors import ConfigError
 
+ABLATIONS = {
+    "bvit_table1": (6, 6),
+    "bvit_table2": (4, 4),
+    "deepvit_fig1": (8, 8),
+    "deepvit_fig9": (13, 7),
+    "deepvit_table1": (4, 4),
+    "deepvit_table3": (4, 4),
+    "deepvit_table5": (5, 5),
+    "ska_fig3": (10, 10),
+    "ska_table5": (7, 7),
+    "sret_fig5": (16, 7),
+    "sret_table12": (4, 3),
+    "sret_table14": (5, 5),
+    "sret_table7": (16, 8),
+}
+"""Networks of each ablation of the papers, and of its small twin."""
+
 
 @pytest.mark.parametrize("name", sorted(shipped_spaces()))
 def test_every_shipped_space_draws_networks(name: str) -> None:
     space = load_space(name)
-    assert space.name == name
+    assert space.name == name.replace("/", "_")
     drawn = [space.suggest(RandomTrial(seed)) for seed in range(50)]
-    assert len({config.key for config in drawn}) > 3
+    assert len({config.key for config in drawn}) >= 3
 
 
 def test_all_the_spaces_of_the_papers_are_shipped() -> None:
-    papers = {
-        "ska_table5": 7,
-        "deepvit_fig9": 13,
-        "bvit_table1": 6,
-        "sret_table7": 16,
-        "sret_fig5": 16,
-    }
-    for name, count in papers.items():
+    for name, (count, in_small) in ABLATIONS.items():
         assert len({config.key for config in load_space(name).networks()}) == count
+        assert len({config.key for config in load_space(f"small/{name}").networks()}) == in_small
     assert {"digits", "hybrid_cifar", "hybrid_imagenet"} <= set(shipped_spaces())
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_a_small_twin_s_command_trains_each_of_its_rows(name: str) -> None:
+    text = shipped_spaces()[f"small/{name}"].read_text(encoding="utf-8")
+    assert f"vitnas search small/{name} --trials {ABLATIONS[name][1]} --sampler random" in text
+    assert load_space(f"small/{name}").config.data.name == "fashion_mnist"
 
 
 def test_choices_may_hold_mappings_with_choices_of_their_own() -> None:

@@ -13,8 +13,11 @@ from vitnas.config.trials import RandomTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
 
-PAPERS = sorted({"ska_table5", "deepvit_fig9", "bvit_table1", "sret_table7", "sret_fig5"})
-HYBRIDS = sorted(set(shipped_spaces()) - set(PAPERS))
+PAPERS = sorted(
+    name for name in shipped_spaces() if name.startswith(("ska_", "deepvit_", "bvit_", "sret_"))
+)
+TWINS = sorted(name for name in shipped_spaces() if name.startswith("small/"))
+HYBRIDS = sorted(set(shipped_spaces()) - {*PAPERS, *TWINS})
 SMALL = {"digits", "fashion_32", "hybrid_fashion", "images_64"}
 
 
@@ -50,7 +53,7 @@ def test_formula_equals_fvcore_over_hundreds_of_hybrids(name: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", [*PAPERS, *TWINS])
 def test_formula_equals_fvcore_on_every_network_of_a_paper(name: str) -> None:
     for config in load_space(name).networks():
         check(config)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
+from vitnas.api import search
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, load_space, shipped_spaces
 from vitnas.config.trials import RandomTrial
@@ -50,3 +52,20 @@ def test_networks_of_the_space_train(name: str) -> None:
     for config in cheap_networks(space, 2):
         (result,) = ProxyTraining(config, proxy, noise(config, 2), seed=0)
         assert math.isfinite(result.loss), config
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [name for name in shipped_spaces() if name.startswith("small/")])
+def test_every_row_of_a_small_twin_is_trained_to_its_end(name: str, tmp_path: Path) -> None:
+    rows = {config.key for config in load_space(name).networks()}
+    run = search(
+        name,
+        out=tmp_path / "run",
+        trials=len(rows),
+        sampler="random",
+        pruner="none",
+        baselines=False,
+        backend="serial",
+    )
+    assert {trial.key for trial in run.complete} == rows
+    assert all((trial.top1 or 0.0) > 60 for trial in run.complete)

@@ -73,18 +73,19 @@ def _parse_axis(kind: str, value: Mapping[str, Any], path: Path, scope: str) -> 
         raise ConfigError("must be text", address=f"{address}.name", value=given)
     name = str(given or f"{scope}{address}")
     if kind == "choice":
-        return _parse_choice(value["choice"], value.get("labels"), path, name)
+        return _parse_choice(value["choice"], value.get("labels"), path, name, given is not None)
     return _parse_range(kind, value, path, name)
 
 
-def _parse_choice(entries: Any, given: Any, path: Path, name: str) -> Choice:
+def _parse_choice(entries: Any, given: Any, path: Path, name: str, is_tied: bool) -> Choice:
+    """A choice; in a tied one with labels, the rows of a table, entries may stand twice."""
     address = join_address(*path, "choice")
     if not isinstance(entries, list) or not entries:
         raise ConfigError(
             "a choice needs a list with one entry or more", address=address, value=entries
         )
     labels = _labels(given, entries, path)
-    for texts in (entries, labels):
+    for texts in [labels] if is_tied and given is not None else [entries, labels]:
         seen = set()
         for index, key in enumerate(map(_comparable, texts)):
             if key in seen:

@@ -12,11 +12,12 @@ from vitnas.errors import ConfigError, join_address, nearest_name
 
 
 def shipped_spaces() -> dict[str, Path]:
-    """The spaces that come with vitnas, by name."""
+    """The spaces that come with vitnas, by name; those in a folder as `small/bvit_table1`."""
     package = Path(__file__).resolve().parents[1]
     installed, checkout = package / "spaces", package.parent / "space"
     folder = installed if installed.is_dir() else checkout
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    paths = sorted(folder.rglob("*.yaml"))
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
 
 
 def find_space(path: str | Path) -> Path:
@@ -27,8 +28,9 @@ def find_space(path: str | Path) -> Path:
         return shipped[str(path)]
     if is_there or Path(path).suffix:
         return Path(path)
+    names = [name for name in shipped if "/" not in name]
     raise ConfigError(
-        f"no such file, and no shipped space of that name: {', '.join(shipped)}",
+        f"no such file, and no shipped space of that name: {', '.join(names)}, and in small/",
         file=path,
         nearest=nearest_name(str(path), shipped),
     )
