@@ -84,7 +84,7 @@ def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
 def _train(
     space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
 ) -> tuple[bytes, dict[str, Any]]:
-    proxy = space.proxy if epochs is None else space.proxy.model_copy(update={"epochs": epochs})
+    proxy = space.proxy if epochs is None else space.proxy.for_epochs(epochs)
     images = load_data(space.data, trial.network.img_size, proxy.train_fraction, Teller(notice))
     training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")
     facts: dict[str, Any] = {"epochs": proxy.epochs}
@@ -95,5 +95,5 @@ def _train(
             scores = f"loss {done.loss:.4f}  top-1 {done.top1:.2f} %"
             notice(f"{epoch}  {scores}  {done.seconds:.1f} s")
     if images.has_test:
-        facts["test_top1"] = evaluate(training.model, images.test(), proxy.eval_batch_size)
-    return weights_bytes(training.model), facts
+        facts["test_top1"] = evaluate(training.scored(), images.test(), proxy.eval_batch_size)
+    return weights_bytes(training.scored()), facts

@@ -1,4 +1,4 @@
-"""A search over image folders: what is skipped is said, and what does not fit."""
+"""Whole searches: over image folders, where what is skipped is said, and by a paper's recipe."""
 
 from __future__ import annotations
 
@@ -12,10 +12,20 @@ from PIL import Image
 from tests.config.trees import TREE
 from tests.engine.conftest import make_space
 from tests.training.conftest import fill_folder
-from vitnas.config.space import SearchSpace
+from vitnas.config.data import DataConfig
+from vitnas.config.files import dump_yaml
+from vitnas.config.model import ModelConfig, save_config
+from vitnas.config.space import SearchSpace, load_space
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
-from vitnas.errors import ConfigError
+from vitnas.errors import ConfigError, DataError, VitnasError
+from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
+from vitnas.files import write_bytes
+from vitnas.nn.model import build_model
+from vitnas.nn.weights import weights_bytes
+from vitnas.run import Run
+from vitnas.training.data import load_data
+from vitnas.training.proxy import ProxyTraining
 
 SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0, "baselines": False}
 
@@ -48,3 +58,67 @@ def test_a_space_is_checked_without_its_images(tmp_path: Path) -> None:
     fill_folder(tmp_path / "data")
     with pytest.raises(ConfigError, match=r"num_classes = 4: imagefolder has 3 classes"):
         folder_space(tmp_path / "data", num_classes=4)
+
+
+def recipe_space(folder: Path, **proxy: Any) -> SearchSpace:
+    """Digits by SReT's recipe, two epochs."""
+    short = {"recipe": "sret_t", "epochs": 2, "batch_size": 32, "lr": 0.01, **proxy}
+    path = folder / "space.yaml"
+    path.write_text(dump_yaml(TREE | {"proxy": short}))
+    return load_space(path)
+
+
+def searched(space: SearchSpace, folder: Path, trials: int) -> Run:
+    options = SearchOptions(trials=trials, seed=3, pruner="none", **SERIAL)
+    return run_search(space, folder, options)
+
+
+def test_a_search_by_a_papers_recipe_resumes(tmp_path: Path) -> None:
+    space, digits = recipe_space(tmp_path), load_data(DataConfig(), 8)
+    assert len(searched(space, tmp_path / "run", 1).trials) == 1
+    run = searched(space, tmp_path / "run", 2)
+    told = run.environment.proxy.told()
+    assert (told["recipe"], told["epochs"], told["mixup"]) == ("sret_t", 2, 0.8)
+    assert len(run.trials) == 2
+    for trial in run.trials:
+        training = ProxyTraining(trial.network, space.config.proxy, digits, trial.seed)
+        assert [round(each.top1, 4) for each in training] == list(trial.curve)
+
+
+def teacher(folder: Path, classes: int) -> str:
+    tree = {**TREE["model"], "num_classes": classes, "groups": "[1]"}
+    tree["stages"] = [{"token_mixer": "mhsa", "embed_dim": 16, "head_dim": 8}]
+    config = ModelConfig.model_validate(tree)
+    save_config(config, folder / CONFIG_FILE)
+    write_bytes(folder / WEIGHTS_FILE, weights_bytes(build_model(config)))
+    return str(folder)
+
+
+def test_a_search_learns_from_a_teacher(tmp_path: Path) -> None:
+    distill = {"teacher": teacher(tmp_path / "teacher", 10)}
+    run = searched(recipe_space(tmp_path, distill=distill), tmp_path / "run", 1)
+    (trial,) = run.trials
+    plain = searched(recipe_space(tmp_path), tmp_path / "plain", 1)
+    assert len(trial.curve) == 2
+    assert trial.curve != plain.trials[0].curve
+
+
+@pytest.mark.parametrize(
+    ("classes", "weights", "message"),
+    [
+        (7, None, r"space\.yaml: proxy\.distill\.teacher = .*has 7 classes and digits has 10"),
+        (10, "w.pth", r"space\.yaml: proxy\.distill\.weights = 'w\.pth': an exported folder has"),
+        (0, None, r"space\.yaml: proxy\.distill\.teacher = 'gone': is neither an exported folder"),
+        (0, "w.pth", r"proxy\.distill\.teacher = 'gone': is neither an exported folder"),
+    ],
+)
+def test_a_teacher_that_cannot_teach_stops_a_search_before_it_begins(
+    classes: int, weights: str | None, message: str, tmp_path: Path
+) -> None:
+    name = teacher(tmp_path / "teacher", classes) if classes else "gone"
+    space = recipe_space(tmp_path, distill={"teacher": name, "weights": weights})
+    with pytest.raises(VitnasError, match=message) as caught:
+        searched(space, tmp_path / "run", 1)
+    assert isinstance(caught.value, (ConfigError, DataError))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import nn
 
-from vitnas.config.training import Optimizer
+from vitnas.config.recipe import Optimizer, Recipe
 from vitnas.errors import RunError
 from vitnas.training import checkpoint
 from vitnas.training.optim import make_optimizer
@@ -75,6 +75,15 @@ def test_the_first_difference_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(RunError, match=message):
             checkpoint.check_same(one, other, tmp_path)
+
+
+def test_a_field_that_an_older_vitnas_did_not_write_had_its_default(tmp_path: Path) -> None:
+    now = {"recipe": Recipe().model_dump(mode="json")}
+    older = {"recipe": {k: v for k, v in now["recipe"].items() if k != "cooldown_epochs"}}
+    checkpoint.check_same(older, now, tmp_path)
+    now["recipe"]["cooldown_epochs"] = 2.0
+    with pytest.raises(RunError, match=r"cooldown_epochs was 0\.0 and is 2\.0"):
+        checkpoint.check_same(older, now, tmp_path)
 
 
 def rewritten(folder: Path, key: str, value: object) -> None:

@@ -118,7 +118,7 @@ def test_a_teacher_is_learned_from_and_labels_are_not_looked_at(
     run = FinalTraining(fresh_model(tiny_config, 0, CPU), recipe(), digits, 0, teacher=teacher)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     run.model.eval()
-    assert torch.equal(run._loss(x, y), run._loss(x, (y + 1) % 10))
+    assert torch.equal(run._objective(x, y), run._objective(x, (y + 1) % 10))
     list(run)
     assert weights_bytes(teacher.model) == before
 

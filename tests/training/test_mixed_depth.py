@@ -120,7 +120,7 @@ def test_training_takes_the_mean_of_both_losses(digits: Images) -> None:
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     deep, shallow = branches(model, x)
     expected = (cross_entropy(deep, y) + cross_entropy(shallow, y)) / 2
-    assert torch.allclose(training._loss(x, y), expected)
+    assert torch.allclose(training._objective(x, y), expected)
 
 
 @pytest.mark.slow

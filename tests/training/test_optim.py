@@ -56,3 +56,12 @@ def test_the_warm_up_is_as_long_as_it_says() -> None:
     assert rates.index(max(rates)) == 20
     assert rates[0] == pytest.approx(0.3 / 21)
     assert rates[-1] < 0.001
+
+
+def test_the_cool_down_stays_at_the_least_rate() -> None:
+    proxy = ProxyConfig(epochs=10, warmup_epochs=2, cooldown_epochs=3, lr=0.3, min_lr=0.01)
+    rates = [learning_rate(proxy, step, 10) for step in range(100)]
+    assert rates[70:] == [0.01] * 30
+    assert min(rates[:70]) > 0.01
+    short = proxy.model_copy(update={"cooldown_epochs": 50.0})
+    assert [learning_rate(short, step, 10) for step in range(20, 100)] == [0.01] * 80

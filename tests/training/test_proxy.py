@@ -19,6 +19,7 @@ from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, DeviceError
+from vitnas.nn.model import HybridTransformer
 from vitnas.training.data import Images, Split, load_data
 from vitnas.training.proxy import (
     Diverged,
@@ -206,3 +207,29 @@ def test_more_images_than_were_read_cannot_be_trained_on(
     few = replace(digits, fraction=0.1)
     with pytest.raises(ValueError, match=r"only 0\.1 of the training images were read"):
         ProxyTraining(tiny_config, SHORT, few, 0)
+
+
+def test_a_recipe_s_curve_is_the_same_alone_and_beside_another(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    """Mixing and erasing draw from global generators, in an order that others must not change."""
+    proxy = ProxyConfig(
+        epochs=2, train_fraction=0.2, mixup=0.8, cutmix=1.0, random_erasing=0.5, ema_decay=0.9
+    )
+
+    def training(seed: int) -> ProxyTraining:
+        return ProxyTraining(tiny_config, proxy, digits, seed)
+
+    alone = [[each.loss for each in training(seed)] for seed in (1, 2)]
+    beside = list(zip(training(1), training(2), strict=True))
+    assert [[each.loss for each in one] for one in zip(*beside, strict=True)] == alone
+
+
+def test_a_recipe_s_drop_path_replaces_the_network_s(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    proxy = SHORT.model_copy(update={"drop_path_rate": 0.5})
+    model = ProxyTraining(tiny_config, proxy, digits, 0).model
+    assert isinstance(model, HybridTransformer)
+    assert model.config.drop_path_rate == 0.5
+    assert _curve(tiny_config, digits) != _curve(tiny_config, digits, proxy=proxy)

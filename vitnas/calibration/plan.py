@@ -125,7 +125,7 @@ def make_plan(space: SearchSpace, options: CalibrationOptions) -> CalibrationPla
     left_out = "smaller images: left out, not every network can read them"
     return CalibrationPlan(
         networks,
-        proxy.model_copy(update={"epochs": epochs}),
+        proxy.for_epochs(epochs),
         options.seeds,
         tuple(_fidelities(proxy, networks[0].config.image_hw, shares)),
         () if shares else (left_out,),
@@ -161,7 +161,7 @@ def _fidelities(
     yield Fidelity(PROXY, proxy)
     for epochs in sorted({proxy.epochs // 2, proxy.epochs // 4} - {0}, reverse=True):
         name = f"{epochs} epoch{'s' * (epochs > 1)}"
-        yield Fidelity(name, proxy.model_copy(update={"epochs": epochs}))
+        yield Fidelity(name, proxy.for_epochs(epochs))
     half = proxy.model_copy(update={"train_fraction": proxy.train_fraction / 2})
     yield Fidelity("half of the images", half)
     if shares is not None:

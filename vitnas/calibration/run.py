@@ -13,6 +13,7 @@ from vitnas.calibration.options import CalibrationOptions
 from vitnas.calibration.plan import CalibrationPlan, ImageHW, make_plan
 from vitnas.calibration.result import Calibration
 from vitnas.calibration.write import write_calibration
+from vitnas.config.differences import with_defaults
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import Teller
 from vitnas.durations import clock, span
@@ -152,6 +153,6 @@ def _refuse_other(path: Path, space: SearchSpace) -> None:
         raise RunError(f"{file}: cannot be read: {reason_of(error)}") from None
     except (ValueError, KeyError, TypeError):
         raise RunError(f"{file}: is not the plan of a calibration; give a new folder") from None
-    if stored != space.to_tree():
+    if with_defaults(stored) != space.to_tree():
         what = f"space {name}" if name != space.name else f"another version of space {name}"
         raise RunError(f"{path}: holds a calibration of {what}; give a new folder")

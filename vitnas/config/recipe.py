@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vitnas.config.data import Augment, facts_of
 from vitnas.config.files import RuleError, read_yaml, validate
 from vitnas.config.mixers import names_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen, Rate
-from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, nearest_name
 
+Optimizer = Literal["adamw", "lamb", "sgd", "muon"]
 FOLDER = Path(__file__).parents[1] / "training" / "recipes"
 DEFAULT_RECIPE = "small"
 _RAND_AUGMENT = (
@@ -60,15 +61,59 @@ class DistillConfig(Frozen):
         return self
 
 
-class Recipe(ProxyConfig):
-    """The long training: `ProxyConfig`'s fields, and what only a long training needs.
+class Recipe(Frozen):
+    """How a network is trained: linear warm-up, half a cosine, cool-down.
 
-    `augment` differs in one thing: with `crop_flip` (timm's random resized crop) and `auto`, images
-    in folders are cropped anew from their files.
+    `augment` differs in one thing: with `crop_flip` (timm's random resized crop) and `auto`, a long
+    training crops images in folders anew from their files.
     """
 
     epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
         300, description="passes over the training images"
+    )
+    batch_size: Annotated[int, Field(ge=2, le=65_536)] = Field(
+        32,
+        description="the most images in one step. The batches of an epoch differ by one image at "
+        "most, so that none is very small",
+    )
+    optimizer: Optimizer = Field(
+        "adamw",
+        description="`muon` moves matrices by orthogonal steps, and all else as `adamw` does: one "
+        "rate then suits networks of many shapes; `lamb` is timm's, `sgd` has Nesterov momentum "
+        "0.9",
+    )
+    lr: Annotated[float, Field(gt=0.0, le=1.0)] = Field(6e-3, description="peak learning rate")
+    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.05, description="the optimizer's, on matrices and kernels only"
+    )
+    warmup_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = Field(
+        1.0,
+        description="epochs, or parts of one, over which the rate rises; at most half of the "
+        "training",
+    )
+    label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.1, description="probability taken from the true class"
+    )
+    grad_clip: Annotated[float, Field(ge=0.0, le=1e6)] = Field(
+        1.0, description="largest global norm of the gradient; 0: no clipping"
+    )
+    augment: Augment = Field(
+        "auto",
+        description="`shift` moves by up to an eighth of the side and fills with zeros, "
+        "`shift_flip` mirrors too, `crop_flip` is a random resized crop and mirrors; `auto`: what "
+        "suits the data in a few epochs, `shift_flip` for CIFAR, `crop_flip` for image folders, "
+        "nothing for `digits`, `fashion_mnist` and the data sets of other packages",
+    )
+    train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        1.0, description="share of the training images that is used, the same ones in every trial"
+    )
+    eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        512, description="images scored at a time; does not change the result beyond rounding"
+    )
+    cooldown_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = Field(
+        0.0,
+        description="how many of the `epochs`, the last ones, have the rate `min_lr`; at most what "
+        "is left after the warm-up",
     )
     min_lr: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.0,
@@ -114,6 +159,10 @@ class Recipe(ProxyConfig):
         if self.min_lr > self.lr:
             raise RuleError(f"must not be above lr {self.lr:g}", "min_lr", self.min_lr, self.lr)
         return self
+
+    def augment_for(self, data: str) -> Augment:
+        """What `augment` means on these images; never `auto`."""
+        return facts_of(data).augment if self.augment == "auto" else self.augment
 
 
 def recipe_names() -> list[str]:

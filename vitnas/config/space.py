@@ -7,6 +7,7 @@ is on one page in `space/README.md`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen
+from vitnas.config.recipe import check_recipe_fits
 from vitnas.config.space_files import find_space as find_space
 from vitnas.config.space_files import read_space
 from vitnas.config.space_files import shipped_spaces as shipped_spaces
@@ -110,6 +112,7 @@ class SearchSpace:
         except ConfigError as error:
             raise error.at(file=file, prefix="model") from None
         self._check_draws()
+        self._check_recipe()
 
     @property
     def name(self) -> str:
@@ -171,10 +174,11 @@ class SearchSpace:
     @property
     def text(self) -> str:
         """The file's own text, comments included; written out if another file is needed, too."""
-        file = None if self.config.extends else self.file
+        file = None if self.config.extends or self.config.proxy.needs_file else self.file
         if file is not None and Path(file).is_file():
             return Path(file).read_text(encoding="utf-8")
-        return dump_yaml(self.config.model_dump(mode="json", exclude_defaults=True))
+        tree = self.config.model_dump(mode="json", exclude_defaults=True)
+        return dump_yaml(tree | ({"proxy": self.config.proxy.written()} if "proxy" in tree else {}))
 
     def to_tree(self) -> dict[str, Any]:
         """The whole file with every default written out: equal for equal spaces."""
@@ -207,6 +211,22 @@ class SearchSpace:
                 return self._check_data(config)
         assert problem is not None
         raise problem.at(file=self.file, prefix="model")
+
+    def _check_recipe(self, draws: int = 30) -> None:
+        """Refuse a recipe that asks for what no network of the space seems to have."""
+        problem: ConfigError | None = None
+        for config in (self.example, *self._draws(draws)):
+            try:
+                return check_recipe_fits(self.config.proxy, config)
+            except ConfigError as error:
+                problem = problem or error
+        assert problem is not None
+        raise problem.at(file=self.file, prefix="proxy")
+
+    def _draws(self, number: int) -> Iterator[ModelConfig]:
+        for seed in range(number):
+            with suppress(Refused):
+                yield self.suggest(RandomTrial(seed))
 
     def _check_data(self, config: ModelConfig) -> None:
         prefix = "data"

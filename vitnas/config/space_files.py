@@ -8,6 +8,7 @@ from typing import Any
 
 from vitnas.config.files import exists, read_yaml
 from vitnas.config.grammar import is_axis
+from vitnas.config.training import with_recipe
 from vitnas.errors import ConfigError, join_address, nearest_name
 
 
@@ -37,11 +38,12 @@ def find_space(path: str | Path) -> Path:
 
 
 def read_space(path: Path) -> dict[str, Any]:
-    """The tree of a space file; a space that extends another one has all of that one's fields.
+    """The tree of a space file; a space that extends another one has all of that one's fields, and
+    a proxy those of the recipe that it names.
 
     Raises:
-        ConfigError: a file cannot be read, a base is missing or extends what extends it, or the
-            model has a key that its base has not.
+        ConfigError: a file cannot be read, a base is missing or extends what extends it, the model
+            has a key that its base has not, or there is no such recipe.
     """
     return _read(path, ())
 
@@ -49,6 +51,8 @@ def read_space(path: Path) -> dict[str, Any]:
 def _read(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
     """As `read_space`; `before` are the files that extend this one, the last first."""
     tree = read_yaml(path)
+    if "proxy" in tree:
+        tree["proxy"] = with_recipe(tree["proxy"], path)
     if tree.get("extends") is None:
         return tree
     base = _read(_find_base(path, tree["extends"], before), (path, *before))

@@ -2,65 +2,116 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from vitnas.config.data import Augment, facts_of
-from vitnas.config.parts import Frozen
+from vitnas.config.files import RuleError, exists
+from vitnas.config.recipe import Recipe, load_recipe
+from vitnas.errors import ConfigError
 
-Optimizer = Literal["adamw", "lamb", "sgd", "muon"]
+_SCHEDULE = ("warmup_epochs", "cooldown_epochs")
+"""What is shortened together with `epochs`."""
+_OF_EVERY_RECIPE = (
+    *("epochs", "batch_size", "optimizer", "lr", "weight_decay", "warmup_epochs"),
+    *("label_smoothing", "grad_clip", "augment", "train_fraction", "eval_batch_size"),
+)
 
 
-class ProxyConfig(Frozen):
-    """The short training that scores a candidate: linear warm-up, cosine to zero.
+class ProxyConfig(Recipe):
+    """The short training that scores a candidate: a recipe of few epochs, or one shortened.
 
     The defaults suit `digits`; larger images want larger batches (see the files in `space/`).
+    `recipe` is resolved where a file is read (`with_recipe`). Afterwards it only says where the
+    values are from.
     """
 
     epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
         10, description="passes over the training images"
     )
-    batch_size: Annotated[int, Field(ge=2, le=65_536)] = Field(
-        32,
-        description="the most images in one step. The batches of an epoch differ by one image at "
-        "most, so that none is very small",
-    )
-    optimizer: Optimizer = Field(
-        "adamw",
-        description="`muon` moves matrices by orthogonal steps, and all else as `adamw` does: one "
-        "rate then suits networks of many shapes; `lamb` is timm's, `sgd` has Nesterov momentum "
-        "0.9",
-    )
-    lr: Annotated[float, Field(gt=0.0, le=1.0)] = Field(6e-3, description="peak learning rate")
-    weight_decay: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        0.05, description="the optimizer's, on matrices and kernels only"
-    )
-    warmup_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = Field(
-        1.0,
-        description="epochs, or parts of one, over which the rate rises; at most half of the "
-        "training",
-    )
-    label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.1, description="probability taken from the true class"
-    )
-    grad_clip: Annotated[float, Field(ge=0.0, le=1e6)] = Field(
-        1.0, description="largest global norm of the gradient; 0: no clipping"
-    )
-    augment: Augment = Field(
-        "auto",
-        description="`shift` moves by up to an eighth of the side and fills with zeros, "
-        "`shift_flip` mirrors too, `crop_flip` is a random resized crop and mirrors; `auto`: what "
-        "suits the data in a few epochs, `shift_flip` for CIFAR, `crop_flip` for image folders, "
-        "nothing for `digits`, `fashion_mnist` and the data sets of other packages",
-    )
-    train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
-        1.0, description="share of the training images that is used, the same ones in every trial"
-    )
-    eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = Field(
-        512, description="images scored at a time; does not change the result beyond rounding"
+    recipe: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="a recipe of `vitnas train`, or a file beside this one: its fields with the "
+        "changes given here; with another number of `epochs`, its warm-up and cool-down change in "
+        "proportion",
     )
 
-    def augment_for(self, data: str) -> Augment:
-        """What `augment` means on these images; never `auto`."""
-        return facts_of(data).augment if self.augment == "auto" else self.augment
+    @model_validator(mode="after")
+    def _recipe_is_resolved(self) -> ProxyConfig:
+        if self.recipe is not None and not self.model_fields_set.issuperset(_OF_EVERY_RECIPE):
+            raise RuleError(
+                "is looked up where a file is read; see `with_recipe`", "recipe", self.recipe
+            )
+        return self
+
+    def for_epochs(self, epochs: int) -> ProxyConfig:
+        """The same training with another number of epochs; of a recipe, the schedule keeps its
+        shape."""
+        return self.model_copy(update={"epochs": epochs, **_schedule(self, epochs)})
+
+    def told(self) -> dict[str, Any]:
+        """The fields as plain values; of those that few recipes have, only what is not off."""
+        off = ProxyConfig().model_dump(mode="json")
+        fields = self.model_dump(mode="json")
+        return {k: v for k, v in fields.items() if k in _OF_EVERY_RECIPE or v != off[k]}
+
+    @property
+    def needs_file(self) -> bool:
+        """Whether `recipe` is a file, and none of the recipes that ship."""
+        return self.recipe is not None and _is_file(self.recipe)
+
+    def written(self) -> dict[str, Any]:
+        """What a file that stands alone has to say for the same training."""
+        if self.recipe is None:
+            return self.model_dump(mode="json", exclude_defaults=True)
+        return self.model_dump(mode="json", exclude={"recipe"} if self.needs_file else set())
+
+
+def _schedule(recipe: Recipe, epochs: int) -> dict[str, float]:
+    """Warm-up and cool-down of a recipe that is trained for `epochs`."""
+    if isinstance(recipe, ProxyConfig) and recipe.recipe is None:
+        return {}
+    return {name: getattr(recipe, name) * epochs / recipe.epochs for name in _SCHEDULE}
+
+
+def with_recipe(proxy: Any, file: Path) -> Any:
+    """The `proxy` of a space file, with all fields of the recipe that it names.
+
+    Its own fields come first, also those inside `distill` and `similarity_penalty`.
+
+    Args:
+        proxy: as read; what names no recipe is returned as it is.
+        file: the space file; a recipe file is looked for beside it first.
+
+    Raises:
+        ConfigError: no such recipe, or its file has a mistake.
+    """
+    if not isinstance(proxy, Mapping) or not isinstance(proxy.get("recipe"), str):
+        return proxy
+    recipe = _load(proxy["recipe"], file)
+    epochs = proxy.get("epochs", recipe.epochs)
+    is_number = isinstance(epochs, int) and not isinstance(epochs, bool)
+    fields = recipe.model_dump() | (_schedule(recipe, epochs) if is_number else {})
+    inner = {
+        name: fields[name] | value
+        for name, value in proxy.items()
+        if isinstance(value, Mapping) and isinstance(fields.get(name), Mapping)
+    }
+    return {**fields, **proxy, **inner}
+
+
+def _load(name: str, file: Path) -> Recipe:
+    beside = file.parent / name
+    try:
+        return load_recipe(beside if _is_file(name) and exists(beside) else name)
+    except ConfigError as error:
+        if error.file is not None:
+            raise
+        raise error.at(file=file, prefix="proxy") from None
+
+
+def _is_file(name: str) -> bool:
+    """Whether `recipe` names a file and none of the shipped recipes."""
+    return Path(name).suffix in (".yaml", ".yml") or Path(name).name != name

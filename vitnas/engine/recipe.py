@@ -91,8 +91,9 @@ def why_untuned(space: SearchSpace, path: Path, options: SearchOptions) -> str |
 
 
 def _is_asked(space: SearchSpace, path: Path, options: SearchOptions) -> bool:
-    """Whether a new run is to tune: no recipe is known for its images."""
+    """Whether a new run is to tune: no recipe is known for its images, and its space names none."""
     is_known = space.config.data.is_ours and space.config.data.name != "imagefolder"
+    is_known |= space.config.proxy.recipe is not None
     is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
     return options.tune and not is_known and not is_begun
 

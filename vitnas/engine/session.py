@@ -62,7 +62,7 @@ def _describe(
         "sessions": [*environment.get("sessions", []), facts],
         "seed": options.seed,
         "data": found.data.told(),
-        "proxy": space.config.proxy.model_dump(mode="json"),
+        "proxy": space.config.proxy.told(),
     }
     if "tuned" in store.attrs:
         environment["tuned"] = store.attrs["tuned"]["line"]

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from vitnas.config.files import validate
 from vitnas.config.parts import Frozen
+from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError, RunError, shorten
 from vitnas.files import open_file, write_bytes, writing
 from vitnas.nn.weights import check_state, state_of
@@ -157,15 +158,19 @@ def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     """Refuse to resume from the checkpoint of another training.
 
+    A field of a recipe that an older vitnas did not write had its default.
+
     Raises:
         RunError: names the first thing that differs.
     """
     before, now = _flat(stored), _flat(wanted)
+    unwritten = _flat({"recipe": Recipe().model_dump(mode="json")})
     for name in [*now, *before]:
-        if before.get(name) != now.get(name):
+        was = before.get(name, unwritten.get(name))
+        if was != now.get(name):
             raise RunError(
                 f"{folder}: holds the checkpoint of another training: {name} was "
-                f"{shorten(before.get(name))} and is {shorten(now.get(name))}; "
+                f"{shorten(was)} and is {shorten(now.get(name))}; "
                 "give another --to, or delete that folder to start anew"
             )
 

@@ -78,3 +78,8 @@ def own_all_randomness(seed: int, device: torch.device) -> Iterator[None]:
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])
+
+
+def autocast(device: torch.device) -> torch.autocast:
+    """bfloat16 on CUDA, nothing elsewhere."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")

@@ -15,7 +15,7 @@ from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.read import load
 from vitnas.training.data import Images
-from vitnas.training.proxy import autocast
+from vitnas.training.device import autocast
 
 
 def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
@@ -56,6 +56,10 @@ class Teacher:
         self.device = device
         self._scale = None if scale is None else scale.to(device)
         self._shift = None if shift is None else shift.to(device)
+
+    def to(self, device: torch.device) -> Teacher:
+        """The same teacher on `device`; its network is moved in place."""
+        return Teacher(self.model, device, self._scale, self._shift)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Logits `(B, classes)` in float32."""

@@ -40,6 +40,10 @@ class Folds:
                 log_likelihood=fmean(result.log_likelihood for result in results),
             )
 
+    def scored(self) -> nn.Module:
+        """The network of the first fold, or its moving average."""
+        return self._trainings[0].scored()
+
     def networks(self) -> list[nn.Module]:
         """The network of each fold whose accuracy counts."""
         return [network for training in self._trainings for network in training.networks()]

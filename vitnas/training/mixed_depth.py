@@ -18,6 +18,11 @@ from torch import Tensor, nn
 from vitnas.nn.recursion import RecursiveBlock
 
 
+def has_shallow_branch(model: nn.Module) -> bool:
+    """Whether a block of `model` is passed through more than once."""
+    return any(isinstance(m, RecursiveBlock) and m.passes > 1 for m in model.modules())
+
+
 @contextmanager
 def one_pass(model: nn.Module) -> Iterator[None]:
     """Inside, every recursive block is passed through once: its block, then its first NLL."""

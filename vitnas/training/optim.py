@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitnas.config.recipe import Recipe
-from vitnas.config.training import Optimizer, ProxyConfig
+from vitnas.config.recipe import Optimizer, Recipe
 from vitnas.training.muon import Muon
 
 
@@ -44,23 +43,22 @@ def is_matrix(parameter: nn.Parameter) -> bool:
     return parameter.ndim in (2, 4) and parameter.shape[1] > 1
 
 
-def learning_rate(proxy: ProxyConfig, step: int, steps_per_epoch: int) -> float:
+def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     """The rate of one step, `step` counted from 0 over the whole training.
 
-    Rises linearly over `warmup_epochs` (at most half of the training), then falls along half a
-    cosine that would reach zero one step after the last.
+    It rises linearly from `min_lr` over `warmup_epochs` (at most half of the training), and falls
+    along half a cosine that would reach `min_lr` one step after its last. There it stays during the
+    cool-down.
     """
-    total = proxy.epochs * steps_per_epoch
-    warmup = min(round(proxy.warmup_epochs * steps_per_epoch), total // 2)
+    total, reach = recipe.epochs * steps_per_epoch, recipe.lr - recipe.min_lr
+    warmup = min(round(recipe.warmup_epochs * steps_per_epoch), total // 2)
+    cooldown = min(round(recipe.cooldown_epochs * steps_per_epoch), total - warmup)
     if step < warmup:
-        return proxy.lr * (step + 1) / (warmup + 1)
-    return proxy.lr * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (total - warmup)))
-
-
-def recipe_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
-    """As `learning_rate`, between `min_lr` and `lr` instead of zero and `lr`."""
-    share = learning_rate(recipe, step, steps_per_epoch) / recipe.lr
-    return recipe.min_lr + (recipe.lr - recipe.min_lr) * share
+        return recipe.min_lr + reach * (step + 1) / (warmup + 1)
+    if step >= total - cooldown:
+        return recipe.min_lr
+    falling = total - cooldown - warmup
+    return recipe.min_lr + reach * 0.5 * (1 + math.cos(math.pi * (step - warmup) / falling))
 
 
 _Group = dict[str, Any]

@@ -1,24 +1,26 @@
-"""The short training that scores a candidate, an epoch at a time, so that it can be stopped."""
+"""The training that scores a candidate, an epoch at a time, so that it can be stopped."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import ProxyConfig
+from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augment_batch
 from vitnas.training.data import Images, Split
-from vitnas.training.device import own_randomness, resolve_device
+from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
+from vitnas.training.distill import Teacher, load_teacher
+from vitnas.training.objective import Objective
 from vitnas.training.optim import learning_rate, make_optimizer
 from vitnas.training.statistics import SettledStatistics
 
@@ -65,34 +67,39 @@ class Score:
 class Training:
     """Train a network; iterate over it to get an `EpochResult` an epoch.
 
-    The result depends only on the first weights, the configuration and the seed. Order of images,
-    augmentation, dropout and drop-path have seeds of their own in each epoch. torch's global random
-    state is unchanged whenever an epoch has ended. On the CPU, with the same number of threads, the
-    curve is the same to the bit; on CUDA the order of some sums varies. BatchNorm's running
-    statistics are settled from the first batch on, see `SettledStatistics`.
+    The result depends only on the first weights, the recipe and the seed. Order of images,
+    augmentation, mixing, dropout and drop-path have seeds of their own in each epoch. The global
+    random states of Python, NumPy and torch are unchanged whenever an epoch has ended. On the CPU,
+    with the same number of threads, the curve is the same to the bit; on CUDA the order of some
+    sums varies. BatchNorm's running statistics are settled from the first batch on, see
+    `SettledStatistics`.
 
     Args:
         model: the network; moved to `device` in place.
-        proxy: how it is trained.
+        proxy: how it is trained; `drop_path_rate` is left to who builds the network.
         images: what it is trained and scored on; moved to `device` if they are elsewhere.
         seed: any integer; the same one gives the same curve.
         device: `auto`, `cpu`, `cuda`, `cuda:1`. bfloat16 autocast on CUDA, float32 on the CPU.
+        teacher: the one that the recipe names, where it is loaded already.
 
     Attributes:
         model: the network, as the last epoch left it.
+        ema: timm's moving average of it, or None.
         images: as given, on `device`.
 
     Raises:
         DeviceError: `device` is not on this machine.
+        ConfigError, DataError: as of `load_teacher`.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        proxy: ProxyConfig,
+        proxy: Recipe,
         images: Images,
         seed: int,
         device: str | torch.device = "cpu",
+        teacher: Teacher | None = None,
     ) -> None:
         self.proxy, self.seed = proxy, seed
         self.device = resolve_device(device)
@@ -105,6 +112,12 @@ class Training:
         self._optimizer = make_optimizer(self.model, proxy.lr, proxy.weight_decay, proxy.optimizer)
         self._steps = count_batches(len(self._train), proxy.batch_size)
         self._statistics = SettledStatistics(self.model)
+        if proxy.distill.teacher is not None and teacher is None:
+            teacher = load_teacher(proxy.distill, self.images, self.device)
+        classes = images.num_classes
+        self._objective = Objective(proxy, self.model, classes, self.device, teacher)
+        self._done = 0
+        self.ema = _average(self.model, proxy.ema_decay)
 
     def __iter__(self) -> Iterator[EpochResult]:
         return self.epochs()
@@ -116,9 +129,10 @@ class Training:
             Diverged: as soon as the loss or a logit is not finite.
             torch.OutOfMemoryError: the device's memory is exhausted.
         """
+        self._done = (first - 1) * self._steps
         for epoch in range(first, self.proxy.epochs + 1):
             started = time.perf_counter()
-            with self._randomness(derive_seed(self.seed, "epoch", epoch)):
+            with own_all_randomness(derive_seed(self.seed, "epoch", epoch), self.device):
                 loss = self._train_epoch(epoch)
                 found = score(self.scored(), self.images.val, self.proxy.eval_batch_size)
             seconds = time.perf_counter() - started
@@ -129,6 +143,7 @@ class Training:
         check_every = 1 if self.device.type == "cpu" else _CUDA_STEPS_PER_CHECK
         total, seen = torch.zeros((), device=self.device), 0
         self.model.train()
+        self._objective.begin()
         for number, (x, y) in enumerate(self._batches(epoch)):
             total += self._step(x, y, self._rate((epoch - 1) * self._steps + number)) * len(y)
             seen += len(y)
@@ -141,27 +156,25 @@ class Training:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         with self._statistics.step():
-            loss = self._loss(x, y)
+            loss = self._objective(x, y)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.proxy.grad_clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.proxy.grad_clip)
         self._optimizer.step()
+        self._done += 1
+        if self.ema is not None:
+            self.ema.update(self.model, step=self._done)
         return loss.detach()
-
-    # What a longer training overrides
 
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
         return learning_rate(self.proxy, step, self._steps)
 
-    def _randomness(self, seed: int) -> AbstractContextManager[None]:
-        """What an epoch runs in, so that it draws from `seed` and leaves no trace."""
-        return own_randomness(seed, self.device)
-
     def scored(self) -> nn.Module:
-        """The network whose accuracy counts."""
-        return self.model
+        """The network whose accuracy counts: the trained one, or its moving average."""
+        average: nn.Module = self.model if self.ema is None else self.ema.module
+        return average
 
     def networks(self) -> list[nn.Module]:
         """`scored` as a list; several folds have several (see `vitnas.training.folds`)."""
@@ -175,11 +188,6 @@ class Training:
             x = augment_batch(self._augment, self._train.pixels[index], augmenting)
             yield self._train.normalise(x), self._train.y[index]
 
-    def _loss(self, x: Tensor, y: Tensor) -> Tensor:
-        with autocast(self.device):
-            logits = self.model(x)
-        return cross_entropy(logits.float(), y, label_smoothing=self.proxy.label_smoothing)
-
     def _generator(self, purpose: str, epoch: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(self._seed(purpose, epoch))
 
@@ -191,8 +199,8 @@ class ProxyTraining(Training):
     """Train one candidate from weights that come from the seed, too.
 
     Args:
-        model_config: the candidate.
-        proxy, images, seed, device: as for `Training`.
+        model_config: the candidate; it gets the recipe's drop-path rate.
+        proxy, images, seed, device, teacher: as for `Training`.
 
     Raises:
         ConfigError: the network's classes, channels or image size are not those of `images`.
@@ -202,14 +210,27 @@ class ProxyTraining(Training):
     def __init__(
         self,
         model_config: ModelConfig,
-        proxy: ProxyConfig,
+        proxy: Recipe,
         images: Images,
         seed: int,
         device: str | torch.device = "cpu",
+        teacher: Teacher | None = None,
     ) -> None:
         images.check_fits(model_config)
+        if proxy.drop_path_rate is not None:
+            changes = {"drop_path_rate": proxy.drop_path_rate}
+            model_config = model_config.model_copy(update=changes)
         model = fresh_model(model_config, seed, resolve_device(device))
-        super().__init__(model, proxy, images, seed, device)
+        super().__init__(model, proxy, images, seed, device, teacher)
+
+
+def _average(model: nn.Module, decay: float) -> Any:
+    """timm's moving average of the weights, which warms up; None for a decay of 0."""
+    if not decay:
+        return None
+    from timm.utils import ModelEmaV3
+
+    return ModelEmaV3(model, decay=decay, use_warmup=True)
 
 
 def fresh_model(model_config: ModelConfig, seed: int, device: torch.device) -> nn.Module:
@@ -258,11 +279,6 @@ def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
 def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
     """Top-1 of `model` on `split`, in percent; otherwise as `score`."""
     return score(model, split, batch_size).top1
-
-
-def autocast(device: torch.device) -> torch.autocast:
-    """bfloat16 on CUDA, nothing elsewhere."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 def _check_finite(value: Tensor, what: str) -> float:

@@ -8,21 +8,23 @@ from vitnas.baselines.baseline import Baseline
 from vitnas.baselines.families import build_baseline
 from vitnas.baselines.sizes import price
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import ProxyConfig
+from vitnas.config.recipe import Recipe
 from vitnas.cost.closed_form import closed_form
 from vitnas.seeds import derive_seed
 from vitnas.training.data import Images
 from vitnas.training.device import resolve_device
+from vitnas.training.distill import Teacher
 from vitnas.training.folds import Folds
 from vitnas.training.proxy import ProxyTraining, Training, seeded
 
 
 def training_of(
     subject: ModelConfig | Baseline,
-    proxy: ProxyConfig,
+    proxy: Recipe,
     images: Images,
     seed: int,
     device: str | torch.device = "cpu",
+    teacher: Teacher | None = None,
 ) -> Training | Folds:
     """The training of `subject` from weights of the same seed; arguments as of `Training`.
 
@@ -32,12 +34,12 @@ def training_of(
         DataError: there are too few images for so many folds.
     """
     if images.folds == 1:
-        return _training_of(subject, proxy, images, seed, device)
+        return _training_of(subject, proxy, images, seed, device, teacher)
     images = images.to(resolve_device(device))
     seeds = [seed, *(derive_seed(seed, "fold", number) for number in range(1, images.folds))]
     return Folds(
         [
-            _training_of(subject, proxy, images.fold(number), own, device)
+            _training_of(subject, proxy, images.fold(number), own, device, teacher)
             for number, own in enumerate(seeds)
         ]
     )
@@ -45,15 +47,16 @@ def training_of(
 
 def _training_of(
     subject: ModelConfig | Baseline,
-    proxy: ProxyConfig,
+    proxy: Recipe,
     images: Images,
     seed: int,
     device: str | torch.device,
+    teacher: Teacher | None,
 ) -> Training:
     if isinstance(subject, ModelConfig):
-        return ProxyTraining(subject, proxy, images, seed, device)
+        return ProxyTraining(subject, proxy, images, seed, device, teacher)
     model = seeded(lambda: build_baseline(subject), seed, device)
-    return Training(model, proxy, images, seed, device)
+    return Training(model, proxy, images, seed, device, teacher)
 
 
 def flops_of(subject: ModelConfig | Baseline) -> int:

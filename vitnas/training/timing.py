@@ -9,8 +9,9 @@ import torch
 
 from vitnas.baselines.baseline import Baseline
 from vitnas.config.model import ModelConfig
-from vitnas.config.training import ProxyConfig
+from vitnas.config.recipe import Recipe
 from vitnas.training.data import Images
+from vitnas.training.distill import Teacher
 from vitnas.training.subject import flops_of, training_of
 
 _LARGEST = 2e10
@@ -19,9 +20,10 @@ _LARGEST = 2e10
 
 def seconds_of_training(
     subject: ModelConfig | Baseline,
-    proxy: ProxyConfig,
+    proxy: Recipe,
     images: Images,
     threads: int | None = None,
+    teacher: Teacher | None = None,
 ) -> float | None:
     """Seconds of a proxy training of `subject` on the CPU, scoring included; a rough guess.
 
@@ -33,6 +35,7 @@ def seconds_of_training(
         proxy: the training.
         images: at the network's size.
         threads: CPU threads of torch; None leaves them as they are.
+        teacher: the one that the recipe names, where it is loaded already.
 
     Returns:
         The guess; None where those epochs fail.
@@ -47,7 +50,7 @@ def seconds_of_training(
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
-        *_, last = training_of(subject, short, few, 0)
+        *_, last = training_of(subject, short, few, 0, teacher=teacher)
     except Exception:  # what cannot be trained is the outcome of its trial; this is only a guess
         return None
     finally:

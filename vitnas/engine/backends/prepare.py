@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from vitnas.baselines.baseline import PricedBaseline
+from vitnas.baselines.baseline import Baseline, PricedBaseline
 from vitnas.config.costs import measured_with
+from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.cost.survey import median_network
 from vitnas.data.telling import SILENT, Teller
@@ -19,6 +20,7 @@ from vitnas.sessions import Data
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
+    from vitnas.training.distill import Teacher
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def prepare_worker(
     images = _images(space, before, in_memory, teller)
     some = next(iter(images.values()))
     _check_fits(space, images[space.example.image_hw])
+    teachers = _teachers(space, images)
     worker = Worker(
         proxy=space.config.proxy,
         images=images,
@@ -82,6 +85,7 @@ def prepare_worker(
         gpu_share=resources.memory_share,
         measures=measured_with(space.config.measured),
         data=space.config.data,
+        teachers=teachers,
     )
     lineup = line_up(space, most_baselines)
     findings = Findings(
@@ -89,9 +93,9 @@ def prepare_worker(
         device=device_name(resources.device) if torch.cuda.is_available() else resources.device,
         notices=(*some.notices, *lineup.notices),
         measured_on=measured_name(resources.device) if worker.measures else "",
-        training_seconds=_seconds_of_training(space, images, resources),
+        training_seconds=_seconds_of_training(space, worker),
         baselines=lineup.members,
-        baseline_seconds=_seconds_of_baselines(lineup.members, space, images, resources),
+        baseline_seconds=_seconds_of_baselines(lineup.members, worker),
     )
     return findings, worker
 
@@ -116,36 +120,49 @@ def _images(
         raise error.at(file=space.file, prefix="proxy") from None
 
 
-def _seconds_of_training(
-    space: SearchSpace, images: Mapping[tuple[int, int], Images], resources: Resources
-) -> float | None:
+def _teachers(
+    space: SearchSpace, images: Mapping[tuple[int, int], Images]
+) -> dict[tuple[int, int], Teacher]:
+    """The proxy's teacher for each size of image; nothing where it has none.
+
+    Raises:
+        ConfigError: it is not there, or for other images.
+        DataError: its weights cannot be read.
+    """
+    from vitnas.training.device import resolve_device
+    from vitnas.training.distill import load_teacher
+
+    distill, cpu = space.config.proxy.distill, resolve_device("cpu")
+    if distill.teacher is None:
+        return {}
+    try:
+        return {size: load_teacher(distill, each, cpu) for size, each in images.items()}
+    except ConfigError as error:
+        raise error.at(file=space.file, prefix="proxy") from None
+
+
+def _seconds_of_training(space: SearchSpace, worker: Worker) -> float | None:
     """Estimated for a median network; None on a GPU, and where the space has no median."""
+    median = median_network(space) if worker.device == "cpu" else None
+    return None if median is None else _seconds_of(median, worker)
+
+
+def _seconds_of(subject: ModelConfig | Baseline, worker: Worker) -> float | None:
     from vitnas.training.timing import seconds_of_training
 
-    median = median_network(space) if resources.device == "cpu" else None
-    if median is None:
-        return None
-    return seconds_of_training(
-        median, space.config.proxy, images[median.image_hw], resources.threads
-    )
+    images, teacher = worker.images[subject.image_hw], worker.teachers.get(subject.image_hw)
+    return seconds_of_training(subject, worker.proxy, images, worker.threads, teacher)
 
 
-def _seconds_of_baselines(
-    members: Sequence[PricedBaseline],
-    space: SearchSpace,
-    images: Mapping[tuple[int, int], Images],
-    resources: Resources,
-) -> float | None:
+def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> float | None:
     """Estimated from the smallest and the largest of each family; None on a GPU."""
-    from vitnas.training.timing import seconds_between, seconds_of_training
+    from vitnas.training.timing import seconds_between
 
     def timed(member: PricedBaseline) -> tuple[int, float] | None:
-        given = images[member.baseline.image_hw]
-        proxy, threads = space.config.proxy, resources.threads
-        seconds = seconds_of_training(member.baseline, proxy, given, threads)
+        seconds = _seconds_of(member.baseline, worker)
         return None if seconds is None else (member.flops, seconds)
 
-    if resources.device != "cpu":
+    if worker.device != "cpu":
         return None
     total = 0.0
     for _, group in groupby(members, key=lambda member: member.baseline.family):

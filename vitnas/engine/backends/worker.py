@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from vitnas.baselines.baseline import Baseline
 from vitnas.config.costs import COSTS
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
@@ -21,6 +22,7 @@ from vitnas.records import Outcome
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
+    from vitnas.training.distill import Teacher
     from vitnas.training.folds import Folds
     from vitnas.training.proxy import EpochResult, Training
 
@@ -53,6 +55,7 @@ class Worker:
         measures: costs of a network that are measured before its first epoch. Workers that measure
             pause between epochs for each other's measurements.
         data: the configuration by which the images were read; None if it is not needed.
+        teachers: the proxy's teacher by (H, W), where it has one.
     """
 
     proxy: ProxyConfig
@@ -62,9 +65,10 @@ class Worker:
     gpu_share: float = 1.0
     measures: tuple[str, ...] = ()
     data: DataConfig | None = None
+    teachers: Mapping[tuple[int, int], Teacher] = field(default_factory=dict)
 
     def settle(self) -> Worker:
-        """The same worker with its data on its device; once per process."""
+        """The same worker with data and teachers on its device; once per process."""
         import torch
 
         from vitnas.training.device import resolve_device
@@ -73,7 +77,8 @@ class Worker:
             torch.set_num_threads(self.threads)
         device = resolve_device(self.device)
         images = {size: images.to(device) for size, images in self.images.items()}
-        return replace(self, images=images, device=str(device))
+        teachers = {size: teacher.to(device) for size, teacher in self.teachers.items()}
+        return replace(self, images=images, teachers=teachers, device=str(device))
 
     def run(self, job: Job) -> Iterator[Message]:
         """Train `job` from the start. The caller stops it by asking for no more messages.
@@ -81,20 +86,18 @@ class Worker:
         The result depends only on the job, never on earlier jobs of this process.
         """
         from vitnas.nn.weights import weights_bytes
-        from vitnas.training.subject import training_of
 
         started = time.monotonic()
         device = device_name(self.device)
         try:
             self._cap_memory(1.0 if job.alone else self.gpu_share)
-            images = self.images[job.config.image_hw]
-            training = training_of(job.config, self.proxy, images, job.seed, self.device)
+            training = self._training(job.config, self.proxy, job.seed)
             if self.measures and not job.again:
                 yield self._measure(training, job.config)
                 started = time.monotonic()  # waiting for others is not the network's fault
             for result in self._paused(training):
                 is_last = result.epoch == self.proxy.epochs
-                weights = weights_bytes(training.model) if is_last else None
+                weights = weights_bytes(training.scored()) if is_last else None
                 seconds = time.monotonic() - started
                 yield EpochDone(result.epoch, result.top1, seconds, device, weights)
         except Exception as error:  # a bug, too, is this trial's outcome and not the search's end
@@ -108,7 +111,8 @@ class Worker:
         facts: dict[str, Any] = {"outcome": Outcome.COMPLETE}
         try:
             self._cap_memory(self.gpu_share)
-            training = self._training(request)
+            folds = 1 if request.zero_cost else None  # the first fold's network is scored
+            training = self._training(request.subject, request.proxy, request.seed, folds)
             if request.zero_cost:
                 facts["scores"] = _scores(training)
             else:
@@ -126,13 +130,20 @@ class Worker:
             **facts,
         )
 
-    def _training(self, request: Request) -> Training | Folds:
+    def _training(
+        self,
+        subject: ModelConfig | Baseline,
+        proxy: ProxyConfig,
+        seed: int,
+        folds: int | None = None,
+    ) -> Training | Folds:
+        """The training of a network on all folds, or on the first so many."""
         from vitnas.training.subject import training_of
 
-        images = self.images[request.subject.image_hw]
-        if request.zero_cost:  # the first fold's network is scored; the others are not built
-            images = replace(images, folds=1)
-        return training_of(request.subject, request.proxy, images, request.seed, self.device)
+        images = self.images[subject.image_hw]
+        teacher = self.teachers.get(subject.image_hw) if proxy.distill.teacher else None
+        images = images if folds is None else replace(images, folds=folds)
+        return training_of(subject, proxy, images, seed, self.device, teacher)
 
     def _test_score(self, training: Training | Folds) -> float | None:
         """Top-1 in percent on the test images, mean over the folds; None where there are none."""
@@ -147,7 +158,7 @@ class Worker:
     def _measure(self, training: Training | Folds, config: ModelConfig) -> Measured:
         """What forward passes cost, in the precision that scores, with the device for itself."""
         from vitnas.cost.device import measure
-        from vitnas.training.proxy import autocast
+        from vitnas.training.device import autocast
 
         shape = (config.in_chans, *config.image_hw)
         with self._gate().alone(), autocast(training.device):

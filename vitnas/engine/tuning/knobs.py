@@ -70,6 +70,7 @@ class Recipes:
             found[name] = float(f"{trial.suggest_float(name, low, high, log=True):.2g}")
         if found["augment"] == self._augment:
             del found["augment"]  # the space may spell it `auto`
+        found["min_lr"] = min(self.own.min_lr, found["lr"])
         return self.own.model_copy(update=found)
 
     def _clipped(self, params: dict[str, Any]) -> dict[str, Any]:

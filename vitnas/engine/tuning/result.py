@@ -115,7 +115,7 @@ class Tuned:
     def write(self, folder: Path) -> None:
         """Write `tune.json` and `recipe.yaml`."""
         write_text(folder / RESULT_FILE, json.dumps(self.tree(), indent=2) + "\n")
-        block = dump_yaml({"proxy": self.proxy.model_dump(mode="json", exclude_defaults=True)})
+        block = dump_yaml({"proxy": self.proxy.written()})
         write_text(folder / RECIPE_FILE, f"# {self.line}\n{block}")
 
 

@@ -56,7 +56,7 @@ def run_tune(
     path = Path(out)
     check_folder(path, BOOK_FILE)
     if options.epochs is not None:
-        proxy = space.config.proxy.model_copy(update={"epochs": options.epochs})
+        proxy = space.config.proxy.for_epochs(options.epochs)
         space = space.with_proxy(proxy)
     doing(opening(options))
     backend = open_backend(options, space.config.data)

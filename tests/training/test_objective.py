@@ -1,0 +1,46 @@
+"""The loss of a recipe: what networks of a search share, though not all of them can have it."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from vitnas.config.model import ModelConfig
+from vitnas.config.recipe import Recipe
+from vitnas.nn.model import build_model
+from vitnas.training.data import Images
+from vitnas.training.objective import Objective
+
+CPU = torch.device("cpu")
+BOTH = {"mixed_depth": True, "similarity_penalty": {"weight": 0.5}, "label_smoothing": 0.0}
+
+
+def network(**stage: object) -> torch.nn.Module:
+    torch.manual_seed(0)
+    tree = {
+        "img_size": 8,
+        "in_chans": 1,
+        "num_classes": 10,
+        "stem": {"kind": "patch", "stride": 2},
+        "stages": [{"token_mixer": "mhsa", "embed_dim": 16, "head_dim": 8, **stage}],
+    }
+    return build_model(ModelConfig.model_validate(tree)).eval()
+
+
+def test_a_network_without_recursion_and_maps_has_the_plain_loss(digits: Images) -> None:
+    model = network(token_mixer="dwconv", kernel_size=3, head_dim=None)
+    x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
+    loss = Objective(Recipe.model_validate(BOTH), model, 10, CPU)(x, y)
+    assert torch.equal(loss, cross_entropy(model(x), y))
+
+
+def test_a_recursive_network_with_maps_has_both(digits: Images) -> None:
+    model = network(groups=[1, 1], depth=2)
+    x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
+    objective = Objective(Recipe.model_validate(BOTH), model, 10, CPU)
+    loss, plain = objective(x, y), cross_entropy(model(x), y)
+    (similarity,) = objective.similarities
+    assert float(similarity) > 0
+    assert abs(float((loss - 0.5 * similarity - plain).detach())) > 1e-4, "the shallow branch"
+    objective.begin()
+    assert not objective.similarities

@@ -1,0 +1,94 @@
+"""What a step of training makes small: the loss of a recipe, with everything that it mixes in."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from vitnas.config.recipe import Recipe
+from vitnas.training.device import autocast
+from vitnas.training.distill import Teacher, soft_cross_entropy
+from vitnas.training.mixed_depth import has_shallow_branch, kept_stem, shallow_logits
+from vitnas.training.mixing import Mixing
+from vitnas.training.penalty import recorded_maps, similarity_penalty
+
+
+class Objective:
+    """The loss of a batch: of labels or a teacher, of one branch or two, with a penalty or none.
+
+    A network without recursion has no shallow branch, and one without two comparable maps in a row
+    has no penalty. So the networks of a search can share a recipe.
+
+    Args:
+        recipe: `mixup` to `mixed_depth` and `label_smoothing` count.
+        model: what is trained.
+        num_classes: of the images.
+        device: where model and batches are.
+        teacher: what replaces the labels, or None.
+
+    Attributes:
+        similarities: of each batch since `begin`, the penalty's sum before its weight.
+
+    Randomness: the global generators of Python, NumPy and torch.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        model: nn.Module,
+        num_classes: int,
+        device: torch.device,
+        teacher: Teacher | None = None,
+    ) -> None:
+        self._recipe, self._model, self._device, self._teacher = recipe, model, device, teacher
+        self._mixing = Mixing(recipe, num_classes, device)
+        self._is_mixed = recipe.mixed_depth and has_shallow_branch(model)
+        self.similarities: list[Tensor] = []
+
+    def begin(self) -> None:
+        """Forget the similarities of an earlier epoch."""
+        self.similarities = []
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        """Mean over images and branches.
+
+        Args:
+            x: (B, C, H, W) normalised images.
+            y: (B,) their classes.
+        """
+        penalty = self._recipe.similarity_penalty
+        x, target = self._mixing(x, y)
+        branches, maps = self._forward(x)
+        loss = self._criterion(branches, x, target)
+        if not penalty.weight:
+            return loss
+        similarity = similarity_penalty(maps, penalty.blocks, len(x)).to(loss.device)
+        self.similarities.append(similarity.detach())
+        return loss + penalty.weight * similarity
+
+    def _forward(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Logits of the network and, in mixed depth, of its shallow branch; the network's maps."""
+        model = self._model
+        nothing: AbstractContextManager[list[Tensor]] = nullcontext([])
+        is_penalised = bool(self._recipe.similarity_penalty.weight)
+        recording = recorded_maps(model) if is_penalised else nothing
+        keeping = kept_stem(model) if self._is_mixed else nothing
+        with autocast(self._device):
+            with recording as maps, keeping as stems:
+                branches = [model(x)]
+            if self._is_mixed:
+                branches.append(shallow_logits(model, x, stems[0]))
+        return [logits.float() for logits in branches], maps
+
+    def _criterion(self, branches: list[Tensor], x: Tensor, target: Tensor) -> Tensor:
+        recipe = self._recipe
+        if self._teacher is not None:
+            wanted, heat = self._teacher(x), recipe.distill.temperature
+            losses = [soft_cross_entropy(logits, wanted, heat) for logits in branches]
+        else:  # mixed targets are smoothed already
+            smoothing = 0.0 if target.is_floating_point() else recipe.label_smoothing
+            losses = [cross_entropy(each, target, label_smoothing=smoothing) for each in branches]
+        return torch.stack(losses).mean()
