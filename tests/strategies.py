@@ -11,6 +11,7 @@ from vitnas.config import rules
 from vitnas.config.files import validate
 from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
+from vitnas.config.stage import StageConfig
 
 WIDTHS = (8, 12, 16, 24)
 
@@ -48,6 +49,7 @@ def random_config(seed: int) -> ModelConfig:
         },
     }
     _add_stem_widths(rng, tree)
+    _mix_mixers(random.Random(f"mixers of {seed}"), tree)
     _add_reattention(rng, tree)
     if tree["reattention"]["source"] == "own":
         _add_broad(rng, tree)
@@ -134,9 +136,27 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
     return stage
 
 
+def _mix_mixers(rng: random.Random, tree: dict[str, Any]) -> None:
+    """Give some stages of two blocks or more a second mixer."""
+    for stage in tree["stages"]:
+        first, second = stage["token_mixer"], rng.choice(tuple(MIXERS))
+        facts, depth = MIXERS[second].facts, stage["depth"]
+        problem = rules.groups_fit((first, second), 0, stage["groups"])
+        if tree.get("class_token"):
+            problem = problem or rules.class_token_fits((second,))
+        if first == second or depth < 2 or problem or rng.random() < 0.5:
+            continue
+        alternating = {"pattern": [first, second]}
+        at_the_end = {"pattern": [first], "last": second, "blocks": rng.randint(1, depth - 1)}
+        stage["token_mixer"] = rng.choice([alternating, at_the_end])
+        if facts.heads:
+            stage.setdefault("num_heads", rng.choice([1, 2, 4]))
+
+
 def _add_reattention(rng: random.Random, tree: dict[str, Any]) -> None:
-    stages = [(s["token_mixer"], s["depth"], s["groups"]) for s in tree["stages"]]
-    limit = rules.reattention_limit(stages)
+    stages = [validate(StageConfig, stage) for stage in tree["stages"]]
+    counts = [stage.count("reattention") for stage in stages]
+    limit = rules.reattention_limit([(n, s.groups) for n, s in zip(counts, stages, strict=True)])
     tree["reattention_blocks"] = max(rng.randint(0, limit), rng.randint(0, limit))
     tree["reattention"] = {
         "norm": rng.choice(["batch", "layer", "none"]),
@@ -144,9 +164,9 @@ def _add_reattention(rng: random.Random, tree: dict[str, Any]) -> None:
         "scale": rng.choice([1.0, 0.5]),
         "source": "own",
     }
-    last = next((s for s in reversed(tree["stages"]) if s["token_mixer"] == "mhsa"), None)
-    if last and last["depth"] > 1 and last["groups"] == [1] and rng.random() < 0.5:
-        tree["reattention_blocks"] = rng.randint(1, last["depth"] - 1)
+    last = max((index for index, count in enumerate(counts) if count), default=0)
+    if counts[last] > 1 and stages[last].groups == (1,) and rng.random() < 0.5:
+        tree["reattention_blocks"] = rng.randint(1, counts[last] - 1)
         tree["reattention"]["source"] = "shared"
 
 
@@ -168,7 +188,7 @@ def _add_downsample(rng: random.Random, tree: dict[str, Any]) -> None:
 
 
 def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:
-    sources = [s for s in tree["stages"] if MIXERS[s["token_mixer"]].facts.taps]
+    sources = [s for s in tree["stages"] if validate(StageConfig, s).facts.taps]
     if not sources or tree["stages"][-1]["embed_dim"] % sources[-1]["num_heads"]:
         return
     tree["broad"] = {

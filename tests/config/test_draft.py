@@ -6,8 +6,8 @@ import pytest
 
 from vitnas.config.axes import Axis, Choice
 from vitnas.config.draft import Draft
-from vitnas.config.field_rule import NotSettled
 from vitnas.config.grammar import parse_tree
+from vitnas.config.parts import NotSettled
 
 MODEL = {
     "img_size": 8,

@@ -18,6 +18,7 @@ from vitnas.config.field_rule import FieldRule
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.model import ModelConfig
 from vitnas.config.network import Network
+from vitnas.config.pattern import MixerPattern
 from vitnas.config.space import SearchSpace
 from vitnas.config.stage import StageConfig
 from vitnas.config.trials import Refused
@@ -63,8 +64,18 @@ VALUES: dict[str, list[Any]] = {
     "broad.with_v": [True, False],
 }
 STAGE_VALUES: dict[str, list[Any]] = {
-    "token_mixer": ["mhsa", "ska", "cska", "dwconv", "mbconv", "mlp", "pool", "identity"],
-    "depth": [1, 2],
+    "token_mixer": [
+        *("mhsa", "ska", "cska", "dwconv", "mbconv", "mlp", "pool", "identity"),
+        {"pattern": ["dwconv", "mhsa"]},
+        {"pattern": ["dwconv"], "last": "mhsa"},
+        {"pattern": [{"choice": ["ska", "cska"]}, "mhsa"]},
+        {
+            "pattern": ["mlp", "pool"],
+            "last": {"choice": [None, "ska", "mlp"]},
+            "blocks": {"int": [1, 3]},
+        },
+    ],
+    "depth": [1, 2, 3],
     "embed_dim": [8, 16],
     "num_heads": [None, 1, 2],
     "head_dim": [None, 4, 8],
@@ -305,4 +316,6 @@ def test_every_rule_is_of_a_field() -> None:
             assert part in holder
             holder = getattr(type(holder[part].default), "model_fields", {})
     for name in STAGE_RULES:
-        assert name.removesuffix("[]") in StageConfig.model_fields
+        field, _, inside = name.partition(".")
+        assert field in StageConfig.model_fields
+        assert not inside or (field == "token_mixer" and inside in MixerPattern.model_fields)

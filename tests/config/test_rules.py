@@ -54,7 +54,7 @@ def test_heads_without_a_problem_fill_the_width(
     ],
 )
 def test_groups(mixer: str, tokens: int, groups: tuple[int, ...], problem: str | None) -> None:
-    assert re.search(problem or "^None$", str(groups_fit(mixer, tokens, groups)))
+    assert re.search(problem or "^None$", str(groups_fit([mixer], tokens, groups)))
 
 
 @pytest.mark.parametrize(("passes", "expected"), [(None, (8, 2)), (1, (8,)), (3, (8, 2, 8))])
@@ -65,14 +65,14 @@ def test_a_schedule_has_a_number_for_each_pass(
 
 
 def test_a_class_token_has_no_place_in_a_grid() -> None:
-    assert class_token_fits("cska") is None
-    assert class_token_fits("dwconv") == "dwconv reads a grid of tokens: no class token"
+    assert class_token_fits(["cska"]) is None
+    assert class_token_fits(["cska", "dwconv"]) == "dwconv reads a grid of tokens: no class token"
 
 
 def test_reattention_reaches_back_to_the_first_split_pass() -> None:
-    assert reattention_limit([("mhsa", 2, (1,)), ("dwconv", 9, (1,)), ("mhsa", 3, (1,))]) == 5
-    assert reattention_limit([("mhsa", 2, (1,)), ("mhsa", 1, (2, 1)), ("mhsa", 3, (1,))]) == 3
-    assert reattention_limit([("dwconv", 2, (1,))]) == 0
+    assert reattention_limit([(2, (1,)), (0, (2,)), (3, (1,))]) == 5
+    assert reattention_limit([(2, (1,)), (1, (2, 1)), (3, (1,))]) == 3
+    assert reattention_limit([(0, (1,))]) == 0
 
 
 def test_the_tokens_dim_of_a_narrow_stage_is_one() -> None:

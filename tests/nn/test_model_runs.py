@@ -16,7 +16,8 @@ from vitnas.nn import build_model
 
 def test_the_seeds_below_are_varied() -> None:
     configs = [random_config(seed) for seed in VARIED]
-    assert {s.token_mixer for c in configs for s in c.stages} == set(MIXERS)
+    assert {mixer for c in configs for s in c.stages for mixer in s.kinds} == set(MIXERS)
+    assert any(len(s.kinds) > 1 for c in configs for s in c.stages)
     assert any(g > 1 for c in configs for s in c.stages for g in s.groups)
     assert {len(c.stages) > 1 for c in configs if c.broad.gamma} == {True, False}
     assert any(c.class_token for c in configs)

@@ -75,6 +75,46 @@ def test_broad_attention_collects_from_the_last_block_of_each_attention_stage() 
     ]
 
 
+MIXED = {
+    "token_mixer": {"pattern": ["dwconv", "mhsa"]},
+    "depth": 4,
+    "embed_dim": 16,
+    "num_heads": 2,
+    "groups": [4, 1],
+    "nll_ratio": 1.0,
+}
+
+
+def mixed(**fields: object) -> ModelConfig:
+    return validate(
+        ModelConfig, {"img_size": 16, "stem": {"stride": 4}, "stages": [MIXED]} | fields
+    )
+
+
+def test_two_mixers_take_turns_in_a_stage_with_passes() -> None:
+    blocks = build_model(mixed()).stages[0].blocks
+    names = [type(block.block.mixer).__name__ for block in blocks]
+    assert names == ["SeparableConv", "MultiHeadSelfAttention"] * 2
+    assert [len(block.nlls) for block in blocks] == [2, 2, 2, 2]
+    assert [block.block.mixer.groups for block in blocks[1::2]] == [(4, 1), (4, 1)]
+
+
+def test_broad_attention_and_shared_maps_pass_over_the_blocks_without_maps() -> None:
+    assert tapped_blocks(mixed(broad={"gamma": 1.0}), 0) == (False, True, False, True)
+    whole = MIXED | {"groups": [1], "depth": 5}
+    shared = {"reattention": {"source": "shared"}, "reattention_blocks": 1, "stages": [whole]}
+    config = mixed(**shared)
+    assert tapped_blocks(config, 0) == (False, True, False, True, False)
+    model = build_model(config).eval()
+    assert model(torch.randn(2, 3, 16, 16)).shape == (2, 1000)
+
+
+def test_the_temperature_falls_over_all_attention_blocks() -> None:
+    config = mixed(temperature={"kind": "linear", "last": 0.5})
+    blocks = build_model(config).stages[0].blocks
+    assert [round(block.block.mixer.scale * 8**0.5, 6) for block in blocks[1::2]] == [1.0, 2.0]
+
+
 def test_nothing_is_collected_without_broad_attention() -> None:
     assert [tapped_blocks(hierarchy(), i) for i in range(3)] == [
         (False, False),

@@ -25,7 +25,7 @@ def cheap_networks(space: SearchSpace, count: int) -> list[ModelConfig]:
     within.sort(key=lambda config: closed_form(config).flops)
     by_mixer: dict[str, ModelConfig] = {}
     for config in within:
-        by_mixer.setdefault(config.stages[-1].token_mixer, config)
+        by_mixer.setdefault(str(config.stages[-1].token_mixer), config)
     return list(by_mixer.values())[:count]
 
 

@@ -15,8 +15,8 @@ from vitnas.config.matters import rule_of
 
 Path = tuple[str | int, ...]
 
-_TURNS = {"passes": 2, "groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
-_FIRST = {"token_mixer", "depth", "embed_dim"}
+_TURNS = {"blocks": 2, "passes": 2, "groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
+_FIRST = {"token_mixer", "pattern", "last", "depth", "embed_dim"}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vitnas.config import rules
 from vitnas.config.files import RuleError
 from vitnas.config.fits import broad_problem, reattention_limit
-from vitnas.config.mixers import names_with
+from vitnas.config.mixers import mixer_named, names_with
 from vitnas.config.network import Network
 
 
@@ -14,7 +14,7 @@ def check_network(config: Network) -> None:
     _check_resolution(config)
     _check_class_token(config)
     for index, stage in enumerate(config.stages):
-        problem = rules.groups_fit(stage.token_mixer, config.num_tokens(index), stage.groups)
+        problem = rules.groups_fit(stage.kinds, config.num_tokens(index), stage.groups)
         if problem:
             _raise_groups(config, index, problem)
     _check_reattention(config)
@@ -41,7 +41,7 @@ def _check_class_token(config: Network) -> None:
     if len(config.stages) > 1:
         rule = "a class token cannot pass a downsampling layer: one stage only, or pool the tokens"
         raise RuleError(rule, "class_token", True, "false")
-    problem = rules.class_token_fits(config.stages[0].token_mixer)
+    problem = rules.class_token_fits(config.stages[0].kinds)
     if problem:
         raise RuleError(problem, "class_token", True, "false")
 
@@ -51,7 +51,7 @@ def _raise_groups(config: Network, index: int, problem: str) -> None:
     height, width = config.grids[index]
     tokens = config.num_tokens(index)
     nearest = None
-    if stage.facts.whole:
+    if any(mixer_named(mixer).facts.whole for mixer in stage.kinds):
         nearest = [1]
     elif stage.facts.groups == "refused":
         nearest = [1] * stage.passes
@@ -84,7 +84,7 @@ def _check_shared_map(config: Network) -> None:
     if not config.stages[last].facts.shares_maps:
         rule = f"only {sharing} can use shared maps"
         raise RuleError(rule, "reattention.source", "shared", "own")
-    limit = config.stages[last].depth - 1
+    limit = config.stages[last].count("reattention") - 1
     if config.reattention_blocks > limit:
         rule = f"shared maps come from an earlier block of the stage: at most {limit} here"
         raise RuleError(rule, "reattention_blocks", config.reattention_blocks, limit)

@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 from vitnas.config import rules
 from vitnas.config.axes import Axis, Choice, axes_in
-from vitnas.config.field_rule import FieldRule, NotSettled
+from vitnas.config.field_rule import FieldRule
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.mixers import mixer_name
 from vitnas.config.network import Network
 from vitnas.config.notation import Schedule, parse_schedule
-from vitnas.config.parts import Frozen
+from vitnas.config.parts import Frozen, NotSettled
+from vitnas.config.pattern import MixerPattern
 from vitnas.config.stage import StageConfig
 
 _Part = TypeVar("_Part", bound=Frozen)
@@ -106,7 +107,7 @@ class Draft:
         try:
             if axis.path == ("groups",):
                 return self._schedule_misfit(parse_schedule(value))
-            if axis.rule is None or any(axes_in(value)):
+            if axis.rule is None or (axis.field != "token_mixer" and any(axes_in(value))):
                 return None
             found = _converted(axis.field, value)
             return axis.rule.misfit(self._part(axis), found, self.network)
@@ -212,12 +213,21 @@ def _known(model: type[_Part], tree: Mapping[str, Any]) -> _Part:
         if isinstance(value, Axis) or (isinstance(value, list) and any(axes_in(value))):
             values.pop(name, None)
         elif name == "token_mixer" and isinstance(value, dict):
-            values[name] = mixer_name(value)
+            values[name] = _known_pattern(value) if "pattern" in value else mixer_name(value)
         elif isinstance(value, dict) and isinstance(default := values.get(name), Frozen):
             values[name] = _known(type(default), value)
         else:
             values[name] = _converted(name, value)
     return _made(model, values)
+
+
+def _known_pattern(tree: Mapping[str, Any]) -> MixerPattern:
+    """A pattern as far as its tree says it: an open place in the list is None."""
+    known = _known(MixerPattern, {name: tree[name] for name in tree if name != "pattern"})
+    if isinstance(tree["pattern"], list):
+        names = (None if isinstance(item, Axis) else item for item in tree["pattern"])
+        known.__dict__["pattern"] = tuple(names)
+    return known
 
 
 def _made(model: type[_Part], values: Mapping[str, Any]) -> _Part:
@@ -254,6 +264,8 @@ def _converted(field: str, value: Any) -> Any:
     """A value as a model holds it."""
     if field == "groups" and isinstance(value, str):
         return parse_schedule(value)[0]
+    if field == "token_mixer" and isinstance(value, dict) and "pattern" in value:
+        return _known_pattern(value)
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -17,10 +17,6 @@ from vitnas.config.stage import StageConfig
 Holder = TypeVar("Holder", Network, StageConfig)
 
 
-class NotSettled(Exception):
-    """A field of a network that is known in part has no value yet."""
-
-
 def _always(holder: Any) -> bool:
     return True
 
@@ -44,6 +40,7 @@ class FieldRule(Generic[Holder]):
         own: texts that mean themselves, too.
         misfit: why a value cannot be here, or None; values that cannot are not on offer.
         is_limit: whether the numbers that fit are those up to a limit.
+        is_least: whether the numbers that fit are those from a limit on.
         item: the rule of the value at an index, if the field is a list with rules of its own.
     """
 
@@ -53,6 +50,7 @@ class FieldRule(Generic[Holder]):
     own: Container[str] = ()
     misfit: Callable[[Holder, Any, Network], str | None] = _fits
     is_limit: bool = False
+    is_least: bool = False
     item: Callable[[int], FieldRule[Holder]] | None = None
 
     @property

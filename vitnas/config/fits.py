@@ -7,6 +7,7 @@ from typing import Any
 from vitnas.config import rules
 from vitnas.config.mixers import mixer_name, names_with
 from vitnas.config.network import Network
+from vitnas.config.pattern import MixerPattern
 from vitnas.config.stage import StageConfig
 
 
@@ -19,7 +20,7 @@ def broad_problem(network: Network) -> str | None:
     heads, width = sources[-1].heads, network.stages[-1].embed_dim
     if heads and width % heads:
         return (
-            f"the {heads} heads of the last {sources[-1].token_mixer} stage do not divide "
+            f"the {heads} heads of the last {sources[-1].token_mixer!s} stage do not divide "
             f"the last width {width}"
         )
     return None
@@ -27,24 +28,75 @@ def broad_problem(network: Network) -> str | None:
 
 def reattention_limit(network: Network) -> int:
     """How many of the last blocks with maps to mix can take re-attention."""
-    return rules.reattention_limit([(s.token_mixer, s.depth, s.groups) for s in network.stages])
+    return rules.reattention_limit([(s.count("reattention"), s.groups) for s in network.stages])
 
 
 def schedule_misfit(stage: StageConfig, groups: tuple[int, ...], network: Network) -> str | None:
     """A number in `groups` does not divide the tokens, or does not suit the mixer."""
     schedule = rules.schedule_of(groups, stage.passes)
-    return rules.groups_fit(stage.token_mixer, network.tokens_of(stage), schedule)
+    return rules.groups_fit(stage.kinds, network.tokens_of(stage), schedule)
 
 
 def passes_misfit(stage: StageConfig, passes: int, network: Network) -> str | None:
     """A mixer that is passed once has no second pass."""
-    return rules.groups_fit(stage.token_mixer, 1, (1,) * passes)
+    return rules.groups_fit(stage.kinds, 1, (1,) * passes)
 
 
 def mixer_misfit(stage: StageConfig, mixer: Any, network: Network) -> str | None:
-    """A class token has no place in a grid, and an unknown mixer is refused elsewhere."""
-    name = mixer_name(mixer)
-    return rules.class_token_fits(name) if name and network.class_token else None
+    """A class token has no place in a grid, and a pattern may be longer than the stage.
+
+    An unknown mixer is refused elsewhere.
+    """
+    if isinstance(mixer, MixerPattern):
+        return _pattern_problem(mixer, stage.depth) or _token_problem(mixer.names, network)
+    return _token_problem((mixer_name(mixer),), network)
+
+
+def _token_problem(mixers: tuple[str, ...], network: Network) -> str | None:
+    return rules.class_token_fits(mixers) if all(mixers) and network.class_token else None
+
+
+def depth_misfit(stage: StageConfig, depth: int, _: Network) -> str | None:
+    """The stage's mixers need more blocks."""
+    mixer = stage.token_mixer
+    return None if isinstance(mixer, str) else _pattern_problem(mixer, depth)
+
+
+def last_misfit(stage: StageConfig, last: str | None, network: Network) -> str | None:
+    """The mixer is one of the pattern, or there is no block for it."""
+    pattern = _pattern_of(stage)
+    if last is None:
+        return None
+    if last in pattern.pattern:
+        return f"{last} is in the pattern already"
+    tail = pattern.__dict__.get("blocks", 1)
+    return _token_problem((last,), network) or _pattern_problem(pattern, stage.depth, tail)
+
+
+def item_misfit(stage: StageConfig, mixer: str, network: Network) -> str | None:
+    """A mixer in a pattern is the last blocks', or reads a grid beside a class token."""
+    if mixer == _pattern_of(stage).last:
+        return f"{mixer} is the last blocks' mixer already"
+    return _token_problem((mixer,), network)
+
+
+def tail_misfit(stage: StageConfig, blocks: int, _: Network) -> str | None:
+    """Too few blocks are left for the pattern."""
+    return _pattern_problem(_pattern_of(stage), stage.depth, blocks)
+
+
+def _pattern_of(stage: StageConfig) -> MixerPattern:
+    assert isinstance(stage.token_mixer, MixerPattern)
+    return stage.token_mixer
+
+
+def _pattern_problem(mixer: MixerPattern, depth: int, tail: int | None = None) -> str | None:
+    """See `MixerPattern.problem`; what is not known of the last blocks needs as few as it can."""
+    if tail is None:
+        known = mixer.__dict__
+        tail = known.get("blocks", 1) if known.get("last") else 0
+    problem = mixer.problem(depth, tail)
+    return f"{problem[1]} = {problem[2]}: {problem[0]}" if problem else None
 
 
 def heads_misfit(field: str, stage: StageConfig, value: int | None, _: Network) -> str | None:

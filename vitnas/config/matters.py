@@ -9,23 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from itertools import cycle, islice
 from typing import Any
 
 from vitnas.config import rules
 from vitnas.config.collected import shortest
-from vitnas.config.field_rule import FieldRule, NotSettled, itself
+from vitnas.config.field_rule import FieldRule, itself
 from vitnas.config.fits import (
     broad_problem,
+    depth_misfit,
     heads_misfit,
+    item_misfit,
+    last_misfit,
     mixer_misfit,
     passes_misfit,
     reattention_limit,
     schedule_misfit,
+    tail_misfit,
     too_many_blocks,
 )
 from vitnas.config.mixers import MIXERS, mixer_named, names_with
 from vitnas.config.network import Network
-from vitnas.config.parts import BroadConfig, ReattentionConfig
+from vitnas.config.parts import BroadConfig, NotSettled, ReattentionConfig
+from vitnas.config.pattern import MixerPattern, settled, shortest_pattern
 from vitnas.config.stage import StageConfig
 
 
@@ -99,10 +105,30 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _mixer_path(stage: StageConfig, name: Any, _: Network) -> Any:
-    """An announced name of another package's mixer and its path are one mixer."""
-    is_other = isinstance(name, str) and name not in MIXERS
-    return mixer_named(name).path if is_other else name
+def _mixer_paths(stage: StageConfig, mixer: Any, _: Network) -> Any:
+    """An announced name of another package's mixer and its path are one mixer.
+
+    Patterns are the same if all blocks have the same mixers.
+    """
+    if isinstance(mixer, MixerPattern) and mixer.problem(stage.depth) is None:
+        return shortest_pattern(tuple(map(_path, mixer.of_blocks(stage.depth))))
+    return _path(mixer) if isinstance(mixer, str) else mixer
+
+
+def _turns(stage: StageConfig, pattern: tuple[str, ...], _: Network) -> Any:
+    """The mixers of the blocks that follow the pattern."""
+    assert isinstance(stage.token_mixer, MixerPattern)
+    left = stage.depth - stage.token_mixer.tail
+    return tuple(map(_path, islice(cycle(settled(pattern)), left)))
+
+
+def _mixer_in_turn(index: int) -> FieldRule[StageConfig]:
+    """The rule of one mixer in a pattern."""
+    return FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=item_misfit)
+
+
+def _path(name: str) -> str:
+    return name if name in MIXERS else mixer_named(name).path
 
 
 def _square(network: Network, size: Any, _: Network) -> Any:
@@ -137,7 +163,7 @@ def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
             stage.facts.groups != "ignored" and (stage.passes is None or index < stage.passes)
         ),
         misfit=lambda stage, number, network: rules.groups_fit(
-            stage.token_mixer, network.tokens_of(stage), (number,)
+            stage.kinds, network.tokens_of(stage), (number,)
         ),
     )
 
@@ -229,7 +255,16 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
 """By address in a model file."""
 
 STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
-    "token_mixer": FieldRule(meaning=_mixer_path, own=MIXERS, misfit=mixer_misfit),
+    "token_mixer": FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=mixer_misfit),
+    "token_mixer.pattern": FieldRule(meaning=_turns, item=_mixer_in_turn),
+    "token_mixer.last": FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=last_misfit),
+    "token_mixer.blocks": FieldRule(
+        "`last` is given",
+        lambda stage: isinstance(stage.token_mixer, MixerPattern) and stage.token_mixer.tail > 0,
+        misfit=tail_misfit,
+        is_limit=True,
+    ),
+    "depth": FieldRule(misfit=depth_misfit, is_least=True),
     "num_heads": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}",
         lambda stage: stage.facts.heads,
@@ -266,7 +301,9 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     ),
     "se_ratio": _of_mixer("se_ratio"),
     "conv_act": _of_mixer("conv_act"),
-    "kernel_size": _of_mixer("kernel_size", lambda stage, size, _: size or stage.facts.kernel_size),
+    "kernel_size": _of_mixer(
+        "kernel_size", lambda stage, size, _: size or stage.facts.kernel_size or None
+    ),
     "tokens_dim": _of_mixer(
         "tokens_dim", lambda stage, dim, _: dim or rules.default_tokens_dim(stage.embed_dim)
     ),

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import core_schema
 
 from vitnas import plugins
@@ -179,6 +179,43 @@ def checked_name(name: str) -> str:
         except ConfigError as error:
             raise RuleError(error.rule, "", name, error.nearest) from None
     return name
+
+
+MixerName = Annotated[str, AfterValidator(checked_name)]
+
+
+def facts_of(names: Sequence[str]) -> MixerFacts:
+    """What the blocks of a stage with these mixers have: a fact is true if it is of one of them.
+
+    A default that is not the same for all that read the field is 0.
+    """
+    if len(names) == 1:
+        return mixer_named(names[0]).facts
+    all_facts = [mixer_named(name).facts for name in names]
+    mixing = [facts for facts in all_facts if facts.reattention]
+    options = [facts.options for facts in all_facts if facts.options]
+    groups = {facts.groups for facts in all_facts}
+    of_any: dict[str, Any] = {
+        fact: any(getattr(facts, fact) for facts in all_facts) for fact in _OF_ANY
+    }
+    return MixerFacts(
+        fields=tuple(dict.fromkeys(field for facts in all_facts for field in facts.fields)),
+        groups=next(kind for kind in ("sliced", "refused", "ignored") if kind in groups),
+        **of_any,
+        shares_maps=bool(mixing) and all(facts.shares_maps for facts in mixing),
+        whole=all(facts.whole for facts in all_facts),
+        kernel_size=_common_default(all_facts, "kernel_size"),
+        expansion=_common_default(all_facts, "expansion"),
+        options=options[0] if len(options) == 1 else None,
+    )
+
+
+_OF_ANY = ("heads", "maps", "taps", "reattention", "grid")
+
+
+def _common_default(all_facts: Sequence[MixerFacts], field: str) -> Any:
+    values = {getattr(facts, field) for facts in all_facts if field in facts.fields}
+    return values.pop() if len(values) == 1 else 0
 
 
 class Given(dict[str, Any]):

@@ -7,7 +7,7 @@ network that keeps all rules.
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
@@ -29,6 +29,8 @@ from vitnas.config.parts import (
     as_tuple,
 )
 from vitnas.config.stage import StageConfig
+
+_Network = TypeVar("_Network", bound="Network")
 
 
 @cache
@@ -185,10 +187,19 @@ class Network(Frozen):
         left = self.reattention_blocks
         plan = []
         for stage in reversed(self.stages):
-            taken = min(left, stage.depth) if left and stage.facts.reattention else 0
+            taken = min(left, stage.count("reattention")) if left else 0
             left -= taken
             plan.append(taken)
         return tuple(reversed(plan))
+
+    def has_reattention(self, index: int) -> tuple[bool, ...]:
+        """Of each block of a stage, whether it has re-attention."""
+        left = self.stages[index].count("reattention") - self.reattention_plan[index]
+        flags = []
+        for mixes in self.stages[index].having("reattention"):
+            left -= mixes
+            flags.append(mixes and left < 0)
+        return tuple(flags)
 
     @cached_property
     def map_source(self) -> int | None:
@@ -196,21 +207,26 @@ class Network(Frozen):
         if not self.reattention_blocks or self.reattention.source == "own":
             return None
         index = next(i for i, taken in enumerate(self.reattention_plan) if taken)
-        before = sum(stage.depth for stage in self.stages[: index + 1])
-        return before - self.reattention_plan[index] - 1
+        before = sum(stage.depth for stage in self.stages[:index])
+        mixing = [i for i, mixes in enumerate(self.stages[index].having("reattention")) if mixes]
+        return before + mixing[-self.reattention_plan[index] - 1]
 
     @cached_property
     def attention_span(self) -> tuple[int, int]:
         """Index in the network of the first and of the last attention block; (0, 0) without one."""
-        maps = [stage.facts.maps for stage in self.stages for _ in range(stage.depth)]
+        maps = [has_maps for stage in self.stages for has_maps in stage.having("maps")]
         found = [index for index, has_maps in enumerate(maps) if has_maps]
         return (found[0], found[-1]) if found else (0, 0)
 
     @cached_property
     def tapped_layers(self) -> tuple[tuple[int, int], ...]:
         """(stage, block in it) of the layers that broad attention can collect from."""
-        stages = [(index, stage) for index, stage in enumerate(self.stages) if stage.facts.taps]
-        return tuple((index, block) for index, stage in stages for block in range(stage.depth))
+        found = []
+        for index, stage in enumerate(self.stages):
+            if stage.facts.taps:
+                taps = enumerate(stage.having("taps"))
+                found += [(index, block) for block, has_tap in taps if has_tap]
+        return tuple(found)
 
     @cached_property
     def broad_sources(self) -> tuple[tuple[int, int], ...]:
@@ -220,3 +236,20 @@ class Network(Frozen):
         layers, flat = self.tapped_layers, len(self.stages) == 1
         found = collected(self.broad.layers, [stage for stage, _ in layers], flat=flat)
         return tuple(layers[index] for index in found)
+
+    def only(self: _Network, index: int, mixer: str) -> _Network:
+        """The network as the blocks with `mixer` in stage `index` are to see it.
+
+        That stage has these blocks alone. What follows from the order of all blocks is the whole
+        network's.
+        """
+        stage = self.stages[index]
+        if stage.token_mixer == mixer:
+            return self
+        known = {name: getattr(self, name) for name in ("map_source", "attention_span")}
+        mixed = zip(stage.mixers, self.has_reattention(index), strict=True)
+        plan, stages = list(self.reattention_plan), list(self.stages)
+        plan[index] = sum(has for name, has in mixed if name == mixer)
+        stages[index] = stage.only(mixer)
+        changed = {"stages": tuple(stages), "reattention_plan": tuple(plan)}
+        return self.model_copy(update={**known, **changed})

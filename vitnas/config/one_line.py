@@ -24,7 +24,9 @@ def one_line(config: Network) -> str:
 
 
 def _one_stage(stage: StageConfig) -> str:
-    text = f"{stage.depth}x {short_name(stage.token_mixer)} {stage.embed_dim}"
+    mixer = stage.token_mixer
+    name = short_name(mixer) if isinstance(mixer, str) else f"({mixer})"
+    text = f"{stage.depth}x {name} {stage.embed_dim}"
     if stage.heads:
         text += f" h{stage.heads}"
     if stage.groups != (1,):

@@ -30,6 +30,10 @@ def as_tuple(value: Any) -> Any:
 ImageSize = Annotated[Positive | tuple[Positive, Positive], BeforeValidator(as_tuple)]
 
 
+class NotSettled(Exception):
+    """A field of a network that is known in part has no value yet (see `draft`)."""
+
+
 class Frozen(BaseModel):
     """Immutable, no unknown keys, no silent conversions."""
 

@@ -216,8 +216,10 @@ def comparable_maps(config: ModelConfig, blocks: int) -> int:
     """
     sizes: list[tuple[int, int] | None] = []
     for index, stage in enumerate(config.stages):
-        if stage.facts.maps:
-            size = (stage.heads, config.num_tokens(index))
-            sizes += [size if g == 1 else None for g in stage.groups] * stage.depth
+        for mixer in stage.mixers:
+            alone = stage.only(mixer)
+            if alone.facts.maps:
+                size = (alone.heads, config.num_tokens(index))
+                sizes += [size if g == 1 else None for g in alone.groups]
     pairs = list(pairwise(sizes))[: blocks + 1]
     return sum(size is not None and size == following for size, following in pairs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vitnas.config.mixers import mixer_named
+from vitnas.config.mixers import facts_of, mixer_named
 
 DEFAULT_HEAD_DIM = 32
 
@@ -53,27 +53,32 @@ def nearest_divisor(number: int, wanted: int) -> int:
     return min(divisors(number), key=lambda divisor: (abs(divisor - wanted), divisor))
 
 
-def groups_fit(token_mixer: str, num_tokens: int, groups: Sequence[int]) -> str | None:
-    """Why the passes' `groups` are impossible for this mixer on `num_tokens`, or None."""
-    if len(groups) > 1 and mixer_named(token_mixer).facts.whole:
-        return f"{token_mixer} is passed once: its batch norms keep the statistics of one pass"
+def groups_fit(mixers: Sequence[str], num_tokens: int, groups: Sequence[int]) -> str | None:
+    """Why the passes' `groups` are impossible for a stage of these mixers, or None.
+
+    Beside a mixer that is sliced, one that cannot be is passed without groups.
+    """
+    for mixer in mixers if len(groups) > 1 else ():
+        if mixer_named(mixer).facts.whole:
+            return f"{mixer} is passed once: its batch norms keep the statistics of one pass"
     for count, number in enumerate(groups, start=1):
         if number == 1:
             continue
-        if mixer_named(token_mixer).facts.groups == "refused":
+        if facts_of(mixers).groups == "refused":
+            bound = next(m for m in mixers if mixer_named(m).facts.groups == "refused")
             return (
-                f"{token_mixer} is bound to token positions and cannot be sliced into groups "
-                f"(pass {count} has g = {number})"
+                f"{bound} is bound to token positions and cannot be sliced into "
+                f"groups (pass {count} has g = {number})"
             )
         if num_tokens % number:
             return f"{num_tokens} tokens cannot be split into {number} equal groups"
     return None
 
 
-def class_token_fits(token_mixer: str) -> str | None:
-    """Why a class token is impossible beside this mixer, or None."""
-    reads_grid = mixer_named(token_mixer).facts.grid
-    return f"{token_mixer} reads a grid of tokens: no class token" if reads_grid else None
+def class_token_fits(mixers: Sequence[str]) -> str | None:
+    """Why a class token is impossible beside these mixers, or None."""
+    reading = [mixer for mixer in mixers if mixer_named(mixer).facts.grid]
+    return f"{reading[0]} reads a grid of tokens: no class token" if reading else None
 
 
 def schedule_of(groups: Sequence[int], passes: int | None) -> tuple[int, ...]:
@@ -82,20 +87,18 @@ def schedule_of(groups: Sequence[int], passes: int | None) -> tuple[int, ...]:
     return tuple(groups[index % len(groups)] for index in range(count))
 
 
-def reattention_limit(stages: Sequence[tuple[str, int, Sequence[int]]]) -> int:
+def reattention_limit(stages: Sequence[tuple[int, Sequence[int]]]) -> int:
     """How many of the last blocks with maps to mix can take re-attention.
 
     Args:
-        stages: (token mixer, depth, groups) of each stage.
+        stages: (number of blocks with maps to mix, groups) of each stage.
 
     Returns:
         The number of such blocks at the end of the network that all have g = 1 in every pass.
     """
     count = 0
-    for token_mixer, depth, groups in reversed(stages):
-        if not mixer_named(token_mixer).facts.reattention:
-            continue
-        if any(number != 1 for number in groups):
+    for blocks, groups in reversed(stages):
+        if blocks and any(number != 1 for number in groups):
             break
-        count += depth
+        count += blocks
     return count

@@ -40,6 +40,7 @@ def space_schema() -> dict[str, Any]:
     inner = model.pop("$defs")
     for name in ("$schema", "title"):
         model.pop(name)
+    _searchable(inner["StageConfig"]["properties"]["token_mixer"]["anyOf"][-1])
     definitions = {name: _searchable(deepcopy(part)) for name, part in inner.items()}
     schema["$defs"] |= definitions | _axes()
     schema["properties"]["model"] = _searchable(model)

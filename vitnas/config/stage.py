@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
+    Tag,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -21,13 +22,15 @@ from vitnas.config.mixers import (
     MIXERS,
     Given,
     MixerFacts,
-    checked_name,
+    MixerName,
     checked_options,
+    facts_of,
     mixer_named,
     unpacked,
 )
 from vitnas.config.notation import parse_schedule
 from vitnas.config.parts import Frozen, Norm, Positive, Ratio, Residual, as_tuple
+from vitnas.config.pattern import MixerPattern
 from vitnas.plugins import PATH
 
 _MIXER_SCHEMA = {
@@ -39,9 +42,14 @@ _MIXER_SCHEMA = {
             "required": ["mixer"],
             "description": "With options: {mixer: NAME}.",
         },
+        MixerPattern.model_json_schema(),
     ]
 }
-TokenMixer = Annotated[str, AfterValidator(checked_name), WithJsonSchema(_MIXER_SCHEMA)]
+TokenMixer = Annotated[
+    Annotated[MixerName, Tag("str")] | Annotated[MixerPattern, Tag("[pattern]")],
+    Discriminator(lambda value: "[pattern]" if isinstance(value, (dict, MixerPattern)) else "str"),
+    WithJsonSchema(_MIXER_SCHEMA),
+]
 
 
 def _as_groups(value: Any) -> Any:
@@ -67,7 +75,10 @@ class StageConfig(Frozen):
 
     token_mixer: TokenMixer = Field(
         description="what mixes the tokens: a name of vitnas's, one that an installed package "
-        "announces, or the path `package.module:Class` of another package's"
+        "announces, or the path `package.module:Class` of another package's. `{pattern: [dwconv, "
+        "mhsa]}`: the blocks take turns; `{pattern: [dwconv], last: ska, blocks: 2}`: the last two "
+        "have `ska`. Other fields are of the blocks that use them: without groups are those that "
+        "cannot be sliced"
     )
     mixer_options: dict[str, Any] = Field(
         Given(), description="the own fields of another package's mixer"
@@ -148,13 +159,54 @@ class StageConfig(Frozen):
     @field_validator("mixer_options")
     @classmethod
     def _mixer_has_options(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        name = info.data.get("token_mixer")
-        return given if name is None else checked_options(name, given)
+        mixer = info.data.get("token_mixer")
+        if mixer is None:
+            return given
+        names = (mixer,) if isinstance(mixer, str) else mixer.names
+        readers = [name for name in names if mixer_named(name).facts.options]
+        return checked_options((readers or names)[0], given)
+
+    @property
+    def mixers(self) -> tuple[str, ...]:
+        """The token mixer of each block."""
+        if isinstance(self.token_mixer, str):
+            return (self.token_mixer,) * self.depth
+        return self.token_mixer.of_blocks(self.depth)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The token mixers of its blocks, each once."""
+        mixer = self.token_mixer
+        return (mixer,) if isinstance(mixer, str) else tuple(dict.fromkeys(mixer.names))
 
     @property
     def facts(self) -> MixerFacts:
-        """What has to be known of the token mixer."""
-        return mixer_named(self.token_mixer).facts
+        """What has to be known of the token mixers; see `facts_of`."""
+        mixer = self.token_mixer
+        return mixer_named(mixer).facts if isinstance(mixer, str) else facts_of(mixer.names)
+
+    def count(self, fact: str) -> int:
+        """How many blocks have a mixer of which `fact` is true."""
+        if not getattr(self.facts, fact):
+            return 0
+        return sum(self.having(fact))
+
+    def having(self, fact: str) -> tuple[bool, ...]:
+        """Of each block, whether `fact` is true of its mixer."""
+        return tuple(bool(getattr(mixer_named(name).facts, fact)) for name in self.mixers)
+
+    def only(self, mixer: str) -> StageConfig:
+        """The stage as its blocks with `mixer` are: a stage of these alone."""
+        if self.token_mixer == mixer:
+            return self
+        facts, given = mixer_named(mixer).facts, self.__dict__
+        own: dict[str, Any] = {"token_mixer": mixer, "depth": self.mixers.count(mixer)}
+        if facts.groups == "refused":
+            own["groups"] = (1,) * self.passes
+        if not facts.options:
+            own["mixer_options"] = Given()
+        fields = {name: given[name] for name in StageConfig.model_fields}
+        return StageConfig.model_construct(**{**fields, **own})
 
     @cached_property
     def heads(self) -> int:
@@ -198,6 +250,15 @@ class StageConfig(Frozen):
     def _has_a_number_for_each_pass(self) -> StageConfig:
         groups = rules.schedule_of(self.groups, self.passes)
         self.__dict__.update(groups=groups, passes=len(groups))
+        return self
+
+    @model_validator(mode="after")
+    def _pattern_fits(self) -> StageConfig:
+        mixer = self.token_mixer
+        problem = None if isinstance(mixer, str) else mixer.problem(self.depth)
+        if problem:
+            rule, field, value, nearest = problem
+            raise RuleError(rule, f"token_mixer.{field}", value, nearest)
         return self
 
     @model_validator(mode="after")

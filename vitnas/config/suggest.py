@@ -12,7 +12,7 @@ from typing import Any
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange
 from vitnas.config.draft import Draft
-from vitnas.config.field_rule import NotSettled
+from vitnas.config.parts import NotSettled
 from vitnas.config.trials import Refused, Trial
 
 
@@ -76,24 +76,28 @@ def _ask(axis: Axis, draft: Draft, trial: Trial) -> Any:
     if isinstance(axis, Choice):
         return _ask_choice(axis, draft, trial)
     if isinstance(axis, IntRange):
-        high = _highest(axis, draft)
-        if axis.low == high:
-            return axis.low
-        return trial.suggest_int(axis.name, axis.low, high, step=axis.step, log=axis.log)
+        low, high = _ends(axis, draft)
+        if low == high:
+            return low
+        return trial.suggest_int(axis.name, low, high, step=axis.step, log=axis.log)
     assert isinstance(axis, FloatRange)
     return trial.suggest_float(axis.name, axis.low, axis.high, step=axis.step, log=axis.log)
 
 
-def _highest(axis: IntRange, draft: Draft) -> int:
-    """The highest number on offer, if the field has a limit."""
-    if axis.rule is None or not axis.rule.is_limit:
-        return axis.high
+def _ends(axis: IntRange, draft: Draft) -> tuple[int, int]:
+    """The lowest and the highest number on offer, if the field has a limit."""
+    is_limit, is_least = (axis.rule.is_limit, axis.rule.is_least) if axis.rule else (False, False)
+    if not is_limit and not is_least:
+        return axis.low, axis.high
     numbers = range(axis.low, axis.high + 1, axis.step)
+    if is_least:
+        numbers = numbers[::-1]
     count = bisect_left(numbers, True, key=lambda number: bool(draft.misfit(axis, number)))
     if count == 0:
-        problem = draft.misfit(axis, axis.low)
-        raise Refused(str(problem), address=axis.name, value=axis.low)
-    return numbers[count - 1]
+        problem = draft.misfit(axis, numbers[0])
+        raise Refused(str(problem), address=axis.name, value=numbers[0])
+    ends = numbers[0], numbers[count - 1]
+    return min(ends), max(ends)
 
 
 def _ask_choice(axis: Choice, draft: Draft, trial: Trial) -> int:

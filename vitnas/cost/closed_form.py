@@ -91,7 +91,8 @@ def _rows(config: ModelConfig) -> list[Row]:
             rows += _downsample(config, index)
         if config.pos_embed == "conditional":
             rows.append(_conditional_position(config, index))
-        rows += _stage(config, stage, index)
+        for mixer in stage.kinds:
+            rows += _blocks(config.only(index, mixer), mixer, index)
     if config.broad.gamma:
         rows.append(_broad(config))
     rows += _head(config)
@@ -205,13 +206,15 @@ def _conditional_position(config: ModelConfig, index: int) -> Row:
 # Inside a stage
 
 
-def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
+def _blocks(config: ModelConfig, mixer: str, index: int) -> list[Row]:
+    """The blocks of a stage that have `mixer`, which are all that `config` has in this stage."""
+    stage = config.stages[index]
     dim, depth, tokens = stage.embed_dim, stage.depth, config.num_tokens(index)
     passes, branches, is_whole = len(stage.groups), 1, stage.facts.whole
-    formula = FORMULAS.get(stage.token_mixer) or other_formula(stage.token_mixer)
+    formula = FORMULAS.get(mixer) or other_formula(mixer)
     params, of_passes = formula(config, index, tokens)
     every, first = sum(of_passes), of_passes[0]
-    rows = [_shared(index, stage.token_mixer, passes, depth, every, first, params)]
+    rows = [_shared(index, mixer, passes, depth, every, first, params)]
     if config.map_source is not None and config.reattention_plan[index]:
         rows[0] = _without_own_maps(config, stage, rows[0], tokens)
     if stage.mlp_ratio and not is_whole:
@@ -221,7 +224,7 @@ def _stage(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
     norm_flops, norm_params = _norm(stage.norm or config.norm, dim, tokens)
     flops, params = branches * norm_flops, branches * norm_params
     if is_whole:
-        flops, params = _inner_norms(stage, tokens)
+        flops, params = _inner_norms(stage, mixer, tokens)
     if params:
         rows.append(_shared(index, "norm", passes, depth, passes * flops, flops, params))
     residual = stage.residual or config.residual
@@ -277,9 +280,9 @@ def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens:
     return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
 
 
-def _inner_norms(stage: StageConfig, tokens: int) -> tuple[int, int]:
+def _inner_norms(stage: StageConfig, mixer: str, tokens: int) -> tuple[int, int]:
     """FLOPs and parameters of the batch norms inside a mixer that is a whole block."""
-    inside = NORMED_CHANNELS.get(stage.token_mixer)
+    inside = NORMED_CHANNELS.get(mixer)
     return _norm("batchnorm", inside(stage), tokens) if inside else (0, 0)
 
 

@@ -138,5 +138,5 @@ def is_counted(name: str) -> bool:
 
 def counted_mixers(configs: Iterable[ModelConfig]) -> list[str]:
     """The mixers of these networks that have no closed form."""
-    names = {stage.token_mixer for config in configs for stage in config.stages}
+    names = {name for config in configs for stage in config.stages for name in stage.kinds}
     return sorted(name for name in names if is_counted(name))

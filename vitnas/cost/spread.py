@@ -57,7 +57,7 @@ def spread(space: SearchSpace, draws: int = 3_000) -> Spread:
     for config in configs:
         for index, stage in enumerate(config.stages):
             place = len(config.stages), index
-            mixers.setdefault(place, Counter())[stage.token_mixer] += 1
+            mixers.setdefault(place, Counter())[str(stage.token_mixer)] += 1
             passes.setdefault(place, Counter())[stage.passes] += 1
     return Spread(
         refused=1 - len(drawn) / draws,

@@ -226,7 +226,7 @@ def _problems(
         yield f"only {share:.1f} % of the networks meet the limits"
     for name in counted_mixers(configs):
         yield f"{name} has no closed form: it is built and counted, which takes longer"
-    drawn = Counter[str](stage.token_mixer for config in configs for stage in config.stages)
+    drawn = Counter(name for config in configs for stage in config.stages for name in stage.kinds)
     for axis in space.axes:
         if isinstance(axis, Choice) and axis.field == "token_mixer":
             for option in axis.options:

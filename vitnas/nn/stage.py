@@ -48,12 +48,12 @@ class Stage(nn.Module):
         if config.pos_embed == "conditional":
             self.position = ConditionalPosition(stage.embed_dim, config.num_prefix_tokens)
         first = sum(earlier.depth for earlier in config.stages[:index])
-        plain = stage.depth - config.reattention_plan[index]
+        mixed = zip(stage.mixers, config.has_reattention(index), drop_paths, strict=True)
         self.blocks = nn.ModuleList(
             (RecursiveBlock if stage.passes > 1 else Block)(
-                Place(config, index, first + position, reattention=position >= plain), rate
+                Place(config.only(index, mixer), index, number, reattention), rate
             )
-            for position, rate in enumerate(drop_paths)
+            for number, (mixer, reattention, rate) in enumerate(mixed, start=first)
         )
         self.tapped = tapped_blocks(config, index)
 
@@ -97,11 +97,11 @@ def tapped_blocks(config: ModelConfig, index: int) -> tuple[bool, ...]:
     """Which blocks of stage `index` give a tap to broad attention, or give or use a shared map.
 
     `broad.layers` says which blocks broad attention collects from. The last k blocks use the map of
-    the block before them.
+    the attention before them.
     """
-    depth = config.stages[index].depth
+    stage = config.stages[index]
     if config.map_source is not None:
-        sharing = config.reattention_plan[index]
-        sharing += 1 if sharing else 0
-        return (False,) * (depth - sharing) + (True,) * sharing
-    return tuple((index, block) in config.broad_sources for block in range(depth))
+        first = sum(earlier.depth for earlier in config.stages[:index])
+        flags = enumerate(config.has_reattention(index), start=first)
+        return tuple(has or number == config.map_source for number, has in flags)
+    return tuple((index, block) in config.broad_sources for block in range(stage.depth))

@@ -27,7 +27,8 @@ def dominant_mixer(trial: TrialRecord) -> str:
         return UNKNOWN
     runs: Counter[str] = Counter()
     for stage in config.stages:
-        runs[stage.token_mixer] += stage.depth * stage.passes
+        for mixer in stage.mixers:
+            runs[mixer] += stage.passes
     return runs.most_common(1)[0][0]
 
 

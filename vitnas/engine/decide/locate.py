@@ -196,7 +196,7 @@ def _view(config: ModelConfig) -> dict[str, Any]:
     tree = canonical.model_dump(mode="json")
     for stage, known in zip(tree["stages"], canonical.stages, strict=True):
         stage["passes"] = known.passes
-        stage["expansion"] = known.expansion or known.facts.expansion
+        stage["expansion"] = known.expansion or known.facts.expansion or None
         if known.heads:
             stage["num_heads"], stage["head_dim"] = known.heads, known.embed_dim // known.heads
     tree["groups"] = [stage["groups"] for stage in tree["stages"]]

@@ -60,7 +60,7 @@ def _best_near(
 
 
 def _mixers(config: ModelConfig) -> set[str]:
-    return {str(stage.token_mixer) for stage in config.stages}
+    return {mixer for stage in config.stages for mixer in stage.kinds}
 
 
 def _priced(space: SearchSpace, seed: int) -> list[tuple[float, ModelConfig]]:

@@ -29,4 +29,5 @@ def mixer_class(name: str) -> type[TokenMixer]:
 
 def build_mixer(place: Place) -> TokenMixer:
     """The token mixer of the block at `place`, with fresh weights."""
-    return mixer_class(place.stage_config.token_mixer).at(place)
+    (mixer,) = place.stage_config.kinds
+    return mixer_class(mixer).at(place)

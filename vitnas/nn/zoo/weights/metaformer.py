@@ -186,7 +186,7 @@ def metaformers() -> tuple[str, ...]:
 
 def mixers_of(config: ModelConfig) -> set[str]:
     """The token mixers of a network."""
-    return {stage.token_mixer for stage in config.stages}
+    return {mixer for stage in config.stages for mixer in stage.kinds}
 
 
 def _sizes(shapes: Shapes, prefix: str, mixer: str, width: int) -> dict[str, Any]:
