@@ -100,7 +100,7 @@ def search(folder: Path, quick: bool, seed: int, trials: int) -> dict[str, float
     compared = json.loads((run / "comparison.json").read_text()) if not quick else {}
     ahead = {"ahead_points": compared["points"], "error": compared["error"]} if compared else {}
     ahead |= {"ahead_share": compared["share"]} if compared else {}
-    best = max(trial.test_top1 or 0.0 for trial in found.front)
+    best = max(trial.mean_test_top1 or 0.0 for trial in found.front)
     front = {"front_members": len(found.front), "best_test_top1": round(best, 2)}
     return {"seconds": round(seconds, 1), "complete": len(found.complete), **front, **ahead}
 

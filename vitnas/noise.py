@@ -78,6 +78,15 @@ class Noise:
         """Whether any network was trained more than once."""
         return self.degrees > PRIOR_DEGREES
 
+    @property
+    def without_prior(self) -> Noise | None:
+        """What was measured alone; None if that is nothing."""
+        if not self.is_measured:
+            return None
+        degrees = self.degrees - PRIOR_DEGREES
+        squares = self.dispersion * self.degrees - PRIOR_DEGREES
+        return Noise(max(squares, 0.0) / degrees, degrees, self.num_images)
+
     def error(self, top1: float, num_trainings: int = 1) -> float:
         """Standard error in points of a mean top-1 in percent over so many trainings."""
         variance = self.dispersion * float(_binomial(np.array([top1]), self.num_images)[0])

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from math import nan
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from vitnas.noise import Expected
@@ -50,6 +50,8 @@ class TrainingRecord:
         seconds: wall time of the training.
         seed: of the training.
         error: one line; None for a complete training.
+        replicates: top-1 in percent of each complete training of it with another seed.
+        test_replicates: the same on the test split, of those that were scored there.
     """
 
     outcome: Outcome
@@ -60,6 +62,24 @@ class TrainingRecord:
     seconds: float | None = None
     seed: int = 0
     error: str | None = None
+    replicates: tuple[float, ...] = ()
+    test_replicates: tuple[float, ...] = ()
+
+    @property
+    def trainings(self) -> tuple[float, ...]:
+        """Top-1 in percent of its own training and of its replicates."""
+        return (*self.curve[-1:], *self.replicates)
+
+    @property
+    def test_trainings(self) -> tuple[float, ...]:
+        """The same on the test split, of those trainings that were scored there."""
+        own = () if self.test_top1 is None else (self.test_top1,)
+        return (*own, *self.test_replicates)
+
+    @property
+    def mean_test_top1(self) -> float | None:
+        """Mean top-1 in percent on the test split; None if no training was scored there."""
+        return fmean(self.test_trainings) if self.test_trainings else None
 
 
 @dataclass(frozen=True)
@@ -82,7 +102,6 @@ class TrialRecord(TrainingRecord):
         started, ended: when it was drawn and when it ended, seconds since 1970; None if unknown.
         replicate_of: number of the trial whose network this is trained again with another seed;
             None for a candidate.
-        replicates: top-1 in percent of each complete replicate of this candidate, by number.
         expected: top-1 that is expected of it, from all trainings of its run; None if it is not
             known (see `Run.complete`).
     """
@@ -101,7 +120,6 @@ class TrialRecord(TrainingRecord):
     measured: Mapping[str, float] = field(default_factory=dict)
     measured_on: str = ""
     replicate_of: int | None = None
-    replicates: tuple[float, ...] = ()
     expected: Expected | None = None
 
     def __repr__(self) -> str:
@@ -126,11 +144,6 @@ class TrialRecord(TrainingRecord):
     def estimate(self) -> float | None:
         """Top-1 in percent by which it is ranked: the expected one, or the score if that is all."""
         return self.top1 if self.expected is None else self.expected.top1
-
-    @property
-    def trainings(self) -> tuple[float, ...]:
-        """Top-1 in percent of the trial's own training and of its replicates."""
-        return (*self.curve[-1:], *self.replicates)
 
     @property
     def epochs(self) -> int:
@@ -170,25 +183,36 @@ class BaselineRecord(TrainingRecord):
 
     @property
     def top1(self) -> float | None:
-        """Top-1 in percent after the last epoch; None unless it was reached."""
-        return self.curve[-1] if self.curve and self.outcome is Outcome.COMPLETE else None
+        """Top-1 in percent after the last epoch, the mean over its trainings; None unless its own
+        training has reached it."""
+        is_complete = self.outcome is Outcome.COMPLETE
+        return fmean(self.trainings) if self.curve and is_complete else None
+
+
+_Record = TypeVar("_Record", bound=TrainingRecord)
+
+
+def repeated(record: _Record, again: Iterable[TrainingRecord]) -> _Record:
+    """A complete training's record with what further trainings of its network gave.
+
+    Args:
+        record: of the first training; it is returned as it is unless it is complete.
+        again: the others; those that did not reach their end count in no mean.
+    """
+    ended = [one for one in again if one.outcome is Outcome.COMPLETE and one.curve]
+    if not ended or record.outcome is not Outcome.COMPLETE:
+        return record
+    tests = tuple(one.test_top1 for one in ended if one.test_top1 is not None)
+    scores = tuple(one.curve[-1] for one in ended)
+    return replace(record, replicates=scores, test_replicates=tests)
 
 
 def averaged(trials: Iterable[TrialRecord]) -> tuple[TrialRecord, ...]:
     """The candidates among `trials`; each complete one has the top-1 of its replicates."""
-    replicates: dict[int, list[float]] = {}
-    candidates = []
+    again: dict[int | None, list[TrialRecord]] = {}
     for trial in trials:
-        if trial.replicate_of is None:
-            candidates.append(trial)
-        elif trial.outcome is Outcome.COMPLETE:
-            replicates.setdefault(trial.replicate_of, []).append(trial.curve[-1])
-    return tuple(
-        replace(trial, replicates=tuple(replicates[trial.number]))
-        if trial.number in replicates and trial.outcome is Outcome.COMPLETE
-        else trial
-        for trial in candidates
-    )
+        again.setdefault(trial.replicate_of, []).append(trial)
+    return tuple(repeated(trial, again.get(trial.number, ())) for trial in again.get(None, ()))
 
 
 def completed(trials: Iterable[TrialRecord]) -> list[TrialRecord]:

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from tests.engine.conftest import make_space
 from tests.engine.test_search import folder_space
+from tests.report.runs import run_of, trial
+from vitnas.baselines.baseline import Baseline, PricedBaseline
 from vitnas.baselines.sizes import line_up
 from vitnas.engine.backends.serial import SerialBackend
-from vitnas.engine.baselines import requests_for, shared_cache, train_baselines
+from vitnas.engine.baselines import (
+    repeat_what_counts,
+    requests_for,
+    shared_cache,
+    train_baselines,
+)
 from vitnas.engine.batch.book import read_entries
 from vitnas.engine.batch.cache import Cache
-from vitnas.engine.batch.references import FILE_NAME
+from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.errors import RunError
-from vitnas.records import Outcome
+from vitnas.records import BaselineRecord, Outcome
+from vitnas.run import Run
 from vitnas.sessions import Data
+from vitnas.versus import counting, versus
 
+Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
 SPACE = make_space()
 PROXY = SPACE.config.proxy
 MEMBERS = line_up(SPACE, 4).members
+FAMILIES = line_up(SPACE, 12).members
 REQUESTS = requests_for(MEMBERS, PROXY, 0)
 OPTIONS = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial")
 DONE = Answer(outcome=Outcome.COMPLETE, curve=(50.0,), losses=(1.0,), test_top1=40.0)
@@ -44,8 +59,12 @@ def never(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
 
 def train(path: Path, cache: Cache, answers=instantly) -> list[str]:  # type: ignore[no-untyped-def]
     told: list[str] = []
-    train_baselines(path, REQUESTS, answers, cache, notice=told.append, ended=told.append)
+    train_baselines(path, REQUESTS, answers, cache, **tellers(told))
     return told
+
+
+def tellers(told: list[str]) -> dict[str, Any]:
+    return {"notice": told.append, "ended": told.append, "doing": lambda line: None}
 
 
 def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> None:
@@ -59,6 +78,21 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
         assert entry.answer.test_top1 is not None
     assert max(entry.answer.curve[-1] for entry in entries) > 60  # chance is 10
     assert sum(line.startswith("[baseline ") for line in told) == 4
+
+
+@pytest.mark.slow
+def test_replicates_are_of_both_sides_of_the_comparison(tmp_path: Path) -> None:
+    """Every training of what is compared is scored on the test images."""
+    run = run_search(SPACE, tmp_path, replace(OPTIONS, trials=2, replicates=1))
+    found = versus(run)
+    assert found is not None
+    assert found.on_test
+    assert found.trainings == (2, 2)
+    assert found.degrees is not None
+    members = [*run.front, *counting(run)]
+    assert [len(one.test_trainings) for one in members] == [2] * len(members)
+    assert len({one.test_top1 for one in members} - {None}) > 1
+    assert sum(bool(one.replicates) for one in run.baselines) == len(counting(run))
 
 
 def test_three_images_a_class_are_enough(tmp_path: Path) -> None:
@@ -95,6 +129,78 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
     assert train(tmp_path, Cache(None), never) == []
 
 
+def by_seed(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+    """Top-1 that differs by up to 20 points from seed to seed, and by a few between families."""
+    for request in requests:
+        is_plain = isinstance(request.subject, Baseline) and request.subject.family == "dwcnn"
+        top1 = 50 + request.seed % 1000 / 50 + 3 * is_plain
+        yield request, DONE.model_copy(update={"curve": (top1,), "test_top1": top1})
+
+
+class Stopped:
+    """Answers by seed that end for good after some."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for pair in by_seed(requests):
+            if not self.left:
+                return
+            self.left -= 1
+            yield pair
+
+
+class Repeats:
+    """A run of one trial and its baselines, of which `times` more trainings are wanted."""
+
+    def __init__(self, path: Path, times: int = 2) -> None:
+        self.path, self.times, self.rounds = path, times, list[int]()
+
+    def read(self) -> Run:
+        members = read_baselines(self.path)
+        ends = trial(0, 55.0, 1_000, test_top1=55.0), trial(1, 50.0, 10_000_000)
+        return run_of(self.path, *ends, baselines=members)
+
+    def train(self, members: Sequence[PricedBaseline], answers: Answers = by_seed) -> None:
+        self.rounds.append(len(members))
+        requests: dict[Request, PricedBaseline] = {}
+        for repetition in range(1, self.times + 1):
+            requests |= requests_for(members, PROXY, 0, repetition)
+        train_baselines(self.path, requests, answers, Cache(None), again=True, **tellers([]))
+
+    def run(self, answers: Answers = by_seed) -> tuple[BaselineRecord, ...]:
+        first = requests_for(FAMILIES, PROXY, 0)
+        train_baselines(self.path, first, by_seed, Cache(None), **tellers([]))
+        repeat_what_counts(FAMILIES, self.read, partial(self.train, answers=answers))
+        return self.read().baselines
+
+
+def test_what_decides_the_comparison_is_trained_again_and_nothing_else(tmp_path: Path) -> None:
+    repeats = Repeats(tmp_path)
+    found = repeats.run()
+    numbers = {(one.family, one.width): len(one.trainings) for one in found}
+    assert set(numbers.values()) == {1, 3}
+    assert all(len(one.trainings) == 3 for one in counting(repeats.read()))
+    for one in found:
+        assert len(one.test_trainings) == len(one.trainings)
+        assert one.top1 == pytest.approx(fmean(one.trainings))
+    seeds = [entry.request["seed"] for entry in read_entries(tmp_path / FILE_NAME)]
+    assert len(set(seeds)) == len(seeds) == sum(numbers.values())
+    assert len(repeats.rounds) > 1, "means of three change who counts"
+
+
+def test_stopped_anywhere_among_repeats_a_run_resumes_as_if_it_had_not_been(tmp_path: Path) -> None:
+    whole = Repeats(tmp_path / "whole").run()
+    assert whole
+    for left in range(1, sum(len(one.replicates) for one in whole), 4):
+        cut = Repeats(tmp_path / str(left))
+        with pytest.raises(KeyboardInterrupt):
+            cut.run(Stopped(left))
+        assert cut.run() == whole
+        assert cut.run(never) == whole, "nothing is left"
+
+
 def test_another_run_takes_them_from_the_cache(tmp_path: Path) -> None:
     cache = Cache({"images": "the same"})
     train(tmp_path / "first", cache)
@@ -117,10 +223,8 @@ def test_a_rate_that_diverges_is_an_outcome(tmp_path: Path) -> None:
     hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0, "epochs": 1})
     backend = SerialBackend(0.0)
     backend.prepare(SPACE)
-    told: list[str] = []
     requests = requests_for(MEMBERS, hot, 0)
-    tellers = {"notice": told.append, "ended": told.append}
-    train_baselines(tmp_path, requests, backend.answers, Cache(None), **tellers)
+    train_baselines(tmp_path, requests, backend.answers, Cache(None), **tellers([]))
     outcomes = {entry.answer.outcome for entry in read_entries(tmp_path / FILE_NAME)}
     assert outcomes <= {Outcome.COMPLETE, Outcome.DIVERGED}
 

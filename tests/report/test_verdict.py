@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.report.runs import run_of, trial
-from tests.report.test_versus import baseline, run_with
+from tests.test_versus import baseline, run_with
 from vitnas.records import Outcome
 from vitnas.report import summary_text, write_report
 from vitnas.report.verdict import baseline_rows, verdict
@@ -30,11 +31,15 @@ def test_a_front_that_is_below_says_who_is_ahead_and_where() -> None:
 
 
 def test_a_scatter_that_was_measured_is_in_the_interval() -> None:
-    rivals = (baseline("plain", 10_000, 60.0, 58.2),)
-    alone = run_with(*rivals)
-    repeated = replace(alone, trials=tuple(replace(t, replicates=(60.0,)) for t in alone.trials))
-    assert "each network was trained once" in verdict(alone)
-    assert "each network was trained once" not in verdict(repeated)
+    once = run_with(baseline("plain", 10_000, 60.0, 58.2))
+    again: dict[str, Any] = {"replicates": (60.0,), "test_replicates": (58.0,)}
+    front_alone = replace(once, trials=tuple(replace(t, **again) for t in once.trials))
+    rivals = tuple(replace(one, **again) for one in once.baselines)
+    assert verdict(once).endswith("seeds scatter further (`--replicates 3` measures it).")
+    assert verdict(front_alone).endswith(
+        "of images and seeds: each network counts with 1 to 2 trainings."
+    )
+    assert verdict(replace(front_alone, baselines=rivals)).endswith("counts with 2 trainings.")
 
 
 def test_what_cannot_be_told_apart_is_said_so() -> None:
@@ -68,6 +73,23 @@ def test_every_file_of_a_report_has_it(tmp_path: Path) -> None:
     assert (tmp_path / "baselines.csv").read_text().count("\n") == 3
     assert '"points": 13.7' in (tmp_path / "comparison.json").read_text()
     assert summary_text(run).endswith(verdict(run))
+
+
+def test_a_baseline_that_was_repeated_stands_there_once_with_its_mean(tmp_path: Path) -> None:
+    again: dict[str, Any] = {"replicates": (57.0,), "test_replicates": (58.0,)}
+    members = baseline("plain", 10_000, 55.0, 54.0, **again), baseline("other", 900_000, 83.0, 81.0)
+    write_report(run_of(tmp_path, *run_with().trials, baselines=members))
+    cells = (
+        "| plain | 8 | 10.0 k | – | 2 | 56.00 | 56.00 |",
+        "| other | 8 | 900 k | – | 1 | 83.00 |",
+    )
+    assert all(row in (tmp_path / "report.md").read_text() for row in cells)
+    plain = (tmp_path / "baselines.csv").read_text().splitlines()[1]
+    assert plain.startswith("plain,8,complete,56.0,56.0,10000,")
+    assert plain.endswith(",2")
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("baseline plain") == 1
+    assert "top-1 56.00 % (test 56.00 %)" in page
 
 
 def test_a_report_of_a_run_without_baselines_has_no_file_of_them(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""The baselines of a run: trained after its trials, on the same images in the same way."""
+"""The baselines of a run: trained after its trials, on the same images in the same way; those that
+decide its comparison with the front are trained again where replicates are wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,10 @@ from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.references import FILE_NAME
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
+from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.sessions import Data
+from vitnas.versus import counting
 
 _Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
 
@@ -31,6 +35,8 @@ def train_baselines(
     *,
     notice: Callable[[str], None],
     ended: Callable[[str], None],
+    doing: Callable[[str], None],
+    again: bool = False,
 ) -> None:
     """Train what the run does not have yet; each result is in its file before the next is told.
 
@@ -41,13 +47,16 @@ def train_baselines(
         cache: what other runs found.
         notice: told what happens on Ctrl-C.
         ended: told of each result.
+        doing: told what begins, if anything does.
+        again: whether these are further trainings of baselines.
 
     Raises:
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
         RunError: the run's file is damaged.
     """
     book = Book(path / FILE_NAME)
-    told = _Told(len(requests), len(requests) - len(book.missing(requests)), ended)
+    called, why = ("repeat", " again, with other seeds") if again else ("baseline", "")
+    told = _Told(called, len(requests), len(requests) - len(book.missing(requests)), ended)
 
     def keep(request: Request, answer: Answer) -> None:
         member = requests[request]
@@ -61,6 +70,7 @@ def train_baselines(
             keep(request, known)
     if not (missing := book.missing(requests)):
         return
+    doing(f"training {len({requests[one] for one in missing})} baselines{why}")
     with _until_interrupted(missing, notice) as asked:
         for request, answer in answers(asked):
             keep(request, answer)
@@ -70,14 +80,54 @@ def train_baselines(
 
 
 def requests_for(
-    members: Sequence[PricedBaseline], proxy: ProxyConfig, seed: int
+    members: Iterable[PricedBaseline], proxy: ProxyConfig, seed: int, repetition: int = 0
 ) -> dict[Request, PricedBaseline]:
-    """The training of each baseline of a run with this seed, scored on the test images, too."""
-    own = [derive_seed(seed, member.baseline.key) for member in members]
+    """The training of each baseline of a run with this seed, scored on the test images, too.
+
+    Args:
+        members: the baselines.
+        proxy: how they are trained.
+        seed: of the run.
+        repetition: from 1 on, with another seed for each.
+    """
+    again = (repetition,) if repetition else ()
     return {
-        Request(member.baseline, proxy, number, test=True): member
-        for member, number in zip(members, own, strict=True)
+        Request(
+            member.baseline, proxy, derive_seed(seed, member.baseline.key, *again), test=True
+        ): member
+        for member in members
     }
+
+
+def repeat_what_counts(
+    members: Sequence[PricedBaseline],
+    read: Callable[[], Run],
+    train: Callable[[Sequence[PricedBaseline]], None],
+) -> None:
+    """Train those baselines again that decide the comparison with the front.
+
+    A baseline's value is the mean over its trainings, so other ones may count afterwards, and are
+    then trained again, too, until nothing new counts. Who counts in a round is computed from whole
+    rounds alone. So a run that was stopped anywhere resumes as if it had not been.
+
+    Args:
+        members: all baselines.
+        read: reads the run as it is now.
+        train: trains baselines again as often as is wanted; what is there already is not trained.
+    """
+    known: set[tuple[str, int]] = set()
+    while new := _counting(read(), known) - known:
+        train([one for one in members if (one.baseline.family, one.baseline.width) in new])
+        known |= new
+
+
+def _counting(run: Run, known: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Family and width of what counts where only those that are `known` have replicates."""
+    seen = (
+        one if (one.family, one.width) in known else replace(one, replicates=(), test_replicates=())
+        for one in run.baselines
+    )
+    return {(one.family, one.width) for one in counting(replace(run, baselines=tuple(seen)))}
 
 
 @contextmanager
@@ -123,18 +173,19 @@ class _Told:
     """Tells of each result in a line.
 
     Args:
-        number: of all baselines.
+        called: what each is.
+        number: of all.
         done: before this session.
         notice: where the lines go.
     """
 
-    def __init__(self, number: int, done: int, notice: Callable[[str], None]) -> None:
-        self._number, self._done, self._notice = number, done, notice
+    def __init__(self, called: str, number: int, done: int, notice: Callable[[str], None]) -> None:
+        self._called, self._number, self._done, self._notice = called, number, done, notice
 
     def __call__(self, member: PricedBaseline, answer: Answer) -> None:
         self._done += 1
         reached = "" if answer.top1 is None else f"{answer.top1:6.2f} %"
-        place = f"[baseline {self._done:>{len(str(self._number))}}/{self._number}]"
+        place = f"[{self._called} {self._done:>{len(str(self._number))}}/{self._number}]"
         line = f"{place} {member.baseline.name:<14} {answer.outcome.value:<9} {reached:>8} "
         line += f"{human(member.flops):>7} FLOPs"
         self._notice(line if answer.error is None else f"{line}  {answer.error}")

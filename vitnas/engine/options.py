@@ -77,7 +77,7 @@ class SearchOptions(BackendOptions):
         int,
         Option(
             "Once the trials have ended, train what may be on the front again, with this many "
-            "other seeds.",
+            "other seeds; and the baselines that it is compared with.",
             0,
             1000,
         ),

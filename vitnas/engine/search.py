@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from vitnas.baselines.baseline import PricedBaseline
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import Teller
 from vitnas.durations import span
@@ -17,7 +18,13 @@ from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
-from vitnas.engine.baselines import requests_for, shared_cache, train_baselines
+from vitnas.engine.baselines import (
+    repeat_what_counts,
+    requests_for,
+    shared_cache,
+    train_baselines,
+)
+from vitnas.engine.batch.request import Request
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -188,7 +195,6 @@ class _Search:
             self.watcher.doing("scoring the front on the test images")
             self._score_front()
         if self.found.baselines:
-            self.watcher.doing(f"training {len(self.found.baselines)} baselines")
             self._train_baselines()
 
     @property
@@ -280,33 +286,48 @@ class _Search:
             raise KeyboardInterrupt
 
     def _train_baselines(self) -> None:
-        """Train what the front is compared with, or take it from the user's cache."""
-        environment, config = self.store.attrs["environment"], self.space.config
-        requests = requests_for(self.found.baselines, config.proxy, environment["seed"])
-        now = environment["sessions"][-1]
-        cache = shared_cache(config.data, self.found.data, self.found.device, now)
-        tellers = {"notice": self.watcher.notice, "ended": self.watcher.ended}
+        """Train what the front is compared with, then again what decides the comparison."""
+        members, times = self.found.baselines, self.options.replicates
         try:
-            train_baselines(self.store.path, requests, self.backend.answers, cache, **tellers)
+            self._answer(members, range(1))
+            if times:
+                again = partial(self._answer, repetitions=range(1, times + 1))
+                repeat_what_counts(members, self._read, again)
         except KeyboardInterrupt:
             session.note(self.store, ended_by="interrupted")
             raise
 
-    def _score_front(self) -> None:
-        """Score the members of the final front once on the test split; no other network is scored.
+    def _answer(self, members: Sequence[PricedBaseline], repetitions: range) -> None:
+        """Train baselines, or take them from the user's cache; repetition 0 is the first one."""
+        environment, config = self.store.attrs["environment"], self.space.config
+        requests: dict[Request, PricedBaseline] = {}
+        for repetition in repetitions:
+            requests |= requests_for(members, config.proxy, environment["seed"], repetition)
+        now = environment["sessions"][-1]
+        train_baselines(
+            self.store.path,
+            requests,
+            self.backend.answers,
+            shared_cache(config.data, self.found.data, self.found.device, now),
+            notice=self.watcher.notice,
+            ended=self.watcher.ended,
+            doing=self.watcher.doing,
+            again=0 not in repetitions,
+        )
 
-        It uses the weights of the network's own training. If replicates brought the network to the
-        front, these may be gone; then it uses those of the first replicate that has weights.
-        """
+    def _read(self) -> Run:
+        return study.read_run(self.store.path)
+
+    def _score_front(self) -> None:
+        """Score each training of the final front's members once on the test split, as far as its
+        weights are kept; no other network is scored."""
         tested = self.store.attrs.get("test_top1", {})
-        weights, run = KeptWeights(self.store.path), study.read_run(self.store.path)
+        weights, run = KeptWeights(self.store.path), self._read()
         untested = [
-            (trial.number, Trained(trial.network, content, str(file)))
+            (number, Trained(trial.network, content, str(weights.path(number))))
             for trial in run.front
-            if str(trial.number) not in tested
-            and (number := next(filter(weights.has, run.trainings_of(trial)), None)) is not None
-            and (content := weights.get(number)) is not None
-            and (file := weights.path(number))
+            for number in run.trainings_of(trial)
+            if str(number) not in tested and (content := weights.get(number)) is not None
         ]
         scores = self.backend.score([network for _, network in untested]) if untested else []
         for (number, _), top1 in zip(untested, scores, strict=True):

@@ -153,7 +153,7 @@ def _baselines(run: Run, cost: str) -> list[Tree]:
 
 
 def _baseline_hover(one: BaselineRecord) -> str:
-    test = "" if one.test_top1 is None else f" (test {percent_text(one.test_top1)} %)"
+    test = "" if one.mean_test_top1 is None else f" (test {percent_text(one.mean_test_top1)} %)"
     return (
         f"<b>baseline {one.family}</b>, width {one.width}<br>top-1 {percent_text(one.top1)} %{test}"
         f"<br>{count_text(one.flops)} FLOPs, {count_text(one.num_params)} parameters"
@@ -210,7 +210,8 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
 def _hover(trial: TrialRecord) -> str:
     """Plotly reads some HTML tags here, so `<` in the network's line is escaped."""
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
-    test = "" if trial.test_top1 is None else f", test {percent_text(trial.test_top1)} %"
+    reached = trial.mean_test_top1
+    test = "" if reached is None else f", test {percent_text(reached)} %"
     expected = f", expected {expected_text(trial)} %" if trial.expected else ""
     line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
     known = ((name, trial.measured[name]) for name in MEASURED if name in trial.measured)

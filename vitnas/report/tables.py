@@ -155,7 +155,7 @@ def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
         "outcome": trial.outcome.value,
         "front": int(trial.number in members),
         "top1_percent": _rounded(trial.top1),
-        "test_top1_percent": _rounded(trial.test_top1),
+        "test_top1_percent": _rounded(trial.mean_test_top1),
         "flops": trial.flops or None,
         "num_params": trial.num_params or None,
         "epochs": trial.epochs,
@@ -224,7 +224,7 @@ def _front_columns(row: FrontRow, ratio: str) -> dict[str, Any]:
 
 BASELINE_COLUMNS = (
     "family", "width", "outcome", "top1_percent", "test_top1_percent", "flops", "num_params",
-    "epochs", "seconds", "seed", "curve_top1_percent", "error",
+    "epochs", "seconds", "seed", "curve_top1_percent", "error", "num_trainings",
 )  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def _baseline_row(one: BaselineRecord) -> dict[str, Any]:
         "width": one.width,
         "outcome": one.outcome.value,
         "top1_percent": _rounded(one.top1),
-        "test_top1_percent": _rounded(one.test_top1),
+        "test_top1_percent": _rounded(one.mean_test_top1),
         "flops": one.flops or None,
         "num_params": one.num_params or None,
         "epochs": len(one.curve),
@@ -247,6 +247,7 @@ def _baseline_row(one: BaselineRecord) -> dict[str, Any]:
         "seed": one.seed,
         "curve_top1_percent": ";".join(str(_rounded(value)) for value in one.curve),
         "error": one.error,
+        "num_trainings": len(one.trainings) if one.outcome is Outcome.COMPLETE else None,
     }
 
 

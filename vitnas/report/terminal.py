@@ -86,7 +86,7 @@ def _cells(trial: TrialRecord, network: str, costs: Sequence[str]) -> tuple[str,
         str(trial.number),
         percent_text(trial.top1),
         percent_text(trial.expected and trial.expected.top1),
-        percent_text(trial.test_top1),
+        percent_text(trial.mean_test_top1),
         *(cost_text(cost, cost_of(trial, cost)) for cost in costs),
         network,
     )

@@ -92,7 +92,7 @@ def assess(run: Run) -> Trust:
     error = binomial_error(float(np.median(scores)), images) if images and scores else None
     ranked = _ranked(run)
     epochs = len(ranked[0].curve) if ranked else 0
-    tested = [trial for trial in members if trial.test_top1 is not None]
+    tested = [trial for trial in members if trial.mean_test_top1 is not None]
     return Trust(
         num_images=images,
         front_size=len(members),
@@ -160,10 +160,10 @@ def _tau_of_flops(ranked: list[TrialRecord]) -> float | None:
 
 
 def _gaps(tested: list[TrialRecord]) -> tuple[float, float, float] | None:
-    gaps = [(trial.test_top1 or 0.0) - (trial.top1 or 0.0) for trial in tested]
+    gaps = [(trial.mean_test_top1 or 0.0) - (trial.top1 or 0.0) for trial in tested]
     return (min(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else None
 
 
 def _beaten(tested: list[TrialRecord], costs: Sequence[str]) -> int:
-    points = [(-(trial.test_top1 or 0.0), *trial.minimized(costs)) for trial in tested]
+    points = [(-(trial.mean_test_top1 or 0.0), *trial.minimized(costs)) for trial in tested]
     return len(points) - len(front(points))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitnas.records import BaselineRecord, Outcome
-from vitnas.report.text import count_text, percent_text, signed_text
-from vitnas.report.versus import Versus, versus
+from vitnas.report.text import NOTHING, count_text, percent_text, plural, signed_text
 from vitnas.run import Run
+from vitnas.versus import Versus, versus
 
 NONE = (
     "No baselines were trained, so this report does not say whether the front is worth its search."
@@ -19,7 +19,7 @@ def verdict(run: Run) -> str:
     """The comparison of the front with the baselines in a few sentences. A report begins so."""
     found = versus(run)
     if found is not None:
-        return f"{_difference(found)} {_basis(found)}{_winners(found)}{_unknown(run)}"
+        return f"{_difference(found)} {_basis(found)}{_winners(found)} {_interval(found)}"
     if not run.baselines:
         return NONE
     if not any(one.outcome is Outcome.COMPLETE for one in run.baselines):
@@ -68,14 +68,16 @@ def _winners(found: Versus) -> str:
     return f" Ahead of the front: {listed}."
 
 
-def _unknown(run: Run) -> str:
-    """What the interval leaves out, as long as no network was trained twice."""
-    if run.noise is not None and run.noise.is_measured:
-        return ""
-    return (
-        " The interval is of the images alone: each network was trained once, and seeds scatter "
-        "further (`--replicates 3` measures it)."
-    )
+def _interval(found: Versus) -> str:
+    """What the interval is of, and what it leaves out as long as no network was trained twice."""
+    if found.degrees is None:
+        return (
+            "The interval is of the images alone: each network was trained once, and seeds scatter "
+            "further (`--replicates 3` measures it)."
+        )
+    fewest, most = found.trainings
+    number = plural(most, "training") if fewest == most else f"{fewest} to {most} trainings"
+    return f"The interval is of images and seeds: each network counts with {number}."
 
 
 def baseline_rows(run: Run) -> list[Mapping[str, str]]:
@@ -90,5 +92,6 @@ def _row(one: BaselineRecord) -> Mapping[str, Any]:
         "flops": count_text(one.flops or None),
         "params": count_text(one.num_params or None),
         "top1": percent_text(one.top1) if one.top1 is not None else one.outcome.value,
-        "test": percent_text(one.test_top1),
+        "test": percent_text(one.mean_test_top1),
+        "trainings": str(len(one.trainings)) if one.top1 is not None else NOTHING,
     }

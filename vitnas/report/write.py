@@ -18,8 +18,8 @@ from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
 from vitnas.report.tables import baselines_csv, front_csv, trials_csv
 from vitnas.report.text import cost_text, count_text, percent_text, plural
-from vitnas.report.versus import versus
 from vitnas.run import Run
+from vitnas.versus import versus
 
 
 @closed()
@@ -89,9 +89,8 @@ def config_text(run: Run, trial: TrialRecord, *, on_front: bool) -> str:
 
 
 def _numbers_line(trial: TrialRecord) -> str:
-    test = (
-        "" if trial.test_top1 is None else f", {percent_text(trial.test_top1)} % on the test split"
-    )
+    reached = trial.mean_test_top1
+    test = "" if reached is None else f", {percent_text(reached)} % on the test split"
     return (
         f"Top-1 {percent_text(trial.top1)} % on the scoring split{test}, after "
         f"{plural(trial.epochs, 'epoch')}{_seeds(trial)}; {trial.flops:,} FLOPs "

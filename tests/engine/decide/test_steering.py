@@ -71,17 +71,17 @@ def test_weights_of_the_front_are_kept_and_no_others(controller_of: Make, tmp_pa
     assert set(weights_kept(tmp_path)) == front
 
 
-def test_a_replicates_weights_are_kept_only_where_its_networks_own_are_gone(
+def test_weights_of_replicates_are_kept_as_long_as_their_networks(
     replicating: Make, tmp_path: Path
 ) -> None:
-    controller = replicating(2, num_trials=1)
+    controller = replicating(1, num_trials=2)
     steering = Steering(controller, KeptWeights(tmp_path))
-    first = trained(steering, 80.0)
-    trained(steering, 81.0)
-    assert weights_kept(tmp_path) == [str(first)]
-    (tmp_path / "weights" / f"{first}.safetensors").unlink()
-    second = trained(steering, 82.0)
-    assert weights_kept(tmp_path) == [str(second)]
+    for top1 in (80.0, 81.0, 82.0, 83.0):
+        trained(steering, top1)
+    run = read_run(tmp_path)
+    front = {str(number) for trial in run.front for number in run.trainings_of(trial)}
+    assert len(run.replicates) == 2
+    assert set(weights_kept(tmp_path)) == front
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.DIVERGED])

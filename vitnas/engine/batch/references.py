@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from vitnas.baselines.baseline import Baseline
 from vitnas.engine.batch.book import Entry, read_entries
 from vitnas.errors import RunError
-from vitnas.records import BaselineRecord
+from vitnas.records import BaselineRecord, repeated
 
 FILE_NAME = "baselines.jsonl"
 
@@ -18,13 +18,19 @@ FILE_NAME = "baselines.jsonl"
 def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
     """Every baseline of the run, by family in the order of training and by FLOPs.
 
+    A baseline's further trainings stand after its first one in the file.
+
     Raises:
         RunError: the file is damaged.
     """
-    found = {entry.key: _record(folder, entry) for entry in read_entries(folder / FILE_NAME)}
-    families = list(dict.fromkeys(record.family for record in found.values()))
-    order = {family: place for place, family in enumerate(families)}
-    return tuple(sorted(found.values(), key=lambda one: (order[one.family], one.flops)))
+    entries = {entry.key: entry for entry in read_entries(folder / FILE_NAME)}
+    trainings: dict[tuple[str, int], list[BaselineRecord]] = {}
+    for entry in entries.values():
+        record = _record(folder, entry)
+        trainings.setdefault((record.family, record.width), []).append(record)
+    families = list(dict.fromkeys(family for family, _ in trainings))
+    found = (repeated(first, again) for first, *again in trainings.values())
+    return tuple(sorted(found, key=lambda one: (families.index(one.family), one.flops)))
 
 
 def _record(folder: Path, entry: Entry) -> BaselineRecord:

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from vitnas.config.costs import DEFAULT_COSTS
 from vitnas.noise import PLAUSIBLE
 from vitnas.ranking import chances_by_number, expecting, noise_of
-from vitnas.records import Outcome, TrialRecord, completed
+from vitnas.records import Outcome, TrialRecord, completed, front_of
 
 
 class Replication:
     """Chooses which network a run trains again; the choice depends only on the run's results.
 
-    Every network with a chance of at least `PLAUSIBLE` to be on the front gets `wanted` replicates,
-    one at a time. The chance is the report's, by expected top-1. The network with the fewest
-    replicates comes first; among equals, the one whose place is least certain; then the lowest
-    number. A replicate changes what is expected, so the chances are computed again after each. One
-    that did not reach its end counts as made, because its seed would give the same result again.
+    Every network that is on the front, or has a chance of at least `PLAUSIBLE` to be, gets `wanted`
+    replicates, one at a time. Front and chance are the report's, by expected top-1. The network
+    with the fewest replicates comes first; among equals, the one whose place is least certain; then
+    the lowest number. A replicate changes what is expected, so the chances are computed again after
+    each. One that did not reach its end counts as made, because its seed would give the same result
+    again.
 
     Args:
         wanted: replicates of a network.
@@ -41,19 +42,23 @@ class Replication:
         made = Counter(trial.replicate_of for trial in trials)
         due = {
             number: chance
-            for number, chance in self._chances(trials).items()
-            if chance >= PLAUSIBLE and made[number] < self.wanted
+            for number, chance in self._near(trials).items()
+            if made[number] < self.wanted
         }
         return min(due, key=lambda n: (made[n], round(abs(due[n] - 0.5), 6), n), default=None)
 
-    def _chances(self, trials: Sequence[TrialRecord]) -> dict[int, float]:
-        """By number; computed again when a training has reached its end."""
+    def _near(self, trials: Sequence[TrialRecord]) -> dict[int, float]:
+        """Chances of what is or may be on the front, by number; computed again when a training has
+        reached its end."""
         ended = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
         if self._known[0] != ended:
             known = completed(trials)
             noise = noise_of(known, self.num_images)
             known = list(expecting(known, noise, self._costs))
-            self._known = ended, chances_by_number(known, noise, self._costs)
+            chances = chances_by_number(known, noise, self._costs)
+            members = {trial.number for trial in front_of(known, self._costs)}
+            near = {n: c for n, c in chances.items() if c >= PLAUSIBLE or n in members}
+            self._known = ended, near
         return self._known[1]
 
 

@@ -44,7 +44,7 @@ class Steering:
             late = self._late(done.seconds)
             self._fail(number, Outcome.TIMEOUT, late, done.seconds, done.device)
             return Decision.STOP
-        if is_last and done.weights is not None and self._wants_weights(number):
+        if is_last and done.weights is not None:
             self.weights.put(number, done.weights)
         self.controller.finish(number, seconds=done.seconds, device=done.device)
         if is_last:
@@ -61,11 +61,6 @@ class Steering:
             self.controller.fail(number, Outcome.TIMEOUT, self._late(seconds), seconds=seconds)
         else:
             self.controller.interrupt(number, reason)
-
-    def _wants_weights(self, number: int) -> bool:
-        """Those of a network's own training are enough."""
-        original = self.controller.trials[number].replicate_of
-        return original is None or not self.weights.has(original)
 
     def _is_late(self, seconds: float) -> bool:
         return self.trial_seconds is not None and seconds >= self.trial_seconds

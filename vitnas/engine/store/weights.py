@@ -1,9 +1,8 @@
 """The proxy's weights of what may be on the front: `weights/<trial>.safetensors` in the run.
 
 Weights of other networks are kept only where `--keep-weights` leaves room: a training is a function
-of configuration and seed, so it can be repeated. For a network with several trainings, the weights
-of its own training are kept. If these are gone, the weights of a replicate are kept under the
-replicate's number.
+of configuration and seed, so it can be repeated. Those of a network's replicates are kept with its
+own, each under its own number: the test images score every training of a front member.
 """
 
 from __future__ import annotations
