@@ -91,6 +91,7 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "conv_act": ["relu6", "silu"],
     "tokens_dim": [None, 4, 8],
     "qk_scale": [True, False],
+    "attn_act": ["softmax", "gelu", "relu", "star_relu"],
     "key_init": ["trunc_normal", "randn"],
     "q_proj": [True, False],
     "key_kernel": [1, 3, 5],

@@ -40,7 +40,9 @@ def vit(mixer: str = "mhsa", **fields: Any) -> ModelConfig:
     if mixer in ("mhsa", "ska", "cska"):
         stage["num_heads"] = 3
     stage |= {
-        name: fields.pop(name) for name in ("groups", "q_proj", "key_kernel") if name in fields
+        name: fields.pop(name)
+        for name in ("groups", "q_proj", "key_kernel", "attn_act")
+        if name in fields
     }
     tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
     return validate(ModelConfig, {**tree, "class_token": True, **fields})
@@ -288,6 +290,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ska": {},
     "cska": {},
     "cska, 5x5": {"key_kernel": 5},
+    "ska, relu": {"attn_act": "relu"},
+    "cska, gelu": {"attn_act": "gelu"},
     "mlp": {},
 }
 
@@ -316,7 +320,7 @@ def _place_on(mixer: str, **fields: Any) -> Any:
     stage: dict[str, Any] = {"token_mixer": mixer, "embed_dim": 16}
     if mixer != "mlp":
         stage["num_heads"] = 4
-    stage |= {name: fields.pop(name) for name in ("key_kernel",) if name in fields}
+    stage |= {name: fields.pop(name) for name in ("key_kernel", "attn_act") if name in fields}
     tree = {"img_size": 12, "stem": {"stride": 1}, "stages": [stage], **fields}
     config = validate(ModelConfig, tree)
     return Place(config, 0, reattention=bool(config.reattention_blocks))

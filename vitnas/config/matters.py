@@ -292,6 +292,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         own=("layernorm", "layernorm_nobias", "batchnorm"),
     ),
     "qk_scale": _of_mixer("qk_scale"),
+    "attn_act": _of_mixer("attn_act"),
     "key_init": _of_mixer("key_init"),
     "q_proj": _of_mixer("q_proj"),
     "key_kernel": _of_mixer("key_kernel"),

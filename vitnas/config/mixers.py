@@ -84,8 +84,8 @@ class Mixer:
     mark: tuple[str, str, str] = ("#8b8f97", "P", "cross")
 
 
-_ATTENTION = MixerFacts(heads=True, maps=True, taps=True, fields=("qk_scale",))
-_STATIC_KEY = replace(_ATTENTION, fields=("qk_scale", "key_init", "q_proj"))
+_ATTENTION = MixerFacts(heads=True, maps=True, taps=True, fields=("qk_scale", "attn_act"))
+_STATIC_KEY = replace(_ATTENTION, fields=(*_ATTENTION.fields, "key_init", "q_proj"))
 
 MIXERS: dict[str, Mixer] = {
     "mhsa": Mixer(

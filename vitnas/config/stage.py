@@ -139,6 +139,11 @@ class StageConfig(Frozen):
     qk_scale: bool = Field(
         True, description="whether the logits of attention are divided by sqrt(head_dim)"
     )
+    attn_act: Literal["softmax", "gelu", "relu", "star_relu"] = Field(
+        "softmax",
+        description="from logits to the map of attention: `softmax`, or in its place a function of "
+        "each logit alone (SKA, Table 4), so that the rows of the map have no fixed sum",
+    )
     key_init: Literal["trunc_normal", "randn"] = Field(
         "trunc_normal",
         description="initial static key; `randn` (the code of the SKA paper) saturates the softmax",

@@ -18,7 +18,13 @@ from typing import NamedTuple
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Norm
 from vitnas.config.stage import StageConfig
-from vitnas.cost.mixers import FORMULAS, NORMED_CHANNELS, inverted_residual, other_formula
+from vitnas.cost.mixers import (
+    FORMULAS,
+    NORMED_CHANNELS,
+    inverted_residual,
+    numbers_of_maps,
+    other_formula,
+)
 
 LAYER_NORM, BATCH_NORM = 5, 2
 """FLOPs per element, as fvcore counts them."""
@@ -273,9 +279,9 @@ def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: in
 
 
 def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens: int) -> Row:
-    """Re-attention blocks with another block's map have no query, key, logits or temperature."""
+    """Re-attention blocks with another block's map have no query, key, logits or activation."""
     dim, blocks = stage.embed_dim, config.reattention_plan[row.stage or 0]
-    params = 2 * dim * dim + config.qkv_bias * 2 * dim + (config.temperature.kind == "learnable")
+    params = 2 * dim * dim + config.qkv_bias * 2 * dim + numbers_of_maps(config, stage)
     flops = 2 * tokens * dim * dim + tokens * tokens * dim
     return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
 

@@ -17,11 +17,16 @@ from vitnas.plugins import load
 Cost = tuple[int, list[int]]
 
 
+def numbers_of_maps(config: ModelConfig, stage: StageConfig) -> int:
+    """Parameters between logits and map: the temperature, scale and bias of StarReLU."""
+    return (config.temperature.kind == "learnable") + 2 * (stage.attn_act == "star_relu")
+
+
 def _mhsa(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     dim = stage.embed_dim
     params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim
-    params += config.temperature.kind == "learnable"
+    params += numbers_of_maps(config, stage)
     linear, maps = 4 * tokens * dim * dim, 2 * tokens * tokens * dim
     return params, [linear + maps // number for number in stage.groups]
 
@@ -30,7 +35,7 @@ def _ska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     dim, linears = stage.embed_dim, 2 + stage.q_proj
     params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
-    params += tokens * dim + (config.temperature.kind == "learnable")
+    params += tokens * dim + numbers_of_maps(config, stage)
     flops = tokens * dim * (linears * dim + 2 * tokens)
     return params, [flops] * len(stage.groups)
 
@@ -43,7 +48,7 @@ def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
     params += kernel * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
     rows_of_map = kernel * patches + config.class_token  # a class token's row is no convolution
     flops = tokens * dim * (linears * dim + tokens + rows_of_map)
-    return params + (config.temperature.kind == "learnable"), [flops] * len(stage.groups)
+    return params + numbers_of_maps(config, stage), [flops] * len(stage.groups)
 
 
 def _dwconv(config: ModelConfig, index: int, tokens: int) -> Cost:

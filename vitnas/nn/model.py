@@ -230,5 +230,6 @@ def least_memory(config: ModelConfig) -> int:
 
 def _largest_features(config: ModelConfig, index: int) -> int:
     stage, tokens = config.stages[index], config.num_tokens(index)
-    maps = tokens * tokens * stage.heads if config.reattention_plan[index] else 0
+    has_maps = config.reattention_plan[index] or stage.attn_act != "softmax"
+    maps = tokens * tokens * stage.heads if has_maps else 0
     return max(tokens * stage.embed_dim, maps)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tests.contracts import place_of, tokens_for
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.counter import measure_cost
 from vitnas.nn import build_model
 from vitnas.nn.mixers import Place, TokenMixer, build_mixer
 from vitnas.nn.mixers.mhsa import SharedMapAttention
@@ -105,6 +109,55 @@ def test_dropout_acts_in_training_only(token_mixer: str, rate: str) -> None:
     torch.testing.assert_close(mixer(x, place.grid), plain(x, place.grid))
     mixer.train()
     assert not torch.allclose(mixer(x, place.grid), mixer(x, place.grid))
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "relu": F.relu,
+    "star_relu": lambda logits: 2.0 * F.relu(logits).square() + 0.5,
+}
+
+
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_another_activation_stands_in_place_of_the_softmax(token_mixer: str, act: str) -> None:
+    """SKA, Table 4: of the same logits, which are not divided by anything else."""
+    soft, place = build(token_mixer)
+    mixer, _ = build(token_mixer, attn_act=act)
+    mixer.load_state_dict(soft.state_dict(), strict=False)
+    if act == "star_relu":
+        torch.nn.init.constant_(mixer.act.scale, 2.0)
+        torch.nn.init.constant_(mixer.act.bias, 0.5)
+    soft.act = torch.nn.Identity()
+    (logits,), (found,) = maps_of(soft, place), maps_of(mixer, place)
+    torch.testing.assert_close(found, ACTIVATIONS[act](logits))
+
+
+def test_a_shared_map_is_activated_once() -> None:
+    """By the block that makes it; the others have no activation of their own."""
+    tree = reusing({"source": "shared"}).config.to_tree()
+    tree["stages"][0]["attn_act"] = "star_relu"
+    model = build_model(validate(ModelConfig, tree)).eval()
+    assert [block.mixer.act is None for block in model.stages[0].blocks] == [False] * 2 + [True] * 2
+    cost = closed_form(model.config)
+    assert cost.num_params == sum(p.numel() for p in model.parameters())
+    assert cost.flops == measure_cost(model.config).flops
+
+
+@pytest.mark.parametrize("source", ["own", "shared"])
+def test_mixed_maps_without_softmax_keep_their_function_on_a_finer_grid(source: str) -> None:
+    """Constant tokens: every sum over four times as many tokens is divided by four."""
+    tree = reusing({"source": source, "norm": "batch"}).config.to_tree()
+    tree["stages"][0]["attn_act"] = "relu"
+    model = build_model(validate(ModelConfig, tree | {"pos_embed": "none"}))
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model(torch.randn(4, 3, 8, 8))  # BatchNorm's statistics of real maps
+    images = torch.ones(1, 3, 16, 16) * torch.tensor([0.5, -1.0, 2.0])[:, None, None]
+    before = model.eval()(images[..., :8, :8])
+    model.resize(16)
+    torch.testing.assert_close(model(images), before, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("token_mixer", ["ska", "cska"])

@@ -16,6 +16,9 @@ class TestContract(MixerContract):
     mixer = "cska"
     variants: ClassVar = {
         "default": {},
+        "gelu": {"attn_act": "gelu"},
+        "relu": {"attn_act": "relu"},
+        "star_relu": {"attn_act": "star_relu", "temperature": {"kind": "learnable"}},
         "class token": {"class_token": True},
         "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
         "randn": {"key_init": "randn"},

@@ -18,6 +18,9 @@ REATTENTION = {"reattention_blocks": 1}
 class TestContract(MixerContract):
     mixer = "mhsa"
     variants: ClassVar = {
+        "gelu": {"attn_act": "gelu"},
+        "relu": {"attn_act": "relu", "groups": [1, 4]},
+        "star_relu": {"attn_act": "star_relu", "reattention_blocks": 1},
         "whole": {},
         "class token": {"class_token": True},
         "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},

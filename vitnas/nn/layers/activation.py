@@ -38,6 +38,14 @@ ACTIVATIONS: dict[Literal["gelu", "star_relu"], type[nn.Module]] = {
     "star_relu": StarReLU,
 }
 
+MAP_ACTIVATIONS: dict[Literal["softmax", "gelu", "relu", "star_relu"], type[nn.Module] | None] = {
+    "softmax": None,
+    "gelu": nn.GELU,
+    "relu": nn.ReLU,
+    "star_relu": StarReLU,
+}
+"""From logits to a map of attention; None for the softmax over its last axis."""
+
 CONV_ACTIVATIONS: dict[Literal["relu6", "hard_swish", "silu"], type[nn.Module]] = {
     "relu6": nn.ReLU6,
     "hard_swish": nn.Hardswish,

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vitnas.nn.layers.activation import MAP_ACTIVATIONS
 from vitnas.nn.layers.reattention import Reattention
+from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.mixers.base import Place, TokenMixer
+
+MapActivation = Literal["softmax", "gelu", "relu", "star_relu"]
 
 
 class AttentionMixer(TokenMixer):
     """softmax(logits) V for h heads, then a projection. Subclasses compute the logits.
 
     V are the values `(B, h, N, d)`. By default attention is PyTorch's fused one, which does not
-    build the map softmax(logits) `(B, h, N, N)`. The map is built for re-attention, or if
-    `fused_attn` is False. Then it passes `attn_drop` and, if there is one, `reattention`, so a
-    forward hook on these modules receives it. `attn_drop` and `fused_attn` are timm's names with
-    timm's meaning.
+    build the map softmax(logits) `(B, h, N, N)`. The map is built for re-attention, for another
+    activation than softmax, or if `fused_attn` is False. Then it passes `attn_drop` and, if there
+    is one, `reattention`, so a forward hook on these modules receives it. `attn_drop` and
+    `fused_attn` are timm's names with timm's meaning.
 
-    Sources: Vaswani et al.; the temperature tau is DeepViT's Eq. 4, logits / (tau sqrt(d)).
+    Sources: Vaswani et al.; the temperature tau is DeepViT's Eq. 4, logits / (tau sqrt(d)); other
+    activations are SKA's Table 4, which has them for `cska` and does not say that a map is
+    divided by its sums, so it is not.
 
     Args:
         dim: channels C.
         num_heads: heads h; head_dim d = C / h.
         qk_scale: whether logits are divided by sqrt(d).
         tau: the temperature; None = it is learned and starts at 1.
+        act: from logits to map: `softmax`, `gelu`, `relu` or `star_relu`.
         attn_drop, proj_drop: dropout on the map (before re-attention), and after the projection.
         proj_bias: whether the projection has a bias.
         reattention: mixes the map across heads, or None.
 
     Attributes:
         fused_attn: whether fused attention may be used. Re-attention never uses it.
+        normalized: whether the rows of a map have the sum 1, as those of a softmax have.
 
     Randomness: dropout, in training only.
     """
@@ -45,6 +53,7 @@ class AttentionMixer(TokenMixer):
         *,
         qk_scale: bool = True,
         tau: float | None = 1.0,
+        act: MapActivation = "softmax",
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
         proj_bias: bool = True,
@@ -54,6 +63,8 @@ class AttentionMixer(TokenMixer):
         self.num_heads, self.head_dim = num_heads, dim // num_heads
         self.scale = (self.head_dim**-0.5 if qk_scale else 1.0) / (tau or 1.0)
         self.tau: nn.Parameter | None = None if tau else nn.Parameter(torch.ones(1))
+        kind = MAP_ACTIVATIONS[act]
+        self.normalized, self.act = kind is None, kind and kind()
         self.fused_attn = True
         self.attn_drop = nn.Dropout(attn_drop)
         self.reattention = reattention
@@ -62,7 +73,7 @@ class AttentionMixer(TokenMixer):
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Three `(B, h, N, d)` -> `(B, N, C)`."""
-        if self.reattention is not None or not self.fused_attn:
+        if self.reattention is not None or not (self.fused_attn and self.normalized):
             return self._apply_map(self._map_of(query, key), value)
         if self.tau is not None:
             query = query / self.tau
@@ -76,7 +87,8 @@ class AttentionMixer(TokenMixer):
 
     def _map(self, logits: Tensor) -> Tensor:
         """Scaled logits `(B, h, N, N)` -> the map that mixes the values."""
-        attention: Tensor = self.attn_drop(logits.softmax(dim=-1))
+        shares = logits.softmax(dim=-1) if self.act is None else self.act(logits)
+        attention: Tensor = self.attn_drop(shares)
         return attention if self.reattention is None else self.reattention(attention)
 
     def _scaled(self, x: Tensor) -> Tensor:
@@ -96,6 +108,13 @@ class AttentionMixer(TokenMixer):
         out: Tensor = self.proj_drop(self.proj(mixed))
         return out
 
+    @torch.no_grad()
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
+        """Without a softmax a map sums over all tokens, so the projection has to shrink it."""
+        if self.normalized:
+            return []
+        return [Change(self.proj, "weight", old.tokens / new.tokens * self.proj.weight)]
+
 
 def options_at(place: Place) -> dict[str, Any]:
     """The options of every attention at `place`, from the network and the stage."""
@@ -103,6 +122,7 @@ def options_at(place: Place) -> dict[str, Any]:
     return {
         "qk_scale": stage.qk_scale,
         "tau": tau_of(place),
+        "act": stage.attn_act,
         "attn_drop": config.attn_drop_rate,
         "proj_drop": config.proj_drop_rate,
         "proj_bias": config.proj_bias,
@@ -127,6 +147,12 @@ def tau_of(place: Place) -> float | None:
 def _reattention_at(place: Place) -> Reattention | None:
     if not place.reattention:
         return None
-    wanted = place.config.reattention
-    heads, eps = place.stage_config.heads, place.config.norm_eps
-    return Reattention(heads, wanted.norm, wanted.bias, wanted.scale, eps)
+    wanted, stage = place.config.reattention, place.stage_config
+    return Reattention(
+        stage.heads,
+        wanted.norm,
+        wanted.bias,
+        wanted.scale,
+        place.config.norm_eps,
+        normalized=stage.attn_act == "softmax",
+    )

@@ -108,7 +108,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """Output channels are (head, key token): the convolution's weight and bias over tokens."""
         conv, heads = self.key, self.num_heads
-        changes = [Change(self, "num_tokens", new.tokens)]
+        changes = [*super().resized(old, new), Change(self, "num_tokens", new.tokens)]
         changes.append(Change(conv, "out_channels", heads * new.tokens))
         for name in ("weight", "bias"):
             by_head = torch.unflatten(getattr(conv, name), 0, (heads, old.tokens))

@@ -130,7 +130,7 @@ class MultiHeadSelfAttention(AttentionMixer):
         return self._attend_all(qkv.reshape(inner)).reshape(batch, tokens, -1)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        return []
+        return super().resized(old, new)
 
 
 class SharedMapAttention(AttentionMixer):
@@ -156,6 +156,7 @@ class SharedMapAttention(AttentionMixer):
         self, dim: int, num_heads: int, *, qkv_bias: bool = True, **attention: Any
     ) -> None:
         super().__init__(dim, num_heads, **attention)
+        self.act = None  # the other block has applied it
         self.v = nn.Linear(dim, dim, bias=qkv_bias)
 
     @classmethod
@@ -179,6 +180,3 @@ class SharedMapAttention(AttentionMixer):
         value = self._split_heads(self.v(x))
         mixed = self.reattention(self.attn_drop(attention))
         return self._project(self._apply_map(mixed, value))
-
-    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        return []

@@ -120,5 +120,6 @@ class StaticKeyAttention(StaticKeyMixer):
         return self._project(self._attend(query, key, value))
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """The key (h, N, d) is resized over its tokens. The softmax adapts to their number."""
-        return [Change(self, "static_key", resize_tokens(self.static_key, 1, old, new))]
+        """The key (h, N, d) is resized over its tokens. A softmax adapts to their number."""
+        key = resize_tokens(self.static_key, 1, old, new)
+        return [*super().resized(old, new), Change(self, "static_key", key)]
