@@ -49,6 +49,7 @@ def random_config(seed: int) -> ModelConfig:
         },
     }
     _add_stem_widths(rng, tree)
+    _split_lrc(random.Random(f"coefficients of {seed}"), tree)
     _mix_mixers(random.Random(f"mixers of {seed}"), tree)
     _add_reattention(rng, tree)
     if tree["reattention"]["source"] == "own":
@@ -134,6 +135,13 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
     if mixer == "mlp":
         stage["tokens_dim"] = rng.choice([None, 5])
     return stage
+
+
+def _split_lrc(rng: random.Random, tree: dict[str, Any]) -> None:
+    """Leave some learnable residuals one of their two coefficients."""
+    for holder in (tree, *tree["stages"]):
+        if holder["residual"] == "lrc":
+            holder["residual"] = rng.choice(["lrc", "lrc_branch", "lrc_identity"])
 
 
 def _mix_mixers(rng: random.Random, tree: dict[str, Any]) -> None:

@@ -65,7 +65,8 @@ def test_groups_may_stand_in_the_network_or_in_the_stages() -> None:
         ({"drop_path_rate": 1.5}, "drop_path_rate = 1.5: should be less than 1"),
         (
             {"residual": "lcr"},
-            "residual = 'lcr': should be 'plain', 'lrc' or 'scale' (nearest: lrc)",
+            "residual = 'lcr': should be 'plain', 'lrc', 'lrc_branch', 'lrc_identity' or 'scale' "
+            "(nearest: lrc)",
         ),
         ({"groups": "[1][1]"}, "groups = '[1][1]': 2 brackets for 1 stages (nearest: [1])"),
         ({"groups": "8,2"}, "groups = '8,2': a group schedule is written like"),

@@ -25,6 +25,7 @@ ABLATIONS = {
     "ska_table5": (7, 7),
     "sret_fig5": (16, 7),
     "sret_table12": (4, 3),
+    "sret_table13": (4, 4),
     "sret_table14": (5, 5),
     "sret_table7": (16, 8),
 }

@@ -63,6 +63,13 @@ def test_curves_are_read_from_the_log_and_drawn(tmp_path: Path) -> None:
     assert found.summary == "after epoch 3 the branches have 1.30 to 1.30"
 
 
+def test_coefficients_of_identities_alone_are_drawn(tmp_path: Path) -> None:
+    model = network(RECURSIVE, residual="lrc_identity")
+    found = evolution_finding(model, write_log(tmp_path, 3, residual_scales(model)))
+    assert set(found.numbers["blocks"]["1.2"]["mixer"]) == {"identity"}
+    assert found.summary == "after epoch 3 the identities have 1.30 to 1.30"
+
+
 def test_lines_without_coefficients_are_passed_over(tmp_path: Path) -> None:
     model = network(RECURSIVE, residual="lrc")
     log = tmp_path / "log.jsonl"

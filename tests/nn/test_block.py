@@ -26,7 +26,7 @@ def by_hand(block: Block, x: Tensor, place: Place) -> Tensor:
 
 
 @pytest.mark.parametrize("mixer", ["mhsa", "cska", "dwconv", "identity"])
-@pytest.mark.parametrize("residual", ["plain", "lrc", "scale"])
+@pytest.mark.parametrize("residual", ["plain", "lrc", "lrc_branch", "lrc_identity", "scale"])
 def test_is_pre_norm_and_every_residual_starts_plain(mixer: str, residual: str) -> None:
     block, place = build(mixer, residual=residual)
     x = tokens_for(place)

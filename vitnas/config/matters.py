@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, get_args
 
 from vitnas.config import rules
 from vitnas.config.collected import shortest
@@ -30,7 +30,7 @@ from vitnas.config.fits import (
 )
 from vitnas.config.mixers import MIXERS, mixer_named, names_with
 from vitnas.config.network import Network
-from vitnas.config.parts import BroadConfig, NotSettled, ReattentionConfig
+from vitnas.config.parts import BroadConfig, NotSettled, ReattentionConfig, Residual
 from vitnas.config.pattern import MixerPattern, settled, shortest_pattern
 from vitnas.config.stage import StageConfig
 
@@ -283,7 +283,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(
         meaning=lambda stage, residual, network: residual or network.residual,
-        own=("plain", "lrc", "scale"),
+        own=get_args(Residual),
     ),
     "norm": FieldRule(
         f"`token_mixer` is not {_WHOLE}",

@@ -75,7 +75,8 @@ class Network(Frozen):
     residual: Residual = Field(
         "plain",
         description="`plain`; `lrc`: a learnable number on the branch, one on the skip (SReT, "
-        "Eq. 9); `scale`: a learnable number per channel on the skip (CAFormer)",
+        "Eq. 9); `lrc_branch`, `lrc_identity`: on the branch or on the skip alone (SReT, Table "
+        "13); `scale`: a learnable number per channel on the skip (CAFormer)",
     )
     branch_scale: Annotated[float, Field(gt=0.0, le=1e3)] = Field(
         1.0,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from vitnas.config.collected import Layers
 from vitnas.config.files import RuleError
 
-Residual = Literal["plain", "lrc", "scale"]
+Residual = Literal["plain", "lrc", "lrc_branch", "lrc_identity", "scale"]
 Norm = Literal["layernorm", "layernorm_nobias", "batchnorm"]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import Norm
+from vitnas.config.parts import Norm, Residual
 from vitnas.config.stage import StageConfig
 from vitnas.cost.mixers import (
     FORMULAS,
@@ -34,6 +34,9 @@ _NORMS: dict[Norm, tuple[int, int]] = {
     "batchnorm": (BATCH_NORM, 2),
 }
 """FLOPs per element and parameters per channel of a norm of tokens."""
+
+_RESIDUALS: dict[Residual, int] = {"plain": 0, "lrc": 2, "lrc_branch": 1, "lrc_identity": 1}
+"""Parameters of a residual connection; `scale` has one for each channel."""
 
 
 class Row(NamedTuple):
@@ -234,7 +237,7 @@ def _blocks(config: ModelConfig, mixer: str, index: int) -> list[Row]:
     if params:
         rows.append(_shared(index, "norm", passes, depth, passes * flops, flops, params))
     residual = stage.residual or config.residual
-    per_residual = 0 if residual == "plain" else 2 if residual == "lrc" else dim
+    per_residual = _RESIDUALS.get(residual, dim)
     if per_residual:
         rows.append(_shared(index, "residual", passes, depth, 0, 0, branches * per_residual))
     if config.reattention_plan[index]:

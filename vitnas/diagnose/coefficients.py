@@ -100,9 +100,11 @@ def evolution_finding(network: nn.Module, log: Path | None) -> Finding:
         "epochs": epochs,
         "blocks": _by_block(curves),
     }
-    final = [values[-1] for found, values in curves.items() if found.on == "branch"]
+    found = {"branch": "branches", "identity": "identities"}
+    on = next(on for on in found if any(curve.on == on for curve in curves))
+    final = [values[-1] for curve, values in curves.items() if curve.on == on]
     known = [value for value in final if value is not None]
-    summary = f"after epoch {epochs[-1]} the branches have {min(known):.2f} to {max(known):.2f}"
+    summary = f"after epoch {epochs[-1]} the {found[on]} have {min(known):.2f} to {max(known):.2f}"
     return Finding(summary, numbers, _figure(epochs, curves))
 
 
@@ -178,9 +180,12 @@ def _draw_block(
     block: str,
     sites: list[str],
 ) -> None:
+    labelled: set[str] = set()
     for found, values in curves.items():
         if found.block == block and found.site in sites:
             colour = draw.COLOURS[sites.index(found.site) % len(draw.COLOURS)]
-            style, label = ("-", found.site) if found.on == "branch" else ("--", None)
+            style = "-" if found.on == "branch" else "--"
+            label = None if found.site in labelled else found.site
+            labelled.add(found.site)
             mark = "o" if len(epochs) == 1 else ""
             axes.plot(epochs, values, style, marker=mark, color=colour, lw=1.5, label=label)

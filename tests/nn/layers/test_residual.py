@@ -5,11 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 
+from vitnas.config.parts import Residual
 from vitnas.nn.layers.residual import build_residual
 
+PARAMS: dict[Residual, int] = {
+    "plain": 0,
+    "lrc": 2,
+    "lrc_branch": 1,
+    "lrc_identity": 1,
+    "scale": 8,
+}
 
-@pytest.mark.parametrize(("kind", "params"), [("plain", 0), ("lrc", 2), ("scale", 8)])
-def test_starts_as_the_plain_sum(kind: str, params: int) -> None:
+
+@pytest.mark.parametrize(("kind", "params"), PARAMS.items())
+def test_starts_as_the_plain_sum(kind: Residual, params: int) -> None:
     residual = build_residual(kind, 8)
     identity, branch = torch.randn(2, 5, 8), torch.randn(2, 5, 8)
     assert torch.equal(residual(identity, branch), identity + branch)
@@ -22,6 +31,15 @@ def test_lrc_scales_branch_and_identity() -> None:
         residual.branch.fill_(2.0)
         residual.identity.fill_(3.0)
     assert residual(torch.tensor(10.0), torch.tensor(1.0)).item() == 32.0
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("lrc_branch", 12.0), ("lrc_identity", 31.0)])
+def test_lrc_on_one_branch_leaves_the_other_as_it_is(kind: Residual, expected: float) -> None:
+    residual = build_residual(kind, 8)
+    with torch.no_grad():
+        for parameter in residual.parameters():
+            parameter.fill_(2.0 if kind == "lrc_branch" else 3.0)
+    assert residual(torch.tensor(10.0), torch.tensor(1.0)).item() == expected
 
 
 def test_scale_is_per_channel_and_on_the_identity() -> None:

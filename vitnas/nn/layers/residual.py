@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from vitnas.config.parts import Residual
+
 
 class PlainResidual(nn.Module):
     """identity + branch, without parameters."""
@@ -17,20 +19,28 @@ class PlainResidual(nn.Module):
 
 
 class LearnableResidual(nn.Module):
-    """alpha * branch + beta * identity: a learnable scalar on each, starting at 1.
+    """alpha * branch + beta * identity: learnable scalars that start at 1.
 
     Source: SReT, Eq. 9 and 10 (LRC): alpha and beta around the token mixer, gamma and delta
     around the MLP, zeta and theta around the non-linear layer are three instances of this class.
-    The scalar is applied outside drop-path: `branch` has already been dropped.
+    The scalar is applied outside drop-path: `branch` has already been dropped. Table 13 compares
+    scalars on both, on the branch alone and on the identity alone.
+
+    Args:
+        on: which of the two have a scalar.
     """
 
-    def __init__(self) -> None:
+    branch: nn.Parameter | None
+    identity: nn.Parameter | None
+
+    def __init__(self, *on: Literal["branch", "identity"]) -> None:
         super().__init__()
-        self.branch = nn.Parameter(torch.ones(1))
-        self.identity = nn.Parameter(torch.ones(1))
+        for name in ("branch", "identity"):
+            self.register_parameter(name, nn.Parameter(torch.ones(1)) if name in on else None)
 
     def forward(self, identity: Tensor, branch: Tensor) -> Tensor:
-        return self.branch * branch + self.identity * identity
+        scaled = branch if self.branch is None else self.branch * branch
+        return scaled + (identity if self.identity is None else self.identity * identity)
 
 
 class ScaledResidual(nn.Module):
@@ -50,14 +60,16 @@ class ScaledResidual(nn.Module):
         return self.scale * identity + branch
 
 
-_KINDS: dict[str, Callable[[int], nn.Module]] = {
+_KINDS: dict[Residual, Callable[[int], nn.Module]] = {
     "plain": lambda dim: PlainResidual(),
-    "lrc": lambda dim: LearnableResidual(),
+    "lrc": lambda dim: LearnableResidual("branch", "identity"),
+    "lrc_branch": lambda dim: LearnableResidual("branch"),
+    "lrc_identity": lambda dim: LearnableResidual("identity"),
     "scale": ScaledResidual,
 }
 
 
-def build_residual(kind: Literal["plain", "lrc", "scale"], dim: int) -> nn.Module:
+def build_residual(kind: Residual, dim: int) -> nn.Module:
     """The residual connection named `kind` around a branch of `dim` channels."""
     return _KINDS[kind](dim)
 
