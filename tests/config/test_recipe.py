@@ -38,7 +38,7 @@ PRINTED: dict[str, dict[str, Any]] = {
     "bvit_finetune": {"epochs": 30, "batch_size": 1024, "lr": 1e-5, "min_lr": 1e-5},
     # MetaFormer's scripts, for SKA
     "caformer_s18": {"optimizer": "lamb", "lr": 8e-3, "batch_size": 4096, "drop_path_rate": 0.15},
-    "ska_table5": {"epochs": 160},
+    "ska_table5": {"epochs": 160, "cooldown_epochs": 10.0},
 }
 
 
@@ -113,6 +113,10 @@ def test_a_recipe_survives_the_way_through_a_file(tmp_path: Path) -> None:
         (f"rand_augment: rand-m{'9' * 5000}", r"rand_augment = 'rand-m999"),
         ("similarity_penalty: {weight: -1.0}", r"similarity_penalty\.weight = -1\.0: .*nearest"),
         ("similarity_penalty: {lambda: 1.0}", r"similarity_penalty\.lambda = 1\.0: unknown key"),
+        (
+            "{rand_augment: rand-m9, color_jitter: 0.4}",
+            r"color_jitter = 0\.4: is left out beside rand_augment rand-m9.*\(nearest: 0\)",
+        ),
         ("distill: {weights: w.pth}", r"distill\.weights = 'w\.pth': needs a teacher"),
         ("distill: {teacher: t, temperature: 0.0}", r"distill\.temperature = 0\.0: .*greater"),
     ],

@@ -154,3 +154,19 @@ def test_only_what_is_on_is_told_of_the_fields_that_few_recipes_have() -> None:
         *("label_smoothing", "grad_clip", "augment", "train_fraction", "eval_batch_size"),
     ]
     assert ProxyConfig(mixup=0.5).told()["mixup"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("space", "recipe"),
+    [
+        ("bvit_table1", "bvit_5m"),
+        ("deepvit_fig9", "deepvit"),
+        ("ska_table5", "ska_table5"),
+        ("sret_fig5", "sret_t"),
+        ("sret_table7", "sret_t"),
+    ],
+)
+def test_a_paper_s_space_trains_by_the_paper_s_recipe(space: str, recipe: str) -> None:
+    proxy, whole = load_space(space).config.proxy, load_recipe(recipe)
+    assert proxy.recipe == recipe
+    assert {name: getattr(proxy, name) for name in type(whole).model_fields} == dict(whole)

@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitnas.config.data import Augment
-from vitnas.training.augment import augment_batch, random_crop, random_flip, random_shift
+from vitnas.config.recipe import Recipe
+from vitnas.training.augment import (
+    augment_batch,
+    augmentation_of,
+    color_jitter,
+    dealt,
+    random_crop,
+    random_flip,
+    random_shift,
+)
+from vitnas.training.device import own_all_randomness
 
 KINDS: list[Augment] = ["none", "shift", "shift_flip", "crop_flip"]
 
@@ -97,3 +107,45 @@ def test_a_crop_magnifies_but_does_not_leave_the_image() -> None:
     assert spread.max() <= 63
     assert spread.min() > 20
     assert spread.mean() < 60
+
+
+def test_colour_jitter_changes_each_image_by_its_own_factors() -> None:
+    x = _batch(1).expand(16, -1, -1, -1)
+    assert color_jitter(x, 0.0, _generator()) is x
+    changed = color_jitter(x, 0.4, _generator())
+    assert changed.dtype == torch.uint8
+    assert len({image.numpy().tobytes() for image in changed}) == 16
+    assert torch.equal(changed, color_jitter(x, 0.4, _generator()))
+    flat = torch.full((200, 3, 4, 4), 100, dtype=torch.uint8)
+    means = color_jitter(flat, 0.4, _generator()).float().mean((1, 2, 3))
+    assert 59.5 < float(means.min()) < 65, "grey images have brightness alone to lose"
+    assert 135 < float(means.max()) < 140.5
+
+
+def test_a_recipe_does_one_after_the_other() -> None:
+    x = _batch()
+    recipe = Recipe(augment="shift_flip", rand_augment="rand-m9-p1.0")
+    with own_all_randomness(5, torch.device("cpu")):
+        found = augmentation_of(recipe, "digits")(x, _generator())
+    shifted = augment_batch("shift_flip", x, _generator())
+    assert not torch.equal(found, shifted)
+    with own_all_randomness(5, torch.device("cpu")):
+        again = augmentation_of(Recipe(augment="none", rand_augment="rand-m9-p1.0"), "digits")(
+            shifted, _generator()
+        )
+    assert torch.equal(found, again)
+    assert torch.equal(augmentation_of(Recipe(augment="none"), "digits")(x, _generator()), x)
+
+
+@given(st.integers(1, 50), st.integers(1, 5))
+def test_an_epoch_has_as_many_images_with_copies(number: int, copies: int) -> None:
+    numbers = dealt(number, copies, _generator())
+    images, copy = numbers % number, numbers // number
+    assert len(numbers) == number
+    assert len(numbers.unique()) == number, "every copy of an image once"
+    assert len(images.unique()) == -(-number // copies)
+    assert int(copy.max()) < copies
+    together = images[: number // copies * copies].view(-1, copies)
+    assert (together == together[:, :1]).all(), "in one step, and so in one batch"
+    order = torch.randperm(number, generator=_generator())
+    assert torch.equal(dealt(number, 1, _generator()), order), "as ever"

@@ -54,6 +54,11 @@ MIXED: list[dict[str, Any]] = [
     {"min_lr": 3e-3},
     {"mixed_depth": True},
     {"drop_path_rate": 0.3},
+    {"rand_augment": "rand-m9-mstd0.5-inc1"},
+    {"color_jitter": 0.4},
+    {"repeated_augmentation": 3},
+    {"layer_decay": 0.7},
+    {"cooldown_epochs": 1.0},
 ]
 
 

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.training.optim import learning_rate, make_optimizer
+from vitnas.nn.model import build_model
+from vitnas.training.optim import layer_scales, learning_rate, make_optimizer
 
 
 class _Network(nn.Module):
@@ -65,3 +67,26 @@ def test_the_cool_down_stays_at_the_least_rate() -> None:
     assert min(rates[:70]) > 0.01
     short = proxy.model_copy(update={"cooldown_epochs": 50.0})
     assert [learning_rate(short, step, 10) for step in range(20, 100)] == [0.01] * 80
+
+
+def test_the_rate_falls_from_the_head_to_the_stem(tiny_config: ModelConfig) -> None:
+    model = build_model(tiny_config)
+    scales = layer_scales(model, 0.5)
+    by_name = {name: scales[parameter] for name, parameter in model.named_parameters()}
+    assert {v for n, v in by_name.items() if n.startswith("head")} == {1.0}
+    blocks = list(dict.fromkeys(n.split(".mlp")[0] for n in by_name if ".mlp." in n))
+    stem = {v for n, v in by_name.items() if n.startswith("stem")}
+    of_blocks = [by_name[next(n for n in by_name if n.startswith(block))] for block in blocks]
+    assert [*stem, *of_blocks] == sorted([*stem, *of_blocks])
+    assert len({*stem, *of_blocks}) > 2
+    groups = make_optimizer(model, 0.1, 0.05, layer_decay=0.5).param_groups
+    assert sum(len(group["params"]) for group in groups) == len(by_name)
+    for group in groups:
+        assert {scales[p] for p in group["params"]} == {group["lr_scale"]}
+        assert all((p.ndim > 1) or group["weight_decay"] == 0 for p in group["params"])
+
+
+def test_layers_of_other_models_are_their_modules() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+    scales = layer_scales(model, 0.5)
+    assert [scales[p] for p in model.parameters()] == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]

@@ -125,8 +125,17 @@ class Recipe(Frozen):
     )
     rand_augment: Annotated[str, Field(pattern=_RAND_AUGMENT)] | None = Field(
         None,
-        description="timm's name of a policy, e.g. `rand-m9-mstd0.5-inc1`, for images in folders; "
-        "images in memory have `augment` alone",
+        description="timm's name of a policy, e.g. `rand-m9-mstd0.5-inc1`; after `augment`",
+    )
+    color_jitter: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.0,
+        description="most by which brightness, contrast and saturation change; as in timm, a "
+        "recipe has either this or `rand_augment`",
+    )
+    repeated_augmentation: Annotated[int, Field(ge=1, le=100)] = Field(
+        1,
+        description="how often an image comes in a step, each time augmented anew; an epoch then "
+        "has as many images, but fewer different ones (3 in DeiT)",
     )
     random_erasing: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.0, description="probability that a box of an image becomes noise"
@@ -136,6 +145,11 @@ class Recipe(Frozen):
     )
     cutmix: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
         0.0, description="alpha of CutMix; 0: off"
+    )
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        1.0,
+        description="factor on the rate from each layer to the one before it, the head having "
+        "`lr`; 1: off",
     )
     ema_decay: Rate = Field(
         0.0,
@@ -155,7 +169,10 @@ class Recipe(Frozen):
     )
 
     @model_validator(mode="after")
-    def _rates_fit_together(self) -> Recipe:
+    def _fields_fit_together(self) -> Recipe:
+        if self.color_jitter and self.rand_augment is not None:
+            rule = f"is left out beside rand_augment {self.rand_augment}: take one of both"
+            raise RuleError(rule, "color_jitter", self.color_jitter, 0)
         if self.min_lr > self.lr:
             raise RuleError(f"must not be above lr {self.lr:g}", "min_lr", self.min_lr, self.lr)
         return self

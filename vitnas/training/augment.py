@@ -1,7 +1,7 @@
 """Changing a batch of images at random, on their device and without a loop over images.
 
 Every function takes and returns bytes. Its only source of randomness is the generator that it is
-given.
+given, except for RandAugment's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from torch import Generator, Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
 from vitnas.config.data import Augment
+from vitnas.config.recipe import Recipe
+from vitnas.training.rand_augment import RandAugment, brightness, contrast, saturation
 
 SHIFT = 1 / 8
 """Farthest shift as a share of the side: 1 px of 8, 3 of 28, 4 of 32."""
@@ -20,6 +22,43 @@ CROP_AREA = (0.35, 1.0)
 """Smallest and largest share of the image's area that `crop_flip` keeps."""
 CROP_ASPECT = 4 / 3
 """The most that a crop is stretched in width or in height."""
+
+
+Augmentation = Callable[[Tensor, Generator], Tensor]
+
+
+def augmentation_of(recipe: Recipe, data: str) -> Augmentation:
+    """Everything that a recipe does to batches of these images: (B, C, H, W) uint8 and a generator
+    -> the same.
+
+    `augment` first, then `rand_augment` (which draws from the global generators of Python and
+    NumPy), then `color_jitter`.
+    """
+    kind = recipe.augment_for(data)
+    policy = RandAugment(recipe.rand_augment) if recipe.rand_augment else None
+
+    def augmented(x: Tensor, generator: Generator) -> Tensor:
+        x = augment_batch(kind, x, generator)
+        return color_jitter(x if policy is None else policy(x), recipe.color_jitter, generator)
+
+    return augmented
+
+
+def dealt(number: int, copies: int, generator: Generator) -> Tensor:
+    """The order of `number` images in an epoch, (number,) int64: `number` times the copy (from 0),
+    plus the image.
+
+    Without copies every image comes once. With k copies an epoch has as many images, which are a
+    k-th of the different ones, each k times in a row (repeated augmentation, as in DeiT).
+
+    Args:
+        generator: on the device of the result.
+    """
+    order = torch.randperm(number, generator=generator, device=generator.device)
+    if copies == 1:
+        return order
+    copy = torch.arange(number, device=generator.device) % copies
+    return order.repeat_interleave(copies)[:number] + number * copy
 
 
 def augment_batch(kind: Augment, x: Tensor, generator: Generator) -> Tensor:
@@ -81,6 +120,18 @@ def random_crop(x: Tensor, generator: Generator) -> Tensor:
     grid = affine_grid(theta, list(x.shape), align_corners=False)
     cropped = grid_sample(x.float(), grid, padding_mode="border", align_corners=False)
     return cropped.round_().clamp_(0, 255).to(x.dtype)
+
+
+def color_jitter(x: Tensor, most: float, generator: Generator) -> Tensor:
+    """Brightness, contrast and saturation of each image, in this order, each by a factor that is
+    evenly drawn from 1 - `most` to 1 + `most`; (B, C, H, W) uint8. 0: nothing is drawn."""
+    if not most:
+        return x
+    draws = torch.rand(3, len(x), 1, 1, 1, generator=generator, device=x.device)
+    changed = x.float()
+    for change, draw in zip((brightness, contrast, saturation), draws, strict=True):
+        changed = change(changed, 1 + most * (2 * draw - 1)).round()
+    return changed.to(x.dtype)
 
 
 _KINDS: dict[str, Callable[[Tensor, Generator], Tensor]] = {

@@ -20,9 +20,10 @@ from vitnas.data.imageset import ImageFile
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.telling import SILENT, Teller
 from vitnas.seeds import derive_seed
-from vitnas.training.augment import augment_batch
+from vitnas.training.augment import augmentation_of, color_jitter, dealt
 from vitnas.training.data import Images, images_of, used_images
 from vitnas.training.device import own_all_randomness
+from vitnas.training.rand_augment import leave_bits
 
 _SAMPLE = 2048  # images that mean and deviation are taken from
 
@@ -49,12 +50,13 @@ class Files:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Every image once, in `steps` batches: (B, C, H, W) uint8 and classes, on the CPU.
 
-        What is drawn for an image depends on `seed` and its number alone, not on `workers`.
+        Repeated augmentation deals as `dealt` says. What is drawn for an image depends on `seed`,
+        its number and the number of its copy, not on `workers`.
         """
-        dealt = torch.randperm(len(self), generator=order)
+        numbers = dealt(len(self), recipe.repeated_augmentation, order)
         loader: DataLoader[Labelled] = DataLoader(
             _Augmented(self, _augmentation(recipe, self.image_hw), seed),
-            batch_sampler=[part.tolist() for part in dealt.tensor_split(steps)],
+            batch_sampler=[part.tolist() for part in numbers.tensor_split(steps)],
             num_workers=workers,
             generator=order,  # else it draws from the global one
             pin_memory=torch.cuda.is_available(),
@@ -63,8 +65,9 @@ class Files:
 
     def augment(self, recipe: Recipe, x: Tensor, generator: torch.Generator) -> Tensor:
         """What is left to do on a batch of bytes on its device, by `augment_batch`."""
-        kind = "none" if _augments_files(recipe) else recipe.augment_for("imagefolder")
-        return augment_batch(kind, x, generator)
+        if _augments_files(recipe):
+            return color_jitter(x, recipe.color_jitter, generator)
+        return augmentation_of(recipe, "imagefolder")(x, generator)
 
 
 def open_folder(
@@ -118,7 +121,7 @@ class _Augmented(Dataset[Labelled]):
         return len(self.files)
 
     def __getitem__(self, index: int) -> Labelled:
-        file = self.files.files[index]
+        file = self.files.files[index % len(self)]
         number = torch.tensor(file.number)
         with without_warnings():
             image = read_rgb(Path(file.path))
@@ -133,32 +136,21 @@ def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | N
     if not _augments_files(recipe):
         return None
     from timm.data import create_transform
+    from timm.data.auto_augment import RandAugment
 
-    transform: Callable[[Any], Any] = create_transform(
+    transform: Any = create_transform(
         input_size=(3, *image_hw),
         is_training=True,
         auto_augment=recipe.rand_augment,
-        color_jitter=0.0,  # timm's transform has either this or RandAugment
+        color_jitter=0.0,  # on the device
         interpolation="random",
         use_prefetcher=True,  # bytes out, to be normalised on the device
     )
-    _leave_bits(transform)
-    return transform
-
-
-def _leave_bits(transform: Any) -> None:
-    """Keep one bit or more in timm's posterize: it asks for none at full strength, which Pillow
-    refuses."""
-    from timm.data.auto_augment import RandAugment
-
-    chosen = (step for step in transform.transforms if isinstance(step, RandAugment))
-    for op in (op for step in chosen for op in step.ops):
-        if op.name.startswith("Posterize"):
-            op.level_fn = partial(_one_bit_or_more, op.level_fn)
-
-
-def _one_bit_or_more(bits_at: Callable[..., tuple[int]], level: float, hparams: Any) -> tuple[int]:
-    return (max(1, *bits_at(level, hparams)),)
+    for step in transform.transforms:
+        if isinstance(step, RandAugment):
+            leave_bits(step)
+    augmentation: Callable[[Any], Any] = transform
+    return augmentation
 
 
 def _augments_files(recipe: Recipe) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,13 +14,20 @@ from vitnas.training.muon import Muon
 
 
 def make_optimizer(
-    model: nn.Module, lr: float, weight_decay: float, kind: Optimizer = "adamw"
+    model: nn.Module,
+    lr: float,
+    weight_decay: float,
+    kind: Optimizer = "adamw",
+    layer_decay: float = 1.0,
 ) -> torch.optim.Optimizer:
     """The optimizer `kind` over `model`; AdamW is fused into one kernel a step.
 
     Vectors and scalars (norms, biases, residual scales) and what `model.no_weight_decay()` names
     are not decayed. With `muon`, the weights of linear layers and of convolutions over all
     channels are in a group of their own.
+
+    With a `layer_decay` below 1, each layer has groups of its own, whose `lr_scale` says what the
+    rate is to be multiplied by.
     """
     exempt = set(getattr(model, "no_weight_decay", set)())
     groups: dict[str, _Group] = {
@@ -35,7 +42,39 @@ def make_optimizer(
             else:
                 group = "matrices" if kind == "muon" and is_matrix(parameter) else "decayed"
             groups[group]["params"].append(parameter)
-    return _KINDS[kind]([group for group in groups.values() if group["params"]], lr)
+    found = [group for group in groups.values() if group["params"]]
+    if layer_decay < 1:
+        scales = layer_scales(model, layer_decay)
+        found = [part for group in found for part in _by_scale(group, scales)]
+    return _KINDS[kind](found, lr)
+
+
+def layer_scales(model: nn.Module, decay: float) -> dict[nn.Parameter, float]:
+    """The share of the rate that each parameter has: 1 in the head and the last norm, and `decay`
+    times as much with each layer towards the stem.
+
+    The layers are those of timm's `group_matcher`, or the modules in their order where the model
+    has none.
+    """
+    from timm.models import group_parameters
+
+    if hasattr(model, "group_matcher"):
+        matcher: Any = model.group_matcher
+        layers = group_parameters(model, matcher(coarse=False), reverse=True)
+    else:
+        modules = {name.rpartition(".")[0]: None for name, _ in model.named_parameters()}
+        number = {module: index for index, module in enumerate(modules)}
+        layers = {n: number[n.rpartition(".")[0]] for n, _ in model.named_parameters()}
+    last = max(layers.values())
+    parameters = dict(model.named_parameters())
+    return {parameters[name]: decay ** (last - layer) for name, layer in layers.items()}
+
+
+def _by_scale(group: _Group, scales: Mapping[nn.Parameter, float]) -> Iterator[_Group]:
+    """A group's parameters in groups of one scale each, the head's first."""
+    for scale in sorted({scales[p] for p in group["params"]}, reverse=True):
+        chosen = [p for p in group["params"] if scales[p] == scale]
+        yield {**group, "params": chosen, "lr_scale": scale}
 
 
 def is_matrix(parameter: nn.Parameter) -> bool:

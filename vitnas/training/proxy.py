@@ -16,7 +16,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
-from vitnas.training.augment import augment_batch
+from vitnas.training.augment import augmentation_of, dealt
 from vitnas.training.data import Images, Split
 from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher
@@ -108,8 +108,10 @@ class Training:
             raise ValueError(f"only {images.fraction:g} of the training images were read")
         self.images = images.to(self.device)
         self._train = self.images.train.subset(proxy.train_fraction, images.split_seed)
-        self._augment = proxy.augment_for(images.name)
-        self._optimizer = make_optimizer(self.model, proxy.lr, proxy.weight_decay, proxy.optimizer)
+        self._augment = augmentation_of(proxy, images.name)
+        self._optimizer = make_optimizer(
+            self.model, proxy.lr, proxy.weight_decay, proxy.optimizer, proxy.layer_decay
+        )
         self._steps = count_batches(len(self._train), proxy.batch_size)
         self._statistics = SettledStatistics(self.model)
         if proxy.distill.teacher is not None and teacher is None:
@@ -154,7 +156,7 @@ class Training:
     def _step(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
         """One step of the optimizer; the loss, still on the device."""
         for group in self._optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("lr_scale", 1.0)
         with self._statistics.step():
             loss = self._objective(x, y)
         self._optimizer.zero_grad(set_to_none=True)
@@ -181,11 +183,11 @@ class Training:
         return [self.scored()]
 
     def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Augmented and normalised images with their classes, every training image once."""
+        """Augmented and normalised images with their classes, as they are `dealt`."""
         order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
-        dealt = torch.randperm(len(self._train), generator=order, device=self.device)
-        for index in dealt.tensor_split(self._steps):
-            x = augment_batch(self._augment, self._train.pixels[index], augmenting)
+        numbers = dealt(len(self._train), self.proxy.repeated_augmentation, order)
+        for index in (numbers % len(self._train)).tensor_split(self._steps):
+            x = self._augment(self._train.pixels[index], augmenting)
             yield self._train.normalise(x), self._train.y[index]
 
     def _generator(self, purpose: str, epoch: int) -> torch.Generator:
