@@ -22,6 +22,7 @@ ABLATIONS = {
     "deepvit_table3": (4, 4),
     "deepvit_table5": (5, 5),
     "ska_fig3": (10, 10),
+    "ska_table4": (5, 5),
     "ska_table5": (7, 7),
     "sret_fig5": (16, 7),
     "sret_table12": (4, 3),
