@@ -209,9 +209,10 @@ def _add_broad(rng: random.Random, tree: dict[str, Any]) -> None:
 
 
 def _add_attention(rng: random.Random, stage: dict[str, Any]) -> None:
-    if MIXERS[stage["token_mixer"]].facts.maps:
+    fields = validate(StageConfig, stage).facts.fields
+    if "attn_act" in fields:
         stage["attn_act"] = rng.choice(["softmax", "softmax", "gelu", "relu", "star_relu"])
-    if stage["token_mixer"] == "cska":
+    if "key_kernel" in fields:
         stage["key_kernel"] = rng.choice([1, 3, 3, 5])
 
 
