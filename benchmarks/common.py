@@ -37,12 +37,33 @@ Bound = Mapping[str, float]
 """`{"min": x}`, `{"max": x}` or both; the bounds themselves are allowed."""
 
 
-def is_quick(description: str | None) -> bool:
-    """Read the command line: whether `--quick` was given."""
+def quick_parser(description: str | None) -> argparse.ArgumentParser:
+    """What reads the command line of a benchmark: `--quick`, and what is added to it."""
     first = (description or "").strip().splitlines()[0]
     parser = argparse.ArgumentParser(description=first)
     parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
-    return bool(parser.parse_args().quick)
+    return parser
+
+
+def is_quick(description: str | None) -> bool:
+    """Read the command line: whether `--quick` was given."""
+    return bool(quick_parser(description).parse_args().quick)
+
+
+def add_replicates(parser: argparse.ArgumentParser) -> None:
+    """Add `--replicates`, which is passed to a search."""
+    text = "further trainings of what decides the comparison with the baselines"
+    parser.add_argument("--replicates", type=int, default=0, help=text)
+
+
+def ahead_of_baselines(run: Path) -> dict[str, float]:
+    """By how much a run's front is ahead of its baselines; empty if it has none to compare."""
+    file = run / "comparison.json"
+    compared = json.loads(file.read_text()) if file.exists() else None
+    if not compared:
+        return {}
+    names = {"ahead_points": "points", "error": "error", "ahead_share": "share"}
+    return {name: compared[key] for name, key in names.items()}
 
 
 def seconds_of(call: Callable[[], object]) -> float:

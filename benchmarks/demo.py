@@ -1,7 +1,8 @@
 """The demo, and what Ray costs: real trainings on scikit-learn's digits.
 
 First `search.py` as a newcomer runs it (Ray Tune, a worker a core) into a new folder, then the same
-with the serial back end, for epochs a second. Then trainings so small that the engine shows: the
+with the serial back end, for epochs a second. With `--replicates 2` both train what decides the
+comparison with the baselines twice more. Then trainings so small that the engine shows: the
 same networks, serial and with one Ray worker, for one epoch and for five. What passes between the
 end of a trial and the end of the next, less what the trial itself took, is the engine's; Ray's
 share is what it has more of that than the serial back end, which writes the same study, here in
@@ -19,7 +20,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from common import ROOT, Figures, conclude, folder_in_memory, fresh_process, is_quick, show
+from common import (
+    ROOT,
+    Figures,
+    add_replicates,
+    ahead_of_baselines,
+    conclude,
+    folder_in_memory,
+    fresh_process,
+    quick_parser,
+    show,
+)
 
 from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace, SpaceConfig
@@ -66,7 +77,7 @@ def demo(folder: Path, trials: int, *more: str) -> dict[str, float]:
     seconds, _ = fresh_process(*command, *more)
     run = read_run(folder)
     members = run.front
-    epochs = sum(trial.epochs for trial in run.trials)
+    epochs = sum(trial.epochs for trial in (*run.trials, *run.replicates))
     assert (folder / "report.html").is_file()
     return {
         "seconds": round(seconds, 1),
@@ -77,6 +88,7 @@ def demo(folder: Path, trials: int, *more: str) -> dict[str, float]:
         "best_scoring_top1": round(max(trial.top1 or 0.0 for trial in members), 2),
         "best_test_top1": round(max(trial.mean_test_top1 or 0.0 for trial in members), 2),
         "front_flops_span": round(members[-1].flops / members[0].flops, 1),
+        **ahead_of_baselines(folder),
     }
 
 
@@ -169,10 +181,13 @@ def ray_figures(trials: int) -> dict[str, float]:
 
 
 def main() -> None:
-    quick = is_quick(__doc__)
+    parser = quick_parser(__doc__)
+    add_replicates(parser)
+    asked = parser.parse_args()
+    quick = bool(asked.quick)
     trials = 6 if quick else 24
     with tempfile.TemporaryDirectory() as folder:
-        more = ("--no-baselines",) if quick else ()
+        more = ("--replicates", str(asked.replicates), *(("--no-baselines",) if quick else ()))
         found = demo(Path(folder) / "tune", trials, *more)
         serial = demo(Path(folder) / "serial", trials, "--backend", "serial", *more)
     rows = [(name.replace("_", " "), f"{found[name]:g}", f"{serial[name]:g}") for name in found]

@@ -3,13 +3,12 @@
 Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
 each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
 README prints under "Your own data", in 40 trials of 6 epochs. `--seed` is of the search; the images
-are always the same. A quick run takes scikit-learn's digits and no baselines.
+are always the same. `--replicates 2` trains what decides the comparison with the baselines twice
+more. A quick run takes scikit-learn's digits and no baselines.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -19,7 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import yaml
-from common import ROOT, Figures, conclude, folder_in_memory, fresh_process
+from common import (
+    ROOT,
+    Figures,
+    add_replicates,
+    ahead_of_baselines,
+    conclude,
+    folder_in_memory,
+    fresh_process,
+    quick_parser,
+)
 from PIL import Image
 
 from vitnas.config.data import DataConfig
@@ -81,43 +89,45 @@ def own_space(root: Path, quick: bool) -> dict[str, Any]:
     return space
 
 
-def options(quick: bool, seed: int, trials: int) -> Iterator[str]:
+def options(quick: bool, seed: int, trials: int, replicates: int) -> Iterator[str]:
     yield from ("--no-tune", "--seed", str(seed), "--trials", str(3 if quick else trials))
+    yield from ("--replicates", str(replicates))
     if quick:
         yield from ("--no-baselines", "--backend", "serial")
 
 
-def search(folder: Path, quick: bool, seed: int, trials: int) -> dict[str, float]:
+def search(folder: Path, quick: bool, seed: int, trials: int, replicates: int) -> dict[str, float]:
     """Write the images, search, and read what came of it."""
     write_images(folder / "images", quick)
     space, run = folder / "my_space.yaml", folder / "run"
     space.write_text(yaml.safe_dump(own_space(folder / "images", quick), sort_keys=False))
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     command = (str(ROOT / "search.py"), str(space), "--out", str(run))
-    seconds, done = fresh_process(*command, *options(quick, seed, trials))
+    seconds, done = fresh_process(*command, *options(quick, seed, trials, replicates))
     print(done.stdout)
     found = read_run(run)
-    compared = json.loads((run / "comparison.json").read_text()) if not quick else {}
-    ahead = {"ahead_points": compared["points"], "error": compared["error"]} if compared else {}
-    ahead |= {"ahead_share": compared["share"]} if compared else {}
     best = max(trial.mean_test_top1 or 0.0 for trial in found.front)
     front = {"front_members": len(found.front), "best_test_top1": round(best, 2)}
-    return {"seconds": round(seconds, 1), "complete": len(found.complete), **front, **ahead}
+    return {
+        "seconds": round(seconds, 1),
+        "complete": len(found.complete),
+        **front,
+        **ahead_of_baselines(run),
+    }
 
 
 def main() -> None:
-    description = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
+    parser = quick_parser(__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the search")
     parser.add_argument("--trials", type=int, default=TRIALS, help="of the search")
+    add_replicates(parser)
     parser.add_argument("--to", type=Path, help="keep images and run in this new folder")
     asked = parser.parse_args()
     with folder_in_memory() as temporary:
         folder = asked.to or Path(temporary)
         figures: Figures = {
             "seed": asked.seed,
-            **search(folder, asked.quick, asked.seed, asked.trials),
+            **search(folder, asked.quick, asked.seed, asked.trials, asked.replicates),
         }
     bounds = {"ahead_points": {"min": 1.0}, "ahead_share": {"min": 0.8}}
     conclude("folder", asked.quick, figures, {"complete": {"min": 1}} if asked.quick else bounds)
