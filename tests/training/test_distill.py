@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import timm
 import torch
 from torch import nn
-from torch.nn.functional import kl_div, log_softmax
+from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
 from vitnas.config.files import write_bytes
 from vitnas.config.model import ModelConfig, save_config
-from vitnas.config.recipe import DistillConfig
+from vitnas.config.recipe import DistillConfig, Recipe
+from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, DataError
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
 from vitnas.training.data import Images
-from vitnas.training.distill import Teacher, load_teacher, soft_cross_entropy
+from vitnas.training.distill import (
+    Teacher,
+    hard_cross_entropy,
+    load_teacher,
+    soft_cross_entropy,
+    taught,
+)
+from vitnas.training.objective import Batch, Objective
+from vitnas.training.proxy import ProxyTraining
 
 CPU = torch.device("cpu")
 
@@ -167,3 +177,84 @@ def test_a_pickle_with_code_is_not_read(digits: Images, tmp_path: Path) -> None:
     config = DistillConfig(teacher="test_resnet", weights=str(path))
     with pytest.raises(DataError, match="cannot be loaded"):
         load_teacher(config, digits, CPU)
+
+
+def test_hard_distillation_is_the_mean_of_two_labels_losses() -> None:
+    student, teacher, y = logits(1), logits(2), torch.arange(5)
+    other = cross_entropy(student, teacher.max(dim=1).indices)
+    assert torch.equal(hard_cross_entropy(student, teacher), other)
+    recipe = Recipe.model_validate({"distill": {"teacher": "t", "kind": "hard"}})
+    objective = Objective(recipe, nn.Identity(), 7, CPU)
+    loss = objective(Batch(student, y, teacher))
+    label = cross_entropy(student, y, label_smoothing=0.1)
+    assert float(loss) == pytest.approx(float((label + other) / 2))
+
+
+class Counted(nn.Module):
+    """Ten logits from an image, and how many images it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0
+        self.layer = nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen += len(x)
+        found: torch.Tensor = self.layer(x.flatten(1))
+        return found
+
+
+@pytest.fixture
+def counted() -> Counted:
+    torch.manual_seed(0)
+    return Counted()
+
+
+SHORT = {"epochs": 2, "train_fraction": 0.3, "batch_size": 64, "distill": {"teacher": "t"}}
+
+
+def test_a_teacher_sees_each_image_once_if_it_always_looks_the_same(
+    tiny_config: ModelConfig, digits: Images, counted: Counted
+) -> None:
+    proxy, teacher = ProxyConfig.model_validate(SHORT), Teacher(counted, CPU)
+    once = taught(digits, proxy, teacher)
+    assert counted.seen == len(digits.train)
+    assert once.train.taught is not None
+    live = teacher(digits.train.normalise(digits.train.x))
+    assert torch.allclose(once.train.taught, live, atol=1e-6)
+    assert taught(once, proxy, teacher) is once
+    counted.seen = 0
+    found = [
+        [
+            (each.top1, each.loss)
+            for each in ProxyTraining(tiny_config, proxy, images, 0, CPU, teacher)
+        ]
+        for images in (once, digits)
+    ]
+    assert found[0] == found[1], "whoever asked the teacher"
+    assert counted.seen == len(digits.train), "by the second alone, once"
+
+
+def test_a_teacher_sees_what_the_student_sees(
+    tiny_config: ModelConfig, digits: Images, counted: Counted
+) -> None:
+    proxy = ProxyConfig.model_validate(SHORT | {"augment": "shift"})
+    teacher = Teacher(counted, CPU)
+    assert taught(digits, proxy, teacher) is digits
+    training = ProxyTraining(tiny_config, proxy, digits, 0, CPU, teacher)
+    list(training)
+    assert counted.seen == 2 * len(training._train)
+
+
+def test_answers_stay_with_their_images(digits: Images, counted: Counted) -> None:
+    proxy, teacher = ProxyConfig.model_validate(SHORT), Teacher(counted, CPU)
+    folded = taught(replace(digits, folds=2), proxy, teacher).fold(1)
+    for split in (folded.train, folded.train.subset(0.3, 0), folded.val):
+        assert split.taught is not None
+        live = teacher(split.normalise(split.x))
+        assert torch.allclose(split.taught, live, atol=1e-6)
+
+
+def test_a_temperature_is_of_soft_distillation() -> None:
+    with pytest.raises(ValueError, match="is of soft distillation"):
+        DistillConfig(teacher="t", kind="hard", temperature=2.0)

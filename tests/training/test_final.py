@@ -18,6 +18,7 @@ from vitnas.nn.weights import weights_bytes
 from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
 from vitnas.training.final import FinalTraining
+from vitnas.training.objective import Batch
 from vitnas.training.proxy import ProxyTraining, evaluate, fresh_model
 
 CPU = torch.device("cpu")
@@ -123,7 +124,7 @@ def test_a_teacher_is_learned_from_and_labels_are_not_looked_at(
     run = FinalTraining(fresh_model(tiny_config, 0, CPU), recipe(), digits, 0, teacher=teacher)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     run.model.eval()
-    assert torch.equal(run._objective(x, y), run._objective(x, (y + 1) % 10))
+    assert torch.equal(run._objective(Batch(x, y)), run._objective(Batch(x, (y + 1) % 10)))
     list(run)
     assert weights_bytes(teacher.model) == before
 

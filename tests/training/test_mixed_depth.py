@@ -13,6 +13,7 @@ from vitnas.nn.model import HybridTransformer, build_model
 from vitnas.training.data import Images
 from vitnas.training.final import FinalTraining
 from vitnas.training.mixed_depth import kept_stem, one_pass, shallow_logits
+from vitnas.training.objective import Batch
 from vitnas.training.proxy import fresh_model
 
 CONFIG = ModelConfig.model_validate(
@@ -120,7 +121,7 @@ def test_training_takes_the_mean_of_both_losses(digits: Images) -> None:
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     deep, shallow = branches(model, x)
     expected = (cross_entropy(deep, y) + cross_entropy(shallow, y)) / 2
-    assert torch.allclose(training._objective(x, y), expected)
+    assert torch.allclose(training._objective(Batch(x, y)), expected)
 
 
 @pytest.mark.slow

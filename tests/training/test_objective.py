@@ -9,7 +9,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
 from vitnas.training.data import Images
-from vitnas.training.objective import Objective
+from vitnas.training.objective import Batch, Objective
 
 CPU = torch.device("cpu")
 BOTH = {"mixed_depth": True, "similarity_penalty": {"weight": 0.5}, "label_smoothing": 0.0}
@@ -30,7 +30,7 @@ def network(**stage: object) -> torch.nn.Module:
 def test_a_network_without_recursion_and_maps_has_the_plain_loss(digits: Images) -> None:
     model = network(token_mixer="dwconv", kernel_size=3, head_dim=None)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
-    loss = Objective(Recipe.model_validate(BOTH), model, 10, CPU)(x, y)
+    loss = Objective(Recipe.model_validate(BOTH), model, 10, CPU)(Batch(x, y))
     assert torch.equal(loss, cross_entropy(model(x), y))
 
 
@@ -38,7 +38,7 @@ def test_a_recursive_network_with_maps_has_both(digits: Images) -> None:
     model = network(groups=[1, 1], depth=2)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     objective = Objective(Recipe.model_validate(BOTH), model, 10, CPU)
-    loss, plain = objective(x, y), cross_entropy(model(x), y)
+    loss, plain = objective(Batch(x, y)), cross_entropy(model(x), y)
     (similarity,) = objective.similarities
     assert float(similarity) > 0
     assert abs(float((loss - 0.5 * similarity - plain).detach())) > 1e-4, "the shallow branch"

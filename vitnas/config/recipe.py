@@ -40,7 +40,7 @@ class SimilarityPenaltyConfig(Frozen):
 
 
 class DistillConfig(Frozen):
-    """Learning a teacher's probabilities instead of the labels (SReT, Eq. 17)."""
+    """Learning from a teacher: its probabilities (SReT, Eq. 17), or labels and its decisions."""
 
     teacher: Annotated[str, Field(min_length=1)] | None = Field(
         None,
@@ -50,14 +50,21 @@ class DistillConfig(Frozen):
         None,
         description="a file with the weights of a timm teacher; null: timm's own, from its hub",
     )
+    kind: Literal["soft", "hard"] = Field(
+        "soft",
+        description="`soft`: the teacher's probabilities and no labels (SReT); `hard`: the mean of "
+        "two losses, of the label and of the teacher's most likely class (DeiT, without its token)",
+    )
     temperature: Annotated[float, Field(gt=0.0, le=1e3)] = Field(
-        1.0, description="what both networks' logits are divided by; 1 in the paper"
+        1.0, description="of `soft`: what both networks' logits are divided by; 1 in the paper"
     )
 
     @model_validator(mode="after")
     def _weights_have_a_teacher(self) -> DistillConfig:
         if self.weights is not None and self.teacher is None:
             raise RuleError("needs a teacher: they are its weights", "weights", self.weights)
+        if self.kind == "hard" and self.temperature != 1:
+            raise RuleError("is of soft distillation", "temperature", self.temperature, 1.0)
         return self
 
 
@@ -160,7 +167,7 @@ class Recipe(Frozen):
         SimilarityPenaltyConfig(), description="a penalty on maps that are alike (DeepViT, Eq. 6)"
     )
     distill: DistillConfig = Field(
-        DistillConfig(), description="a teacher's probabilities instead of the labels (SReT)"
+        DistillConfig(), description="a teacher, instead of the labels or beside them"
     )
     mixed_depth: bool = Field(
         False,
@@ -180,6 +187,17 @@ class Recipe(Frozen):
     def augment_for(self, data: str) -> Augment:
         """What `augment` means on these images; never `auto`."""
         return facts_of(data).augment if self.augment == "auto" else self.augment
+
+    def keeps_images(self, data: str) -> bool:
+        """Whether a network sees each of these images in every epoch as it is."""
+        changes = (
+            self.rand_augment,
+            self.color_jitter,
+            self.random_erasing,
+            self.mixup,
+            self.cutmix,
+        )
+        return self.augment_for(data) == "none" and not any(changes)
 
 
 def recipe_names() -> list[str]:

@@ -31,12 +31,14 @@ class Split:
         pixels: (n, C, H, W) uint8; those of an image folder need not all be there.
         y: (n,) int64, the class of each.
         mean, std: (C, 1, 1) float32 in units of a byte, 0 to 255; of the training images.
+        taught: (n, classes) float32, what a teacher says of each image as it is, or None.
     """
 
     pixels: Pixels
     y: Tensor
     mean: Tensor
     std: Tensor
+    taught: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -72,12 +74,19 @@ class Split:
 
     def of(self, index: Tensor) -> Split:
         """The images of these indices, or where a mask is true."""
-        return replace(self, pixels=taken(self.pixels, index), y=self.y[index])
+        taught = None if self.taught is None else self.taught[index]
+        return replace(self, pixels=taken(self.pixels, index), y=self.y[index], taught=taught)
 
     def __add__(self, other: Split) -> Split:
         """These images, then those of `other`."""
+        taught = None
+        if self.taught is not None and other.taught is not None:
+            taught = torch.cat([self.taught, other.taught])
         return replace(
-            self, pixels=joined(self.pixels, other.pixels), y=torch.cat([self.y, other.y])
+            self,
+            pixels=joined(self.pixels, other.pixels),
+            y=torch.cat([self.y, other.y]),
+            taught=taught,
         )
 
     def in_memory(self) -> Split:
@@ -88,7 +97,8 @@ class Split:
     def to(self, device: str | torch.device) -> Split:
         """The same images on `device`; no copy if they are there already."""
         y, mean, std = (part.to(device) for part in (self.y, self.mean, self.std))
-        return Split(self.pixels.to(device), y, mean, std)
+        taught = None if self.taught is None else self.taught.to(device)
+        return Split(self.pixels.to(device), y, mean, std, taught)
 
 
 @dataclass(frozen=True)

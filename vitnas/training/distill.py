@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import log_softmax
+from torch.nn.functional import cross_entropy, log_softmax
 
 from vitnas.config.files import exists
-from vitnas.config.recipe import DistillConfig
+from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.read import load
-from vitnas.training.data import Images
+from vitnas.training.data import Images, Split
 from vitnas.training.device import autocast
+
+_MOST_BYTES = 1 << 30
 
 
 def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
@@ -34,6 +37,17 @@ def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.
     """
     wanted = (teacher.detach() / temperature).softmax(dim=1)
     return -(wanted * log_softmax(student / temperature, dim=1)).sum(dim=1).mean()
+
+
+def hard_cross_entropy(student: Tensor, teacher: Tensor) -> Tensor:
+    """The cross entropy of the class that the teacher thinks most likely.
+
+    Source: DeiT, Eq. 3, whose other half is that of the label.
+
+    Args:
+        student, teacher: logits `(B, classes)`; no gradient flows to the teacher's.
+    """
+    return cross_entropy(student, teacher.argmax(dim=1))
 
 
 class Teacher:
@@ -68,6 +82,36 @@ class Teacher:
         with torch.no_grad(), autocast(self.device):
             logits: Tensor = self.model(x)
         return logits.float()
+
+
+def taught(images: Images, recipe: Recipe, teacher: Teacher | None) -> Images:
+    """The images with what the teacher says of each, once for all epochs and networks.
+
+    Images that a recipe changes, or so many that the answers take more than a gigabyte, are
+    returned as they are: the teacher is asked in each step. So are images that have the answers.
+
+    Args:
+        teacher: on the device of the images; None: the recipe has none.
+    """
+    size = 4 * (len(images.train) + len(images.val)) * images.num_classes
+    if teacher is None or not recipe.keeps_images(images.name) or size > _MOST_BYTES:
+        return images
+    if images.train.taught is not None:
+        return images
+    train, batch = _answered(images.train, teacher, recipe.eval_batch_size), recipe.eval_batch_size
+    val = _answered(images.val, teacher, batch) if images.folds > 1 else images.val
+    return replace(images, train=train, val=val)
+
+
+def _answered(split: Split, teacher: Teacher, size: int) -> Split:
+    """What is not there (see `Rows`) gets zeros."""
+    found: Tensor | None = None
+    for index in split.there(torch.arange(len(split), device=split.y.device)).split(size):
+        logits = teacher(split.normalise(split.pixels[index]))
+        if found is None:
+            found = logits.new_zeros(len(split), logits.shape[1])
+        found[index] = logits
+    return replace(split, taught=found)
 
 
 def load_teacher(config: DistillConfig, images: Images, device: torch.device) -> Teacher:

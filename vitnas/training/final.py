@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from vitnas.config.recipe import Recipe
 from vitnas.nn.layers.residual import residual_scales
@@ -14,6 +14,7 @@ from vitnas.training import checkpoint
 from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
 from vitnas.training.folders import Files
+from vitnas.training.objective import Batch
 from vitnas.training.proxy import EpochResult, Training, count_batches
 
 Entry = dict[str, Any]
@@ -93,13 +94,13 @@ class FinalTraining(Training):
         scales = residual_scales(self.scored())
         return {**line, "residual_scales": scales} if scales else line
 
-    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self, epoch: int) -> Iterator[Batch]:
         return super()._batches(epoch) if self._files is None else self._read(self._files, epoch)
 
-    def _read(self, files: Files, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def _read(self, files: Files, epoch: int) -> Iterator[Batch]:
         """As `_batches`, from the images' files."""
         order = torch.Generator().manual_seed(self._seed("order", epoch))
         seed, augmenting = self._seed("images", epoch), self._generator("augment", epoch)
         for x, y in files.batches(self.recipe, self._steps, order, seed, self._workers):
             x = files.augment(self.recipe, x.to(self.device, non_blocking=True), augmenting)
-            yield self._train.normalise(x), y.to(self.device, non_blocking=True)
+            yield Batch(self._train.normalise(x), y.to(self.device, non_blocking=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +11,24 @@ from torch.nn.functional import cross_entropy
 
 from vitnas.config.recipe import Recipe
 from vitnas.training.device import autocast
-from vitnas.training.distill import Teacher, soft_cross_entropy
+from vitnas.training.distill import Teacher, hard_cross_entropy, soft_cross_entropy
 from vitnas.training.mixed_depth import has_shallow_branch, kept_stem, shallow_logits
 from vitnas.training.mixing import Mixing
 from vitnas.training.penalty import recorded_maps, similarity_penalty
+
+
+class Batch(NamedTuple):
+    """Images of one step.
+
+    Attributes:
+        x: (B, C, H, W), normalised.
+        y: (B,) their classes.
+        taught: (B, classes) the teacher's logits for `x`, where they are known before.
+    """
+
+    x: Tensor
+    y: Tensor
+    taught: Tensor | None = None
 
 
 class Objective:
@@ -52,17 +67,15 @@ class Objective:
         """Forget the similarities of an earlier epoch."""
         self.similarities = []
 
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Mean over images and branches.
-
-        Args:
-            x: (B, C, H, W) normalised images.
-            y: (B,) their classes.
-        """
+    def __call__(self, batch: Batch) -> Tensor:
+        """Mean over images and branches."""
         penalty = self._recipe.similarity_penalty
-        x, target = self._mixing(x, y)
+        x, target = self._mixing(batch.x, batch.y)
         branches, maps = self._forward(x)
-        loss = self._criterion(branches, x, target)
+        wanted = batch.taught
+        if self._teacher is not None and wanted is None:
+            wanted = self._teacher(x)
+        loss = torch.stack([self._criterion(each, target, wanted) for each in branches]).mean()
         if not penalty.weight:
             return loss
         similarity = similarity_penalty(maps, penalty.blocks, len(x)).to(loss.device)
@@ -83,12 +96,11 @@ class Objective:
                 branches.append(shallow_logits(model, x, stems[0]))
         return [logits.float() for logits in branches], maps
 
-    def _criterion(self, branches: list[Tensor], x: Tensor, target: Tensor) -> Tensor:
-        recipe = self._recipe
-        if self._teacher is not None:
-            wanted, heat = self._teacher(x), recipe.distill.temperature
-            losses = [soft_cross_entropy(logits, wanted, heat) for logits in branches]
-        else:  # mixed targets are smoothed already
-            smoothing = 0.0 if target.is_floating_point() else recipe.label_smoothing
-            losses = [cross_entropy(each, target, label_smoothing=smoothing) for each in branches]
-        return torch.stack(losses).mean()
+    def _criterion(self, logits: Tensor, target: Tensor, wanted: Tensor | None) -> Tensor:
+        """Of one branch: against the teacher's logits, or labels, or both."""
+        distill = self._recipe.distill
+        if wanted is not None and distill.kind == "soft":
+            return soft_cross_entropy(logits, wanted, distill.temperature)
+        smoothing = 0.0 if target.is_floating_point() else self._recipe.label_smoothing
+        loss = cross_entropy(logits, target, label_smoothing=smoothing)  # mixed ones are smoothed
+        return loss if wanted is None else (loss + hard_cross_entropy(logits, wanted)) / 2

@@ -19,8 +19,8 @@ from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
 from vitnas.training.data import Images, Split
 from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
-from vitnas.training.distill import Teacher, load_teacher
-from vitnas.training.objective import Objective
+from vitnas.training.distill import Teacher, load_teacher, taught
+from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import learning_rate, make_optimizer
 from vitnas.training.statistics import SettledStatistics
 
@@ -107,15 +107,16 @@ class Training:
         if proxy.train_fraction > images.fraction:
             raise ValueError(f"only {images.fraction:g} of the training images were read")
         self.images = images.to(self.device)
-        self._train = self.images.train.subset(proxy.train_fraction, images.split_seed)
+        if proxy.distill.teacher is not None and teacher is None:
+            teacher = load_teacher(proxy.distill, self.images, self.device)
+        whole = taught(self.images, proxy, teacher).train
+        self._train = whole.subset(proxy.train_fraction, images.split_seed)
         self._augment = augmentation_of(proxy, images.name)
         self._optimizer = make_optimizer(
             self.model, proxy.lr, proxy.weight_decay, proxy.optimizer, proxy.layer_decay
         )
         self._steps = count_batches(len(self._train), proxy.batch_size)
         self._statistics = SettledStatistics(self.model)
-        if proxy.distill.teacher is not None and teacher is None:
-            teacher = load_teacher(proxy.distill, self.images, self.device)
         classes = images.num_classes
         self._objective = Objective(proxy, self.model, classes, self.device, teacher)
         self._done = 0
@@ -146,19 +147,20 @@ class Training:
         total, seen = torch.zeros((), device=self.device), 0
         self.model.train()
         self._objective.begin()
-        for number, (x, y) in enumerate(self._batches(epoch)):
-            total += self._step(x, y, self._rate((epoch - 1) * self._steps + number)) * len(y)
-            seen += len(y)
+        for number, batch in enumerate(self._batches(epoch)):
+            size = len(batch.y)
+            total += self._step(batch, self._rate((epoch - 1) * self._steps + number)) * size
+            seen += size
             if number % check_every == 0:
                 _check_finite(total, f"loss in epoch {epoch}")
         return _check_finite(total, f"loss in epoch {epoch}") / seen
 
-    def _step(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
+    def _step(self, batch: Batch, rate: float) -> Tensor:
         """One step of the optimizer; the loss, still on the device."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group.get("lr_scale", 1.0)
         with self._statistics.step():
-            loss = self._objective(x, y)
+            loss = self._objective(batch)
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.proxy.grad_clip:
@@ -182,13 +184,18 @@ class Training:
         """`scored` as a list; several folds have several (see `vitnas.training.folds`)."""
         return [self.scored()]
 
-    def _batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self, epoch: int) -> Iterator[Batch]:
         """Augmented and normalised images with their classes, as they are `dealt`."""
         order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
         numbers = dealt(len(self._train), self.proxy.repeated_augmentation, order)
         for index in (numbers % len(self._train)).tensor_split(self._steps):
             x = self._augment(self._train.pixels[index], augmenting)
-            yield self._train.normalise(x), self._train.y[index]
+            yield Batch(self._train.normalise(x), self._train.y[index], self._known(index))
+
+    def _known(self, index: Tensor) -> Tensor | None:
+        """What the teacher says of these images, if they are shown as it saw them."""
+        known = self._train.taught if self.proxy.keeps_images(self.images.name) else None
+        return None if known is None else known[index]
 
     def _generator(self, purpose: str, epoch: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(self._seed(purpose, epoch))

@@ -72,12 +72,14 @@ class Worker:
         import torch
 
         from vitnas.training.device import resolve_device
+        from vitnas.training.distill import taught
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         device = resolve_device(self.device)
         images = {size: images.to(device) for size, images in self.images.items()}
         teachers = {size: teacher.to(device) for size, teacher in self.teachers.items()}
+        images = {s: taught(each, self.proxy, teachers.get(s)) for s, each in images.items()}
         return replace(self, images=images, teachers=teachers, device=str(device))
 
     def run(self, job: Job) -> Iterator[Message]:
