@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.training.data import Images
-from vitnas.training.muon import MATRIX_RATE, orthogonal
+from vitnas.training.muon import MATRIX_RATE, Pack, orthogonal
 from vitnas.training.optim import make_optimizer
 from vitnas.training.proxy import ProxyTraining
 
@@ -96,3 +96,36 @@ def test_a_proxy_may_ask_for_it(tiny_config: ModelConfig, digits: Images) -> Non
     ]
     assert curves[0] == curves[1]
     assert curves[0][-1][0] > 80
+
+
+@pytest.mark.parametrize("skipped", [(), (1,)])
+def test_matrices_of_many_shapes_share_stacks(skipped: tuple[int, ...]) -> None:
+    """Zeros around a matrix, and lying on its side, do not change its step."""
+    shapes = [(5, 3), (3, 5), (16, 4, 3, 3), (24, 24), (100, 20), (20, 100), (10, 24), (16, 16)]
+    generator = torch.Generator().manual_seed(0)
+    values = [torch.randn(shape, generator=generator) for shape in shapes]
+    kept = [value for index, value in enumerate(values) if index not in skipped]
+    pack = Pack(kept)
+    for _ in range(2):  # the stacks are used again
+        for value, update in zip(kept, pack.orthogonal(kept), strict=True):
+            matrix = value.flatten(1)
+            tall = max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
+            expected = tall * orthogonal(matrix[None])[0]
+            assert torch.allclose(update.flatten(1), expected, atol=1e-5)
+
+
+def test_small_matrices_need_few_stacks() -> None:
+    widths = (8, 12, 16, 24, 32, 48, 64)
+    pack = Pack([torch.zeros(a, b) for a in widths for b in widths])
+    assert len(pack._stacks) == 6
+
+
+def test_a_matrix_without_a_gradient_stays() -> None:
+    first, second = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+    optimizer = make_optimizer(nn.ModuleList([first, second]), 0.01, 0.1, "muon")
+    for used, unused in ((first, second), (second, first)):
+        before, still = used.weight.detach().clone(), unused.weight.detach().clone()
+        used.weight.grad = torch.ones(4, 4)
+        optimizer.step()
+        assert not torch.equal(used.weight, before)
+        assert torch.equal(unused.weight, still)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -25,10 +25,9 @@ class Muon(torch.optim.AdamW):
         M <- 0.95 M + 0.05 G,  U = the orthogonal matrix nearest to 0.05 G + 0.95 M,
         W <- (1 - r decay) W - r max(1, out / n)^0.5 U,  r = 3 lr
 
-    U is found by five Newton-Schulz steps, for all matrices of one shape at once: networks of a
-    search are small, and single matrices would cost more calls than arithmetic. The size of a step
-    does not depend on the gradient's, nor on how wide or deep the network is. So one rate suits
-    networks of many shapes.
+    U is found by five Newton-Schulz steps, for matrices of similar sizes at once (see `Pack`). The
+    size of a step does not depend on the gradient's, nor on how wide or deep the network is. So one
+    rate suits networks of many shapes.
 
     Source: Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024).
 
@@ -40,6 +39,7 @@ class Muon(torch.optim.AdamW):
 
     def __init__(self, groups: Iterable[dict[str, Any]], lr: float) -> None:
         super().__init__(groups, lr=lr, fused=True)
+        self._packs: dict[tuple[int, ...], Pack] = {}
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -53,29 +53,85 @@ class Muon(torch.optim.AdamW):
         return loss
 
     def _step_matrices(self, group: dict[str, Any]) -> None:
-        by_shape: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
-        for parameter in group["params"]:
-            if parameter.grad is not None:
-                by_shape[len(parameter), parameter[0].numel()].append(parameter)
+        moving = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if not moving:
+            return
+        members = tuple(map(id, moving))
+        if members not in self._packs:
+            self._packs[members] = Pack(moving)
         rate = MATRIX_RATE * group["lr"]
-        for shape, parameters in by_shape.items():
-            updates = orthogonal(torch.stack([self._momentum(p).view(shape) for p in parameters]))
-            step = rate * math.sqrt(max(1.0, shape[0] / shape[1]))
-            for parameter, update in zip(parameters, updates, strict=True):
-                parameter.mul_(1 - rate * group["weight_decay"])
-                parameter.sub_(update.view_as(parameter), alpha=step)
-                parameter.grad = None  # AdamW leaves parameters without a gradient alone
+        updates = self._packs[members].orthogonal(self._momentum(moving))
+        torch._foreach_mul_(moving, 1 - rate * group["weight_decay"])
+        torch._foreach_add_(moving, updates, alpha=-rate)
+        for parameter in moving:
+            parameter.grad = None  # AdamW leaves parameters without a gradient alone
 
-    def _momentum(self, parameter: nn.Parameter) -> Tensor:
-        """Nesterov's: the gradient updates its running mean, then the mean is mixed into it."""
-        gradient, state = parameter.grad, self.state[parameter]
-        assert gradient is not None
-        if not state:  # AdamW's names, so that it reads them from a checkpoint
-            state["step"] = torch.zeros(())
-            state["exp_avg"] = torch.zeros_like(parameter)
-        state["step"] += 1
-        mean: Tensor = state["exp_avg"].lerp_(gradient, 1 - _MOMENTUM)
-        return gradient.lerp(mean, _MOMENTUM)
+    def _momentum(self, parameters: list[nn.Parameter]) -> list[Tensor]:
+        """Nesterov's: the gradients update their running means, then the means are mixed in."""
+        states = [self.state[parameter] for parameter in parameters]
+        for state, parameter in zip(states, parameters, strict=True):
+            if not state:  # AdamW's names, so that it reads them from a checkpoint
+                state["step"] = torch.zeros(())
+                state["exp_avg"] = torch.zeros_like(parameter)
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        means = [state["exp_avg"] for state in states]
+        torch._foreach_add_([state["step"] for state in states], 1)
+        torch._foreach_lerp_(means, gradients, 1 - _MOMENTUM)
+        torch._foreach_lerp_(gradients, means, _MOMENTUM)
+        return gradients
+
+
+class Pack:
+    """Places for matrices in few stacks, so that a step takes few calls and not some a matrix.
+
+    The networks of a search are small: a call costs more than its arithmetic. So matrices of
+    similar sizes share a stack. A side of up to 64 is filled with zeros up to 16, 32 or 64, and a
+    matrix with more rows than columns lies on its side. Neither changes its orthogonal matrix.
+
+    Args:
+        parameters: of any shape (out, in, ...), each seen as the matrix (out, n).
+    """
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        members: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, one in enumerate(parameters):
+            rows, columns = sorted((len(one), one[0].numel()))
+            members[_filled(rows), _filled(columns)].append(index)
+        places: dict[int, Tensor] = {}
+        self._stacks: list[tuple[Tensor, Tensor]] = []
+        for (rows, columns), indices in members.items():
+            those = [parameters[index] for index in indices]
+            stack = torch.zeros(len(those), rows, columns, device=those[0].device)
+            factors = [math.sqrt(max(1.0, len(one) / one[0].numel())) for one in those]
+            self._stacks.append((stack, stack.new_tensor(factors)[:, None, None]))
+            places |= {
+                index: _place(matrix, one)
+                for index, matrix, one in zip(indices, stack, those, strict=True)
+            }
+        self._places = [places[index] for index in range(len(parameters))]
+
+    def orthogonal(self, values: list[Tensor]) -> list[Tensor]:
+        """max(1, out / n)^0.5 U of each value; valid until the next call.
+
+        Args:
+            values: in the order and the shapes of the parameters.
+        """
+        torch._foreach_copy_(self._places, values)
+        for stack, factors in self._stacks:
+            torch.mul(orthogonal(stack), factors, out=stack)
+        return self._places
+
+
+def _filled(side: int) -> int:
+    return side if side > 64 else max(16, 1 << (side - 1).bit_length())
+
+
+def _place(matrix: Tensor, parameter: Tensor) -> Tensor:
+    """A view into `matrix` that has the shape of `parameter`."""
+    rows, columns = len(parameter), parameter[0].numel()
+    view = matrix[:rows, :columns] if rows <= columns else matrix[:columns, :rows].mT
+    place: Tensor = view.unflatten(1, parameter.shape[1:])
+    return place
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

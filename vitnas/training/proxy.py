@@ -21,7 +21,7 @@ from vitnas.training.data import Images, Split
 from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.objective import Batch, Objective
-from vitnas.training.optim import learning_rate, make_optimizer
+from vitnas.training.optim import clip_gradients, learning_rate, make_optimizer
 from vitnas.training.statistics import SettledStatistics
 
 _CUDA_STEPS_PER_CHECK = 32  # reading the loss waits for the device
@@ -115,6 +115,7 @@ class Training:
         self._optimizer = make_optimizer(
             self.model, proxy.lr, proxy.weight_decay, proxy.optimizer, proxy.layer_decay
         )
+        self._parameters = list(self.model.parameters())
         self._steps = count_batches(len(self._train), proxy.batch_size)
         self._statistics = SettledStatistics(self.model)
         classes = images.num_classes
@@ -164,7 +165,7 @@ class Training:
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.proxy.grad_clip:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.proxy.grad_clip)
+            clip_gradients(self._parameters, self.proxy.grad_clip)
         self._optimizer.step()
         self._done += 1
         if self.ema is not None:

@@ -33,13 +33,13 @@ class TokenBatchNorm(nn.Module):
         self.later = nn.ModuleList(_LaterPass(dim, eps, affine=False) for _ in range(passes - 1))
 
     def forward(self, x: Tensor, pass_index: int = 0) -> Tensor:
-        x = x.transpose(1, 2)
         out: Tensor
+        rows = x.flatten(0, 1)  # (B * N, C): no transpose, which the next layer copies
         if pass_index:
-            out = self.later[pass_index - 1](x, self.norm.weight, self.norm.bias)
+            out = self.later[pass_index - 1](rows, self.norm.weight, self.norm.bias)
         else:
-            out = self.norm(x)
-        return out.transpose(1, 2)
+            out = self.norm(rows)
+        return out.view_as(x)
 
 
 class _LaterPass(nn.BatchNorm1d):

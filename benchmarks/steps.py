@@ -1,0 +1,136 @@
+"""A step of training in processor time, and how many times faster than an earlier commit's it is.
+
+Four networks of about 0.08, 0.4, 2 and 10 MFLOPs are trained on made-up images, in batches of 32 on
+one thread, with Muon, as in a search on the CPU. `--against REV` trains the same networks by the
+code of that revision, too, in turn with this one's. A figure is the least of several epochs: what
+else runs on the machine makes an epoch longer, never shorter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from common import ROOT, Figures, conclude, rounded, show
+
+TARGETS = {"80k": 1.6, "400k": 1.5, "2M": 1.3, "10M": 1.15}
+"""How many times faster than the earlier commit's a step is to be, by network."""
+NETWORKS: dict[str, tuple[int, list[tuple[str, int]]]] = {
+    "80k": (8, [("mbconv", 16), ("mhsa", 32)]),
+    "400k": (16, [("mbconv", 16), ("mhsa", 32)]),
+    "2M": (32, [("mbconv", 12), ("ska", 24), ("mhsa", 48)]),
+    "10M": (32, [("mbconv", 24), ("cska", 48), ("mhsa", 96)]),
+}
+"""Side of the images, and mixer and width of each stage."""
+BATCH, STEPS, ROUNDS, EPOCHS = 32, 20, 4, 8
+
+
+def tree_of(side: int, stages: list[tuple[str, int]]) -> dict[str, Any]:
+    """A model file."""
+    fields = {"head_dim": 8, "kernel_size": 3, "conv_act": "hard_swish", "mlp_ratio": 2.0}
+    named = [{**fields, "token_mixer": mixer, "embed_dim": dim} for mixer, dim in stages]
+    shape = {"img_size": side, "num_classes": 10, "stem": {"kind": "conv", "stride": 2}}
+    return {**shape, "norm": "batchnorm", "head": {"norm": "none"}, "stages": named}
+
+
+def measure(name: str, epochs: int) -> tuple[int, float]:
+    """Multiply-adds of a network, and the milliseconds of a step by the `vitnas` that is found."""
+    import torch
+
+    from vitnas.config.model import ModelConfig
+    from vitnas.config.training import ProxyConfig
+    from vitnas.cost.closed_form import closed_form
+    from vitnas.training.data import Images, Split
+    from vitnas.training.proxy import ProxyTraining
+
+    torch.set_num_threads(1)
+    side, stages = NETWORKS[name]
+    config = ModelConfig.model_validate(tree_of(side, stages))
+    torch.manual_seed(0)
+    pixels = torch.randint(256, (BATCH * STEPS, 3, side, side), dtype=torch.uint8)
+    mean, deviation = torch.full((3, 1, 1), 127.0), torch.full((3, 1, 1), 74.0)
+    train = Split(pixels, torch.arange(len(pixels)) % 10, mean, deviation)
+    images = Images("made up", train, train.of(torch.arange(2)), tuple(map(str, range(10))))
+    proxy = ProxyConfig(epochs=1 + epochs, batch_size=BATCH, optimizer="muon", augment="none")
+    taken, training = [], iter(ProxyTraining(config, proxy, images, 0))
+    next(training)  # warms up
+    for _ in range(epochs):
+        started = time.process_time()
+        next(training)
+        taken.append((time.process_time() - started) / STEPS * 1e3)
+    return closed_form(config).flops, min(taken)
+
+
+def measured_by(root: Path, epochs: int) -> dict[str, tuple[int, float]]:
+    """`measure` of all networks, by the code in a checkout."""
+    call = [sys.executable, __file__, "--measure", str(epochs)]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(call, env=env, cwd=root, check=True, capture_output=True, text=True)
+    found: dict[str, tuple[int, float]] = json.loads(done.stdout)
+    return found
+
+
+@contextmanager
+def checkout(revision: str) -> Iterator[Path]:
+    """A revision's files in a folder of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "vitnas")
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(root), revision], check=True)
+        try:
+            yield root
+        finally:
+            subprocess.run([*git, "remove", "--force", str(root)], check=True)
+
+
+def compare(roots: dict[str, Path], rounds: int, epochs: int) -> Figures:
+    """Milliseconds of a step by each code, the least of all rounds; its table."""
+    least: dict[str, dict[str, float]] = {label: {} for label in roots}
+    flops: dict[str, int] = {}
+    for _ in range(rounds):
+        for label, root in roots.items():
+            for name, (counted, taken) in measured_by(root, epochs).items():
+                flops[name] = counted
+                least[label][name] = min(taken, least[label].get(name, taken))
+    figures: dict[str, float] = {}
+    rows = []
+    for name, counted in flops.items():
+        times = [least[label][name] for label in roots]
+        gain = [f"{times[-1] / times[0]:.2f}"] if len(times) > 1 else []
+        rows.append([name, f"{counted:,}", *(f"{each:.2f}" for each in times), *gain])
+        figures[f"ms_{name}"] = rounded(times[0])
+        if gain:
+            figures[f"faster_{name}"] = rounded(times[-1] / times[0])
+    head = ["network", "FLOPs", *(f"{label}, ms" for label in roots)]
+    show([*head, "ratio"] if len(roots) > 1 else head, rows)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
+    parser.add_argument("--against", metavar="REV", help="a revision that is compared with")
+    parser.add_argument("--measure", type=int, metavar="EPOCHS", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.measure:
+        print(json.dumps({name: measure(name, asked.measure) for name in NETWORKS}))
+        return
+    with nullcontext() if asked.against is None else checkout(asked.against) as earlier:
+        roots = {"now": ROOT} | ({} if earlier is None else {asked.against: earlier})
+        sizes = (1, 1) if asked.quick else (ROUNDS, EPOCHS)
+        figures = compare(roots, *sizes)
+    bounds = {f"faster_{name}": {"min": least} for name, least in TARGETS.items()}
+    conclude("steps", asked.quick, figures, bounds if asked.against and not asked.quick else {})
+
+
+if __name__ == "__main__":
+    main()
