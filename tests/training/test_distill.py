@@ -155,6 +155,11 @@ def test_teachers_that_do_not_fit_are_refused(
     ("teacher", "weights", "message"),
     [
         ("resnet5O", None, r"distill\.teacher = 'resnet5O': is neither .*\(nearest: resnet50"),
+        (
+            "regnety_160.deit_in1k",
+            None,
+            "= 'regnety_160.deit_in1k': has 1000 classes and digits has 10",
+        ),
         ("test_resnet", "gone.pth", r"teacher test_resnet: gone\.pth: no such file"),
         ("sret_t", None, "teacher sret_t: its weights cannot be loaded: .*distill.weights"),
         ("resnet50.zzz", None, r"teacher resnet50\.zzz: its weights cannot be loaded: .*tag"),

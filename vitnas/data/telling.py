@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vitnas.durations import clock
@@ -52,3 +54,15 @@ class Bar:
             left = (time.monotonic() - self._began) * (self._total - done) / done
             line += f", {clock(left)} left"
         self._doing(line)
+
+
+@contextmanager
+def only_errors_of(name: str) -> Iterator[None]:
+    """Inside, the logger of a package says nothing below an error."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

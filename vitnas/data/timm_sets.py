@@ -6,10 +6,8 @@ Nothing is downloaded for `torch/`, and no code of a data set is run.
 
 from __future__ import annotations
 
-import logging
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from PIL import Image
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import read_rgb
+from vitnas.data.telling import only_errors_of
 from vitnas.errors import DataError
 
 _SAME = (
@@ -89,24 +88,12 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
     root = None if place is None else str(place)
     try:
         name = "" if _is_folder(config) else config.dataset or ""
-        with _without_hints():
+        with only_errors_of("timm"):  # not that there is no class map
             found = create_dataset(name, root=root, split=split, **keys)
     except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
         raise DataError(f"{_name(config)}: split {split}: cannot be opened: {why}"[:500]) from error
     return Read(found.reader) if isinstance(found, ImageDataset) else found
-
-
-@contextmanager
-def _without_hints() -> Iterator[None]:
-    """Inside, timm logs no hints, such as that there is no class map."""
-    logger = logging.getLogger("timm")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _close(tar: Any) -> None:

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 
 from vitnas.config.files import exists
 from vitnas.config.recipe import DistillConfig, Recipe
+from vitnas.data.telling import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.read import load
@@ -152,13 +153,16 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
         rule = "is neither an exported folder nor a model of timm"
         raise ConfigError(rule, address="distill.teacher", value=name, nearest=nearest)
     options: dict[str, Any] = {"pretrained": True}
+    if config.weights is None:  # before anything is fetched
+        _check_classes(_declared_classes(name), name, images)
     if config.weights is not None:
         if not exists(config.weights):
             raise DataError(f"teacher {name}: {config.weights}: no such file")
         fresh = {"num_classes": images.num_classes, "in_chans": images.in_chans}
         options = {"checkpoint_path": config.weights, **fresh}
     try:
-        model: nn.Module = timm.create_model(name, **options)
+        with only_errors_of("huggingface_hub"):  # which logs each of its retries
+            model: nn.Module = timm.create_model(name, **options)
     except Exception as error:  # the hub, pickle, safetensors and timm each raise their own errors
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         where = config.weights or "its weights"
@@ -167,6 +171,18 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
             f"teacher {name}: {where} cannot be loaded: {problem[:200]}{hint}"
         ) from None
     return model
+
+
+def _declared_classes(name: str) -> int | None:
+    """Of timm's own weights; None where it has none, or not these."""
+    import timm
+
+    try:
+        told = timm.get_pretrained_cfg(name)
+    except RuntimeError:  # an unknown tag, of which loading says more
+        return None
+    classes: int | None = told.num_classes if told is not None and told.has_weights else None
+    return classes
 
 
 def _renormalise(model: nn.Module, images: Images) -> tuple[Tensor, Tensor] | tuple[None, None]:
@@ -180,12 +196,15 @@ def _renormalise(model: nn.Module, images: Images) -> tuple[Tensor, Tensor] | tu
     return scale[:, None, None], shift[:, None, None]
 
 
-def _check_fits(model: nn.Module, name: str, images: Images) -> None:
-    """Classes as the teacher says; channels and size by asking it for one image."""
-    classes = getattr(model, "num_classes", None)
+def _check_classes(classes: int | None, name: str, images: Images) -> None:
     if classes is not None and classes != images.num_classes:
         rule = f"has {classes} classes and {images.name} has {images.num_classes}"
         raise ConfigError(rule, address="distill.teacher", value=name)
+
+
+def _check_fits(model: nn.Module, name: str, images: Images) -> None:
+    """Classes as the teacher says; channels and size by asking it for one image."""
+    _check_classes(getattr(model, "num_classes", None), name, images)
     device = next(model.parameters()).device
     size = (1, images.in_chans, *images.image_hw)
     try:
