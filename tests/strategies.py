@@ -212,6 +212,8 @@ def _add_attention(rng: random.Random, stage: dict[str, Any]) -> None:
     fields = validate(StageConfig, stage).facts.fields
     if "attn_act" in fields:
         stage["attn_act"] = rng.choice(["softmax", "softmax", "gelu", "relu", "star_relu"])
+        if stage["num_heads"] < 4:  # all in use divide the widths; so must they here
+            stage["attn_dim"] = rng.choice([None, None, 4, 10, 20, 40])
     if "key_kernel" in fields:
         stage["key_kernel"] = rng.choice([1, 3, 3, 5])
 

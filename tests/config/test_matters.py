@@ -79,6 +79,7 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "embed_dim": [8, 16],
     "num_heads": [None, 1, 2],
     "head_dim": [None, 4, 8],
+    "attn_dim": [None, 8, 12],
     "passes": [1, 2, 3],
     "groups": [[1], [1, 1], "[1, 1]", [4, 1], "[2]"],
     "mlp_ratio": [1.0, 2.0],

@@ -119,6 +119,19 @@ def test_what_is_wrong_is_said_in_one_line(fields: dict[str, Any], expected: str
         ({"token_mixer": "msha"}, "stages[1].token_mixer = 'msha'"),
         ({"num_heads": 5}, "stages[1].num_heads = 5: must divide embed_dim 64 (nearest: 4)"),
         ({"head_dim": 48}, "stages[1].head_dim = 48: must divide embed_dim 64 (nearest: 32)"),
+        (
+            {"head_dim": 64, "attn_dim": 600},
+            "stages[1].head_dim = 64: must divide attn_dim 600 (nearest: 60)",
+        ),
+        (
+            {"head_dim": 64, "num_heads": 10},
+            "stages[1].num_heads = 10: must divide embed_dim 64; 10 heads of 64 are attn_dim 640",
+        ),
+        (
+            {"head_dim": 64, "num_heads": 2},
+            "stages[1].head_dim = 64: 2 heads of 64 are not embed_dim 64; give one of both, or "
+            "attn_dim 128",
+        ),
         ({"num_heads": 2, "head_dim": 16}, "stages[1].head_dim = 16: 2 heads of 16 are not"),
         ({"head_dim": 32, "embed_dim": 40}, "stages[1].head_dim = 32: must divide embed_dim 40"),
         ({"kernel_size": 4, "token_mixer": "dwconv"}, "stages[1].kernel_size = 4: must be odd"),

@@ -101,9 +101,9 @@ def _pattern_problem(mixer: MixerPattern, depth: int, tail: int | None = None) -
 
 def heads_misfit(field: str, stage: StageConfig, value: int | None, _: Network) -> str | None:
     """The value of `field` does not divide the width, or not together with the other one."""
-    known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim")}
+    known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim", "attn_dim")}
     problem = value and rules.heads_problem(stage.embed_dim, **{**known, field: value})
-    if not problem:
+    if not problem or not (known.keys() - {field}) <= stage.__dict__.keys():
         return None
     rule, where, wrong, _nearest = problem
     return f"{where} = {wrong}: {rule}"

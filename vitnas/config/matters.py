@@ -265,10 +265,16 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         is_limit=True,
     ),
     "depth": FieldRule(misfit=depth_misfit, is_least=True),
+    "attn_dim": FieldRule(
+        f"`token_mixer` is {_listed(names_with('heads'))}",
+        lambda stage: "attn_dim" in stage.facts.fields,
+        lambda stage, width, _: None if width == stage.embed_dim else width,
+        misfit=partial(heads_misfit, "attn_dim"),
+    ),
     "num_heads": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}",
         lambda stage: stage.facts.heads,
-        lambda stage, heads, _: rules.heads_of(stage.embed_dim, heads, stage.head_dim),
+        lambda stage, heads, _: rules.heads_of(stage.attn_width, heads, stage.head_dim),
         misfit=partial(heads_misfit, "num_heads"),
     ),
     "head_dim": FieldRule(
@@ -294,7 +300,10 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     "qk_scale": _of_mixer("qk_scale"),
     "attn_act": _of_mixer("attn_act"),
     "key_init": _of_mixer("key_init"),
-    "q_proj": _of_mixer("q_proj"),
+    "q_proj": FieldRule(
+        "`token_mixer` is `ska` or `cska`, and attention is as wide as the stage",
+        lambda stage: "q_proj" in stage.facts.fields and stage.attn_width == stage.embed_dim,
+    ),
     "key_kernel": _of_mixer("key_kernel"),
     "expansion": _of_mixer(
         "expansion",

@@ -84,7 +84,9 @@ class Mixer:
     mark: tuple[str, str, str] = ("#8b8f97", "P", "cross")
 
 
-_ATTENTION = MixerFacts(heads=True, maps=True, taps=True, fields=("qk_scale", "attn_act"))
+_ATTENTION = MixerFacts(
+    heads=True, maps=True, taps=True, fields=("attn_dim", "qk_scale", "attn_act")
+)
 _STATIC_KEY = replace(_ATTENTION, fields=(*_ATTENTION.fields, "key_init", "q_proj"))
 
 MIXERS: dict[str, Mixer] = {

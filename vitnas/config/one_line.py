@@ -29,6 +29,8 @@ def _one_stage(stage: StageConfig) -> str:
     text = f"{stage.depth}x {name} {stage.embed_dim}"
     if stage.heads:
         text += f" h{stage.heads}"
+        if stage.attn_width != stage.embed_dim:
+            text += f"x{stage.attn_width // stage.heads}"
     if stage.groups != (1,):
         text += " " + format_schedule([stage.groups])
     if stage.has_nll:

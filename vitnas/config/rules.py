@@ -23,24 +23,27 @@ def squeezed_channels(embed_dim: int, se_ratio: float) -> int:
     return max(1, int(se_ratio * embed_dim)) if se_ratio else 0
 
 
-def heads_of(embed_dim: int, num_heads: int | None, head_dim: int | None) -> int:
-    """Heads of an attention mixer; 32 channels each where neither is given."""
-    return num_heads or embed_dim // (head_dim or DEFAULT_HEAD_DIM)
+def heads_of(width: int, num_heads: int | None, head_dim: int | None) -> int:
+    """Heads of an attention of `width` channels; 32 channels each where neither is given."""
+    return num_heads or width // (head_dim or DEFAULT_HEAD_DIM)
 
 
 def heads_problem(
-    embed_dim: int, num_heads: int | None, head_dim: int | None
+    embed_dim: int, num_heads: int | None, head_dim: int | None, attn_dim: int | None = None
 ) -> tuple[str, str, int, int] | None:
     """What is wrong with the heads of an attention mixer: rule, field, value, nearest value."""
-    divide = f"must divide embed_dim {embed_dim}"
-    if num_heads and embed_dim % num_heads:
-        return divide, "num_heads", num_heads, nearest_divisor(embed_dim, num_heads)
+    width = attn_dim or embed_dim
+    total = f"attn_dim {attn_dim}" if attn_dim else f"embed_dim {embed_dim}"
+    wide = f"attn_dim {num_heads * head_dim}" if num_heads and head_dim else ""
+    if num_heads and width % num_heads:
+        rule = f"must divide {total}" + (wide and f"; {num_heads} heads of {head_dim} are {wide}")
+        return rule, "num_heads", num_heads, nearest_divisor(width, num_heads)
     dim = head_dim or DEFAULT_HEAD_DIM
-    if not num_heads and embed_dim % dim:
-        return divide, "head_dim", dim, nearest_divisor(embed_dim, dim)
-    if num_heads and head_dim and num_heads * head_dim != embed_dim:
-        rule = f"{num_heads} heads of {head_dim} are not embed_dim {embed_dim}; give one of both"
-        return rule, "head_dim", head_dim, embed_dim // num_heads
+    if not num_heads and width % dim:
+        return f"must divide {total}", "head_dim", dim, nearest_divisor(width, dim)
+    if num_heads and head_dim and num_heads * head_dim != width:
+        rule = f"{num_heads} heads of {head_dim} are not {total}; give one of both, or {wide}"
+        return rule, "head_dim", head_dim, width // num_heads
     return None
 
 

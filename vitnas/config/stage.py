@@ -86,10 +86,16 @@ class StageConfig(Frozen):
     depth: Positive = Field(1, description="blocks with weights of their own")
     embed_dim: Positive = Field(description="channels C")
     num_heads: Positive | None = Field(
-        None, description="heads of attention; null: `embed_dim` / `head_dim`"
+        None, description="heads of attention; null: `attn_dim` / `head_dim`"
     )
     head_dim: Positive | None = Field(
         None, description="channels of a head, instead of `num_heads`; null: 32"
+    )
+    attn_dim: Positive | None = Field(
+        None,
+        description="channels of query, key and value, all heads together, as `attn_dim: 640` and "
+        "`head_dim: 64` for 10 heads of 64 (vit-pytorch's `heads` and `dim_head`); null: "
+        "`embed_dim`",
     )
     passes: Annotated[int, Field(ge=1, le=100)] = Field(
         None,  # type: ignore[assignment]  # `_has_a_number_for_each_pass` fills it in
@@ -218,7 +224,18 @@ class StageConfig(Frozen):
         """Number of heads; 0 for a mixer without."""
         if not self.facts.heads:
             return 0
-        return rules.heads_of(self.embed_dim, self.num_heads, self.head_dim)
+        return rules.heads_of(self.attn_width, self.num_heads, self.head_dim)
+
+    @property
+    def attn_width(self) -> int:
+        """Channels of query, key and value, all heads together."""
+        reads = self.attn_dim is not None and "attn_dim" in self.facts.fields
+        return self.attn_dim if reads and self.attn_dim else self.embed_dim
+
+    @property
+    def projects_query(self) -> bool:
+        """Whether the query of a static-key mixer is a projection of the tokens."""
+        return self.q_proj or self.attn_width != self.embed_dim
 
     @property
     def has_nll(self) -> bool:
@@ -270,7 +287,8 @@ class StageConfig(Frozen):
     def _widths_fit(self) -> StageConfig:
         dim = self.embed_dim
         if self.facts.heads:
-            problem = rules.heads_problem(dim, self.num_heads, self.head_dim)
+            wide = self.attn_dim if "attn_dim" in self.facts.fields else None
+            problem = rules.heads_problem(dim, self.num_heads, self.head_dim, wide)
             if problem:
                 raise RuleError(*problem)
         for name in ("kernel_size", "key_kernel"):

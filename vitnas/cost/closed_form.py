@@ -283,9 +283,10 @@ def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: in
 
 def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens: int) -> Row:
     """Re-attention blocks with another block's map have no query, key, logits or activation."""
-    dim, blocks = stage.embed_dim, config.reattention_plan[row.stage or 0]
-    params = 2 * dim * dim + config.qkv_bias * 2 * dim + numbers_of_maps(config, stage)
-    flops = 2 * tokens * dim * dim + tokens * tokens * dim
+    dim, width = stage.embed_dim, stage.attn_width
+    blocks = config.reattention_plan[row.stage or 0]
+    params = 2 * dim * width + config.qkv_bias * 2 * width + numbers_of_maps(config, stage)
+    flops = 2 * tokens * dim * width + tokens * tokens * width
     return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
 
 

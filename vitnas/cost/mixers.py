@@ -24,31 +24,36 @@ def numbers_of_maps(config: ModelConfig, stage: StageConfig) -> int:
 
 def _mhsa(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
-    dim = stage.embed_dim
-    params = 4 * dim * dim + config.qkv_bias * 3 * dim + config.proj_bias * dim
+    dim, width = stage.embed_dim, stage.attn_width
+    params = 4 * dim * width + config.qkv_bias * 3 * width + config.proj_bias * dim
     params += numbers_of_maps(config, stage)
-    linear, maps = 4 * tokens * dim * dim, 2 * tokens * tokens * dim
+    linear, maps = 4 * tokens * dim * width, 2 * tokens * tokens * width
     return params, [linear + maps // number for number in stage.groups]
 
 
 def _ska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
-    dim, linears = stage.embed_dim, 2 + stage.q_proj
-    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
-    params += tokens * dim + numbers_of_maps(config, stage)
-    flops = tokens * dim * (linears * dim + 2 * tokens)
+    width, linears = stage.attn_width, 2 + stage.projects_query
+    params = _linears(config, stage, linears) + tokens * width + numbers_of_maps(config, stage)
+    flops = tokens * width * (linears * stage.embed_dim + 2 * tokens)
     return params, [flops] * len(stage.groups)
 
 
 def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
-    dim, patches, linears = stage.embed_dim, tokens - config.class_token, 2 + stage.q_proj
-    params = linears * dim * dim + config.qkv_bias * (linears - 1) * dim + config.proj_bias * dim
-    kernel = stage.key_kernel**2
-    params += kernel * tokens * dim + stage.heads * tokens + config.class_token * tokens * dim
+    width, linears, kernel = stage.attn_width, 2 + stage.projects_query, stage.key_kernel**2
+    patches = tokens - config.class_token
+    params = _linears(config, stage, linears) + numbers_of_maps(config, stage)
+    params += kernel * tokens * width + stage.heads * tokens + config.class_token * tokens * width
     rows_of_map = kernel * patches + config.class_token  # a class token's row is no convolution
-    flops = tokens * dim * (linears * dim + tokens + rows_of_map)
-    return params + numbers_of_maps(config, stage), [flops] * len(stage.groups)
+    flops = tokens * width * (linears * stage.embed_dim + tokens + rows_of_map)
+    return params, [flops] * len(stage.groups)
+
+
+def _linears(config: ModelConfig, stage: StageConfig, count: int) -> int:
+    """Parameters of the linear layers of a static-key mixer; the last one is the projection."""
+    dim, width = stage.embed_dim, stage.attn_width
+    return count * dim * width + config.qkv_bias * (count - 1) * width + config.proj_bias * dim
 
 
 def _dwconv(config: ModelConfig, index: int, tokens: int) -> Cost:

@@ -15,7 +15,7 @@ from vitnas.nn.mixers import Tap
 
 
 class LayerShape(NamedTuple):
-    """The grid (H, W), heads and channels of a layer that broad attention collects from."""
+    """The grid (H, W), heads and channels of queries that broad attention collects."""
 
     grid: Grid
     num_heads: int
@@ -81,7 +81,7 @@ class BroadAttention(nn.Module):
             broad.gamma,
             LayerShape(config.grids[-1], stages[indices[-1]].heads, stages[-1].embed_dim),
             [
-                LayerShape(config.grids[index], stages[index].heads, stages[index].embed_dim)
+                LayerShape(config.grids[index], stages[index].heads, stages[index].attn_width)
                 for index in indices
             ],
             pool=broad.pool,

@@ -13,6 +13,7 @@ from torch import Tensor
 from tests.contracts import place_of, tokens_for
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.counter import measure_cost
 from vitnas.nn import build_model
@@ -213,3 +214,26 @@ def test_gradient_reaches_the_block_that_gives_its_map() -> None:
     model = reusing({"source": "shared"}, depth=2, blocks=1).train()
     model(torch.randn(4, 3, 8, 8)).square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in model.stages[0].parameters())
+
+
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+def test_heads_may_be_wider_together_than_the_stage(token_mixer: str) -> None:
+    """Ten heads of 64 on 16 channels."""
+    mixer, place = build(token_mixer, attn_dim=640, num_heads=None, head_dim=64)
+    assert (mixer.num_heads, mixer.head_dim, mixer.proj.weight.shape) == (10, 64, (16, 640))
+    (attention,) = maps_of(mixer, place)
+    assert attention.shape == (3, 10, 24, 24)
+    for name in ("num_heads", "head_dim"):
+        other, _ = build(token_mixer, **{"attn_dim": 640, "num_heads": None, name: 10})
+        assert other.num_heads == {"num_heads": 10, "head_dim": 64}[name]
+
+
+def test_the_width_of_the_stage_is_no_other_width() -> None:
+    plain, same = (place_of("ska", attn_dim=width).config for width in (None, 16))
+    assert plain.key == same.key
+    wide, whole = (place_of("ska", attn_dim=32, q_proj=q).config for q in (False, True))
+    assert wide.key == whole.key != plain.key  # tokens cannot be a query of another width
+    assert "16 h4x8" in one_line(wide)
+    conv = {"token_mixer": "dwconv", "embed_dim": 16}
+    trees = ({"img_size": 8, "stages": [conv | more]} for more in ({}, {"attn_dim": 7}))
+    assert len({validate(ModelConfig, {"stem": {"stride": 1}, **tree}).key for tree in trees}) == 1

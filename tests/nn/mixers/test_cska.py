@@ -17,6 +17,8 @@ class TestContract(MixerContract):
     variants: ClassVar = {
         "default": {},
         "gelu": {"attn_act": "gelu"},
+        "wide": {"attn_dim": 20},
+        "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
         "relu": {"attn_act": "relu"},
         "star_relu": {"attn_act": "star_relu", "temperature": {"kind": "learnable"}},
         "class token": {"class_token": True},

@@ -198,7 +198,8 @@ def _view(config: ModelConfig) -> dict[str, Any]:
         stage["passes"] = known.passes
         stage["expansion"] = known.expansion or known.facts.expansion or None
         if known.heads:
-            stage["num_heads"], stage["head_dim"] = known.heads, known.embed_dim // known.heads
+            stage["num_heads"], stage["head_dim"] = known.heads, known.attn_width // known.heads
+            stage["attn_dim"] = known.attn_dim or None
     tree["groups"] = [stage["groups"] for stage in tree["stages"]]
     return tree
 

@@ -31,7 +31,8 @@ class AttentionMixer(TokenMixer):
 
     Args:
         dim: channels C.
-        num_heads: heads h; head_dim d = C / h.
+        num_heads: heads h; head_dim d = A / h.
+        width: channels A of query, key and value, all heads together; None: C.
         qk_scale: whether logits are divided by sqrt(d).
         tau: the temperature; None = it is learned and starts at 1.
         act: from logits to map: `softmax`, `gelu`, `relu` or `star_relu`.
@@ -51,6 +52,7 @@ class AttentionMixer(TokenMixer):
         dim: int,
         num_heads: int,
         *,
+        width: int | None = None,
         qk_scale: bool = True,
         tau: float | None = 1.0,
         act: MapActivation = "softmax",
@@ -60,7 +62,8 @@ class AttentionMixer(TokenMixer):
         reattention: Reattention | None = None,
     ) -> None:
         super().__init__()
-        self.num_heads, self.head_dim = num_heads, dim // num_heads
+        self.width = width or dim
+        self.num_heads, self.head_dim = num_heads, self.width // num_heads
         self.scale = (self.head_dim**-0.5 if qk_scale else 1.0) / (tau or 1.0)
         self.tau: nn.Parameter | None = None if tau else nn.Parameter(torch.ones(1))
         kind = MAP_ACTIVATIONS[act]
@@ -68,11 +71,11 @@ class AttentionMixer(TokenMixer):
         self.fused_attn = True
         self.attn_drop = nn.Dropout(attn_drop)
         self.reattention = reattention
-        self.proj = nn.Linear(dim, dim, bias=proj_bias)
+        self.proj = nn.Linear(self.width, dim, bias=proj_bias)
         self.proj_drop = nn.Dropout(proj_drop)
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Three `(B, h, N, d)` -> `(B, N, C)`."""
+        """Three `(B, h, N, d)` -> `(B, N, A)`."""
         if self.reattention is not None or not (self.fused_attn and self.normalized):
             return self._apply_map(self._map_of(query, key), value)
         if self.tau is not None:
@@ -97,11 +100,11 @@ class AttentionMixer(TokenMixer):
         return x if self.tau is None else x / self.tau
 
     def _apply_map(self, attention: Tensor, value: Tensor) -> Tensor:
-        """`(B, h, N, N)` and `(B, h, N, d)` -> `(B, N, C)`."""
+        """`(B, h, N, N)` and `(B, h, N, d)` -> `(B, N, A)`."""
         return (attention @ value).transpose(1, 2).flatten(2)
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """`(B, N, C)` -> `(B, h, N, d)`."""
+        """`(B, N, A)` -> `(B, h, N, d)`."""
         return torch.unflatten(x, 2, (self.num_heads, self.head_dim)).transpose(1, 2)
 
     def _project(self, mixed: Tensor) -> Tensor:
@@ -120,6 +123,7 @@ def options_at(place: Place) -> dict[str, Any]:
     """The options of every attention at `place`, from the network and the stage."""
     config, stage = place.config, place.stage_config
     return {
+        "width": stage.attn_width,
         "qk_scale": stage.qk_scale,
         "tau": tau_of(place),
         "act": stage.attn_act,

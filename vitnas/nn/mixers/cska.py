@@ -17,7 +17,7 @@ from vitnas.nn.mixers.ska import KeyInit, StaticKeyMixer, init_key
 class ConvStaticKeyAttention(StaticKeyMixer):
     """softmax(M / sqrt(d)) V, where the output of a grouped convolution of the query is M.
 
-    V are the values, and d = C / h is the head_dim. Each head is one group of the convolution and
+    V are the values, and d is the head_dim. Each head is one group of the convolution and
     has one output channel per token. Row n of the head's (N, N) logits M are the channels at
     position n. With a w x w kernel the convolution is a static key of length w^2 d: the logits of a
     head are U K^T, where U (N, w^2 d) is the w x w-unfolded query of the head and K (N, w^2 d) the
@@ -32,16 +32,16 @@ class ConvStaticKeyAttention(StaticKeyMixer):
 
     Args:
         dim: channels C.
-        num_heads: heads h; d = C / h.
+        num_heads: heads h; d = A / h, where A are the channels of Q, C by default.
         num_tokens: N, class token included.
         class_token: whether the first token is one.
         key_init: `trunc_normal` or `randn`.
         key_kernel: w, odd.
         **attention: as for `StaticKeyMixer`; the convolution always has a bias.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + w^2 N C + h N and biases, and N C
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + w^2 N A + h N and biases, and N A
     more with a class token.
-    MACs: ``N * C * ((2 + q) * C + N + w**2 * (N - c) + c)``; c is 1 with a class token, else 0; q
+    MACs: ``N * A * ((2 + q) * C + N + w**2 * (N - c) + c)``; c is 1 with a class token, else 0; q
     is 1 if the query is projected, else 0.
     Randomness: dropout, in training only.
     """
@@ -60,7 +60,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         super().__init__(dim, num_heads, **attention)
         self.num_tokens, half = num_tokens, key_kernel // 2
         self.key = nn.Conv2d(
-            dim, num_heads * num_tokens, key_kernel, padding=half, groups=num_heads
+            self.width, num_heads * num_tokens, key_kernel, padding=half, groups=num_heads
         )
         self.class_key: nn.Parameter | None = None
         if class_token:
@@ -78,7 +78,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
             place.num_tokens,
             class_token=config.class_token,
             qkv_bias=config.qkv_bias,
-            q_proj=stage.q_proj,
+            q_proj=stage.projects_query,
             key_init=stage.key_init,
             key_kernel=stage.key_kernel,
             **options_at(place),

@@ -34,7 +34,7 @@ class MultiHeadSelfAttention(AttentionMixer):
 
     Args:
         dim: channels C.
-        num_heads: heads h; head_dim d = C / h.
+        num_heads: heads h; head_dim d = A / h, where A are the channels of Q, C by default.
         num_tokens: N with class token. It only fixes the permutations of eval.
         groups: g of each pass; each divides N.
         permute: `always` (every pass with g > 1), `second` or `never` (contiguous windows).
@@ -44,7 +44,7 @@ class MultiHeadSelfAttention(AttentionMixer):
         **attention: as for `AttentionMixer`.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
-    MACs: ``N * (4 * C**2 + 2 * N * C / g + r * h**2 * N)``; r is 1 with re-attention, else 0.
+    MACs: ``N * (4 * C * A + 2 * N * A / g + r * h**2 * N)``; r is 1 with re-attention, else 0.
     Randomness: dropout and permutations, in training only (see `TokenShuffle`).
     """
 
@@ -63,7 +63,7 @@ class MultiHeadSelfAttention(AttentionMixer):
     ) -> None:
         super().__init__(dim, num_heads, **attention)
         self.groups, self.shares_map = tuple(groups), shares_map
-        self.qkv = nn.Linear(dim, 3 * dim, bias=qkv_bias)
+        self.qkv = nn.Linear(dim, 3 * self.width, bias=qkv_bias)
         first = {"always": 0, "second": 1, "never": len(self.groups)}[permute]
         self.shuffles = nn.ModuleDict(
             {
@@ -105,7 +105,7 @@ class MultiHeadSelfAttention(AttentionMixer):
         )
 
     def _attend_all(self, qkv: Tensor) -> Tensor:
-        """`(B, N, 3, h, d)` -> `(B, N, C)`: every token sees every other."""
+        """`(B, N, 3, h, d)` -> `(B, N, A)`: every token sees every other."""
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         return self._attend(query, key, value)
 
@@ -147,8 +147,9 @@ class SharedMapAttention(AttentionMixer):
         qkv_bias: whether the value has a bias.
         **attention: as for `AttentionMixer`; `reattention` must be given.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters 2 C^2, those of re-attention, and biases.
-    MACs: ``N * (2 * C**2 + N * C + h**2 * N)``
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters 2 C A, those of re-attention, and biases, where A
+    are the channels of V.
+    MACs: ``N * (2 * C * A + N * A + h**2 * N)``
     Randomness: dropout, in training only.
     """
 
@@ -157,7 +158,7 @@ class SharedMapAttention(AttentionMixer):
     ) -> None:
         super().__init__(dim, num_heads, **attention)
         self.act = None  # the other block has applied it
-        self.v = nn.Linear(dim, dim, bias=qkv_bias)
+        self.v = nn.Linear(dim, self.width, bias=qkv_bias)
 
     @classmethod
     def at(cls, place: Place) -> SharedMapAttention:

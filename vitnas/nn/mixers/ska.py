@@ -30,7 +30,7 @@ class StaticKeyMixer(AttentionMixer):
 
     Args:
         dim: channels C.
-        num_heads: heads h; head_dim d = C / h.
+        num_heads: heads h; head_dim d = A / h, where A are the channels of Q, C by default.
         qkv_bias: whether query and value have a bias.
         q_proj: whether the query is a projection of the tokens; else the tokens are the query.
         **attention: as for `AttentionMixer`.
@@ -47,10 +47,10 @@ class StaticKeyMixer(AttentionMixer):
     ) -> None:
         super().__init__(dim, num_heads, **attention)
         self.q_proj = q_proj
-        self.qv = nn.Linear(dim, (2 if q_proj else 1) * dim, bias=qkv_bias)
+        self.qv = nn.Linear(dim, (2 if q_proj else 1) * self.width, bias=qkv_bias)
 
     def _query_value(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """`(B, N, C)` -> query and value, of the same shape."""
+        """`(B, N, C)` -> query and value `(B, N, A)`."""
         projected = self.qv(x)
         if not self.q_proj:
             return x, projected
@@ -73,13 +73,13 @@ class StaticKeyAttention(StaticKeyMixer):
 
     Args:
         dim: channels C.
-        num_heads: heads h; d = C / h.
+        num_heads: heads h; d = A / h, where A are the channels of Q, C by default.
         num_tokens: N, class token included.
         key_init: `trunc_normal` or `randn`.
         **attention: as for `StaticKeyMixer`.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C^2 + N C and biases.
-    MACs: ``N * ((2 + q) * C**2 + 2 * N * C)``; q is 1 where the query is projected, else 0.
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + N A and biases.
+    MACs: ``N * A * ((2 + q) * C + 2 * N)``; q is 1 where the query is projected, else 0.
     Randomness: dropout, in training only.
     """
 
@@ -104,7 +104,7 @@ class StaticKeyAttention(StaticKeyMixer):
             stage.heads,
             place.num_tokens,
             qkv_bias=place.config.qkv_bias,
-            q_proj=stage.q_proj,
+            q_proj=stage.projects_query,
             key_init=stage.key_init,
             **options_at(place),
         )
