@@ -218,3 +218,24 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     assert message.startswith(
         f"timm data set {tmp_path / 'all.tar'}: split train: cannot be opened"
     )
+
+
+def test_images_come_in_their_order_whichever_core_decodes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large images before small ones, so that those that are decoded first are not the first."""
+    files = {
+        f"{'ab'[index % 2]}/{index:03}.png": png((index, 0, 0), 400 if index % 3 == 0 else 8)
+        for index in range(100)
+    }
+    write_tar(tmp_path / "all.tar", files)
+    found = []
+    for number in (1, 4):
+        monkeypatch.setattr("vitnas.data.foreign.cores", lambda number=number: number)
+        found.append(read_source(timm(tmp_path / "all.tar"), (4, 4)))
+    one, many = found
+    assert torch.equal(one.train[0][:], many.train[0][:])
+    assert one.fingerprint == many.fingerprint
+    expected = [*range(0, 100, 2), *range(1, 100, 2)]
+    assert many.train[0][:][:, 0, 0, 0].tolist() == expected
+    assert many.train[1].tolist() == [0] * 50 + [1] * 50

@@ -68,6 +68,14 @@ def read_rgb(path: Path, file: BinaryIO | None = None) -> Image.Image:
         return as_rgb(ImageOps.exif_transpose(image))
 
 
+def read_whole(path: Path, file: BinaryIO) -> bytes:
+    """All bytes of an open file; raises `BrokenImage`."""
+    try:
+        return file.read()
+    except Exception as error:  # an archive's own, too
+        raise _broken(path, error) from None
+
+
 def check_readable(path: Path) -> None:
     """Read the whole file, a JPEG at a fraction of its size; raises `BrokenImage`."""
     with _opened(path) as image:
@@ -113,8 +121,12 @@ def _opened(path: Path, given: BinaryIO | None = None) -> Iterator[Image.Image]:
     except UnidentifiedImageError:
         raise BrokenImage(path, "its format is not known") from None
     except Exception as error:
-        reason: Any = getattr(error, "strerror", None) or error
-        raise BrokenImage(path, str(reason) or type(error).__name__) from None
+        raise _broken(path, error) from None
+
+
+def _broken(path: Path, error: Exception) -> BrokenImage:
+    reason: Any = getattr(error, "strerror", None) or error
+    return BrokenImage(path, str(reason) or type(error).__name__)
 
 
 def _in_8_bits(image: Image.Image) -> Image.Image:

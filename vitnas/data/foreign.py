@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from multiprocessing.pool import ThreadPool
 from typing import Any, NoReturn
 
 import torch
@@ -18,12 +19,14 @@ from torch.utils.data import IterableDataset
 
 from vitnas import plugins
 from vitnas.config.data import GROUP, TIMM, DataConfig
+from vitnas.cores import cores
 from vitnas.data.decode import BrokenImage, as_grey_or_rgb, fitted, refuse_many, without_warnings
 from vitnas.data.source import DataSource, ImageHW, check_images_fit
-from vitnas.data.timm_sets import open_timm
+from vitnas.data.timm_sets import Read, open_timm
 from vitnas.errors import DataError
 
 _CHUNK = 1024
+_AHEAD = 4  # images that are decoded at once, for each core
 
 
 def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
@@ -140,15 +143,23 @@ def _items(config: DataConfig, data: Any) -> Iterator[tuple[Tensor, int] | Broke
     if isinstance(data, IterableDataset):
         yield from (_checked(config, index, item) for index, item in enumerate(_each(config, data)))
         return
-    for index in range(len(data)):
+
+    def read(index: int) -> tuple[Tensor, int] | BrokenImage:
         try:
             item = data[index]
         except BrokenImage as error:
-            yield error
-            continue
+            return error
         except Exception as error:
             _refuse(config, f"item {index} cannot be read", error)
-        yield _checked(config, index, item)
+        return _checked(config, index, item)
+
+    if not isinstance(data, Read):  # nobody says that another one can be read by several threads
+        yield from map(read, range(len(data)))
+        return
+    wave = _AHEAD * cores()
+    with ThreadPool(cores()) as pool:
+        for start in range(0, len(data), wave):
+            yield from pool.map(read, range(start, min(start + wave, len(data))), chunksize=1)
 
 
 def _each(config: DataConfig, data: Any) -> Iterator[Any]:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from PIL import Image
 
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
-from vitnas.data.decode import read_rgb
+from vitnas.data.decode import read_rgb, read_whole
 from vitnas.data.telling import only_errors_of
 from vitnas.errors import DataError
 
@@ -56,13 +58,15 @@ class Read:
     """A data set of timm's with a number for each image, read by ourselves: timm replaces an image
     that it cannot read by the next one.
 
+    Several threads may read at once: one takes bytes from an archive while the others decode.
+
     Attributes:
         numbers: of the classes, by name; empty where the data set has no names.
         classes: the names in the order of their numbers.
     """
 
     def __init__(self, reader: Any) -> None:
-        self._reader = reader
+        self._reader, self._alone = reader, Lock()
         weakref.finalize(self, _close, getattr(reader, "tar_state", None))
         found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
         self.numbers: Mapping[str, int] = found
@@ -72,8 +76,12 @@ class Read:
         return len(self._reader)
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
-        file, label = self._reader[index]
-        return read_rgb(Path(str(self._reader.filename(index))), file), label
+        with self._alone:
+            file, label = self._reader[index]
+            path = Path(str(self._reader.filename(index)))
+            with file:
+                content = read_whole(path, file)
+        return read_rgb(path, BytesIO(content)), label
 
 
 def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -> Any:
