@@ -82,6 +82,7 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "attn_dim": [None, 8, 12],
     "passes": [1, 2, 3],
     "groups": [[1], [1, 1], "[1, 1]", [4, 1], "[2]"],
+    "loop": ["internal", "external"],
     "mlp_ratio": [1.0, 2.0],
     "nll_ratio": [0.0, 1.0],
     "residual": [None, "plain", "lrc", "lrc_identity", "scale"],

@@ -173,6 +173,12 @@ def test_pairs_are_counted_as_printed_in_equation_6() -> None:
     assert comparable_maps(zoo_config("sret_t"), 99) == 5  # g = 1 in the last stage alone
 
 
+def test_pairs_follow_the_order_of_execution() -> None:
+    stage = {"token_mixer": "mhsa", "embed_dim": 16, "head_dim": 8, "groups": [2, 1], "depth": 3}
+    loops = [network(stages=[stage | {"loop": loop}]) for loop in ("internal", "external")]
+    assert [comparable_maps(config, 99) for config in loops] == [0, 2]
+
+
 POLICIES = ["rand", "rand-m9-mstd0.5-inc1", "rand-n3-p0.5-mmax20-mstd101", "rand-m0-t3a-inc0"]
 
 

@@ -28,6 +28,13 @@ def test_every_pass_of_a_recursive_block_is_a_layer() -> None:
     assert name_of(places[2], stages=2)[0] == "stage 2, block 1, pass 2"
 
 
+def test_layers_of_an_external_loop_are_in_the_order_of_execution() -> None:
+    stage = MHSA | {"depth": 2, "groups": [2, 1], "nll_ratio": 1.0, "loop": "external"}
+    assert labels(network(CONV, stage, stem={"stride": 1})) == [
+        *("1.1", "2.1p1", "2.2p1", "2.1p2", "2.2p2")
+    ]
+
+
 def test_one_stage_is_not_named() -> None:
     places = find_places(network(MHSA | {"depth": 2}))
     assert [name_of(place, stages=1) for place in places] == [("block 1", "1"), ("block 2", "2")]

@@ -12,6 +12,7 @@ from torch import nn
 from tests.contracts import WIDTH, place_of, tokens_for
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
 from vitnas.cost.counter import measure_cost
 from vitnas.nn import build_model
 from vitnas.nn.block import Block
@@ -29,7 +30,9 @@ def count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def network(groups: list[int], nll_ratio: float, token_mixer: str = "mhsa") -> ModelConfig:
+def network(
+    groups: list[int], nll_ratio: float, token_mixer: str = "mhsa", **fields: str
+) -> ModelConfig:
     stage = {
         "token_mixer": token_mixer,
         "depth": 2,
@@ -37,6 +40,7 @@ def network(groups: list[int], nll_ratio: float, token_mixer: str = "mhsa") -> M
         "groups": groups,
         "mlp_ratio": 2.0,
         "nll_ratio": nll_ratio,
+        **fields,
     }
     tree = {"img_size": 32, "stem": {"stride": 8}, "residual": "lrc", "stages": [stage]}
     return validate(ModelConfig, tree)
@@ -53,6 +57,35 @@ def test_is_the_unrolled_loop() -> None:
     assert len(recursive.nlls) == 3
     torch.testing.assert_close(recursive(x, place.grid), expected)
     assert not torch.allclose(expected, recursive.block(x, place.grid))
+
+
+def test_the_external_loop_passes_all_blocks_before_any_again() -> None:
+    """SReT, Section 5.2: one non-linear layer after each round."""
+    config = network([4, 1], 1.0, loop="external")
+    stage = build_model(config).eval().stages[0]
+    x, grid = torch.randn(2, 16, 32), (4, 4)
+    expected, seen = x, []
+    for pass_index in range(2):
+        for block in stage.blocks:
+            expected = block.block(expected, grid, pass_index)
+            seen.append(expected)
+        expected = stage.blocks[-1].nlls[pass_index](expected)
+    taken: list[torch.Tensor] = []
+    torch.testing.assert_close(stage(x, take=[0, 1], taken=taken), expected)
+    torch.testing.assert_close(taken, [seen[2], expected])
+    assert not torch.allclose(expected, build_model(network([4, 1], 1.0)).eval().stages[0](x))
+    assert closed_form(config).num_params == measure_cost(config).num_params
+    assert config.stages[0].num_nlls == 2
+    stage.set_grad_checkpointing()
+    torch.testing.assert_close(stage(x), expected)
+
+
+def test_the_external_loop_taps_the_last_round() -> None:
+    config = network([1, 1], 1.0, loop="external")
+    tree = config.to_tree() | {"broad": {"gamma": 1.0}}
+    stage, taps = build_model(validate(ModelConfig, tree)).stages[0], list[Tap]()
+    stage(torch.randn(1, 16, 32), taps)
+    assert len(taps) == 2
 
 
 def test_without_nll_it_is_the_block_twice() -> None:

@@ -92,7 +92,7 @@ class Draft:
             network, slices = self.network, STAGE_RULES["groups"].meaning
             pairs = zip(network.stages, parse_schedule(value), strict=False)
             return [slices(stage, groups, network) for stage, groups in pairs]
-        if axis.rule is None:
+        if axis.rule is None or (isinstance(value, dict) and any(axes_in(value))):
             return value
         return axis.rule.meaning(self._part(axis), _converted(axis.field, value), self.network)
 

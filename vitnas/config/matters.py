@@ -285,6 +285,10 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     ),
     "passes": FieldRule(misfit=passes_misfit, is_limit=True),
     "groups": FieldRule(meaning=_schedule, misfit=schedule_misfit, item=_groups_of_pass),
+    "loop": FieldRule(
+        "there are two passes and two blocks or more",
+        lambda stage: len(stage.groups) > 1 and stage.depth > 1,
+    ),
     "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(

@@ -12,8 +12,8 @@ def one_line(config: Network) -> str:
     """A network as one line of a table.
 
     `2x dwconv 32 > 3x mhsa 64 h2 [8,2] nll 1 | re 2 | gamma 0.6`: stages from left to right as
-    depth, token mixer, width, heads, group schedule (when there is more than one pass or group)
-    and NLL ratio, then what holds for the whole network.
+    depth, token mixer, width, heads, group schedule (when there is more than one pass or group),
+    `external` for that loop and NLL ratio, then what holds for the whole network.
     """
     parts = [" > ".join(_one_stage(stage) for stage in config.stages)]
     if config.reattention_blocks:
@@ -33,6 +33,8 @@ def _one_stage(stage: StageConfig) -> str:
             text += f"x{stage.attn_width // stage.heads}"
     if stage.groups != (1,):
         text += " " + format_schedule([stage.groups])
+    if stage.is_external and stage.depth > 1:
+        text += " external"
     if stage.has_nll:
         text += f" nll {stage.nll_ratio:g}"
     return text

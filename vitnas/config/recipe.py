@@ -251,10 +251,11 @@ def comparable_maps(config: ModelConfig, blocks: int) -> int:
     """
     sizes: list[tuple[int, int] | None] = []
     for index, stage in enumerate(config.stages):
-        for mixer in stage.mixers:
-            alone = stage.only(mixer)
-            if alone.facts.maps:
-                size = (alone.heads, config.num_tokens(index))
-                sizes += [size if g == 1 else None for g in alone.groups]
+        size = stage.heads, config.num_tokens(index)
+        mixers = zip(stage.mixers, stage.having("maps"), strict=True)
+        schedules = [stage.only(mixer).groups for mixer, has_maps in mixers if has_maps]
+        if stage.is_external:  # a round is one pass through every block
+            schedules = list(zip(*schedules, strict=True))
+        sizes += [size if g == 1 else None for groups in schedules for g in groups]
     pairs = list(pairwise(sizes))[: blocks + 1]
     return sum(size is not None and size == following for size, following in pairs)

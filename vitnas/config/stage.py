@@ -107,6 +107,12 @@ class StageConfig(Frozen):
         (1,),
         description="token groups g of each pass through a block, as `[8, 2]`; one number a pass",
     )
+    loop: Literal["internal", "external"] = Field(
+        "internal",
+        description="`internal`: all passes through a block before the next block; `external`: all "
+        "blocks of the stage, then all of them again, with a non-linear layer after each round "
+        "alone (SReT, Section 5.2)",
+    )
     mlp_ratio: Ratio = Field(
         4.0, description="hidden channels of the MLP per channel; 0: without MLP"
     )
@@ -240,6 +246,17 @@ class StageConfig(Frozen):
     @property
     def has_nll(self) -> bool:
         return self.nll_ratio > 0 and len(self.groups) > 1
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the stage is passed as a whole."""
+        return self.loop == "external" and len(self.groups) > 1
+
+    @property
+    def num_nlls(self) -> int:
+        """How many non-linear layers the stage has."""
+        places = 1 if self.is_external else self.depth
+        return places * len(self.groups) if self.has_nll else 0
 
     @property
     def has_mlp(self) -> bool:

@@ -102,6 +102,7 @@ def _rows(config: ModelConfig) -> list[Row]:
             rows.append(_conditional_position(config, index))
         for mixer in stage.kinds:
             rows += _blocks(config.only(index, mixer), mixer, index)
+        rows += _nlls(config, stage, index)
     if config.broad.gamma:
         rows.append(_broad(config))
     rows += _head(config)
@@ -242,14 +243,22 @@ def _blocks(config: ModelConfig, mixer: str, index: int) -> list[Row]:
         rows.append(_shared(index, "residual", passes, depth, 0, 0, branches * per_residual))
     if config.reattention_plan[index]:
         rows += _reattention(config, stage, index, tokens)
-    if stage.has_nll:
-        count = depth * passes
-        flops, params = _mlp(config, dim, stage.nll_ratio, tokens)
-        rows.append(Row(index, "nll", count * flops, count * params, passes))
-        rows.append(Row(index, "norm", count * norm_flops, count * norm_params, passes))
-        if per_residual:
-            rows.append(Row(index, "residual", 0, count * per_residual, passes))
     return rows
+
+
+def _nlls(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
+    count, passes = stage.num_nlls, len(stage.groups)
+    if not count:
+        return []
+    dim, tokens = stage.embed_dim, config.num_tokens(index)
+    flops, params = _mlp(config, dim, stage.nll_ratio, tokens)
+    norm_flops, norm_params = _norm(stage.norm or config.norm, dim, tokens)
+    rows = [
+        Row(index, "nll", count * flops, count * params, passes),
+        Row(index, "norm", count * norm_flops, count * norm_params, passes),
+    ]
+    per_residual = _RESIDUALS.get(config.residual_of(stage), dim)
+    return rows + [Row(index, "residual", 0, count * per_residual, passes)] * bool(per_residual)
 
 
 def _shared(

@@ -84,7 +84,7 @@ class Layer:
 
 
 def find_places(network: nn.Module) -> list[LayerPlace]:
-    """The passes of all blocks in order. Broad attention is last.
+    """The passes of all blocks in the order of execution. Broad attention is last.
 
     A block is an element of a list named `blocks`, as in our networks and timm's. Each such list
     is a stage.
@@ -94,8 +94,10 @@ def find_places(network: nn.Module) -> list[LayerPlace]:
     """
     places: list[LayerPlace] = []
     for stage, blocks in enumerate(lists_of_blocks(network), 1):
-        for number, block in enumerate(blocks, 1):
-            places += _passes(stage, number, block)
+        found = [place for n, block in enumerate(blocks, 1) for place in _passes(stage, n, block)]
+        if any(getattr(block, "is_external", False) for block in blocks):
+            found.sort(key=lambda place: place.passed)
+        places += found
     if not places:
         name = type(network).__name__
         raise VitnasError(f"{name}: has no list named 'blocks', so its blocks cannot be found")

@@ -128,7 +128,7 @@ class TimmInterface(nn.Module):
         taken, last = feature_take_indices(self.num_levels, indices)
         shorter = last + 1 < self.num_levels
         if self.flat:
-            self.stages[0].blocks = self.stages[0].blocks[: last + 1]
+            self.stages[0].prune(last)
         else:
             self.stages = self.stages[: last + 1]
         self.num_levels = last + 1

@@ -52,30 +52,40 @@ class RecursiveBlock(nn.Module):
     once among the parameters and once in a saved state. Each of the L non-linear layers has its
     own weights. With `nll_ratio` 0 there are none.
 
+    In the external loop (Figure 4) the stage asks for one pass at a time, and NLL_p follows its
+    last block alone.
+
     Args:
         place: the place of the block; `len(groups)` of its stage is L.
         drop_path: as for `Block`.
+        has_nll: whether non-linear layers may follow the passes.
 
     Attributes:
+        is_external: whether the stage is passed as a whole.
         grad_checkpointing: whether each pass keeps only its input and is computed again in the
             backward pass.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
     """
 
-    def __init__(self, place: Place, drop_path: float = 0.0) -> None:
+    def __init__(self, place: Place, drop_path: float = 0.0, *, has_nll: bool = True) -> None:
         super().__init__()
         stage = place.stage_config
+        has_nll = has_nll and stage.has_nll
         self.grad_checkpointing = False
-        self.passes = stage.passes
+        self.passes, self.is_external = stage.passes, stage.is_external
         self.block = Block(place, drop_path)
         self.nlls = nn.ModuleList(
-            NonLinearLayer(place) if stage.has_nll else nn.Identity() for _ in range(stage.passes)
+            NonLinearLayer(place) if has_nll else nn.Identity() for _ in range(stage.passes)
         )
 
-    def forward(self, x: Tensor, grid: Grid, taps: list[Tap] | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, grid: Grid, taps: list[Tap] | None = None, only: int | None = None
+    ) -> Tensor:
+        """All passes, or the pass with the index `only`."""
+        asked = range(self.passes) if only is None else (only,)
         for pass_index, nll in enumerate(self.nlls):
-            if pass_index < self.passes:  # mixed-depth training uses fewer passes than there are
+            if pass_index in asked:  # mixed-depth training uses fewer passes than there are
                 found = taps if pass_index == self.passes - 1 else None
                 if self.grad_checkpointing:
                     x = checkpointed(self, partial(self._pass, nll, grid, pass_index), x, found)

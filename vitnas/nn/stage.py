@@ -25,6 +25,7 @@ class Stage(nn.Module):
 
     Attributes:
         tapped: for each block, whether it writes to the taps or reads from them.
+        final: how many blocks the last round runs, in the external loop; all but in a pruned stage.
     """
 
     def __init__(self, config: ModelConfig, index: int, drop_paths: Sequence[float]) -> None:
@@ -49,13 +50,16 @@ class Stage(nn.Module):
             self.position = ConditionalPosition(stage.embed_dim, config.num_prefix_tokens)
         first = sum(earlier.depth for earlier in config.stages[:index])
         mixed = zip(stage.mixers, config.has_reattention(index), drop_paths, strict=True)
-        self.blocks = nn.ModuleList(
-            (RecursiveBlock if stage.passes > 1 else Block)(
-                Place(config.only(index, mixer), index, number, reattention), rate
+        self.blocks = nn.ModuleList()
+        for number, (mixer, reattention, rate) in enumerate(mixed, start=first):
+            place = Place(config.only(index, mixer), index, number, reattention)
+            has_nll = not stage.is_external or number == first + stage.depth - 1
+            recursive = stage.passes > 1
+            self.blocks.append(
+                RecursiveBlock(place, rate, has_nll=has_nll) if recursive else Block(place, rate)
             )
-            for number, (mixer, reattention, rate) in enumerate(mixed, start=first)
-        )
         self.tapped = tapped_blocks(config, index)
+        self.final = stage.depth
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Whether each block (each pass of it) is computed again in the backward pass."""
@@ -85,12 +89,35 @@ class Stage(nn.Module):
             x = self.downsample(x, (2 * height, 2 * width))
         if self.position is not None:
             x = self.position(x, self.grid)
+        rounds = self._rounds()
+        for pass_index in range(rounds - 1):
+            for block in self.blocks:
+                x = block(x, self.grid, only=pass_index)
+        final = {"only": rounds - 1} if rounds else {}
         for index, block in enumerate(self.blocks):
-            if last < 0 or index <= last:
-                x = block(x, self.grid, taps=taps if self.tapped[index] else None)
+            if index < self.final and (last < 0 or index <= last):
+                x = block(x, self.grid, taps=taps if self.tapped[index] else None, **final)
                 if take is not None and taken is not None and index in take:
                     taken.append(x)
         return x
+
+    def prune(self, last: int) -> None:
+        """Remove what the output of the block with index `last` does not need.
+
+        The external loop needs all blocks, in the rounds before the last one.
+        """
+        if not self._rounds():
+            self.blocks = self.blocks[: last + 1]
+        elif last + 1 < self.final:
+            self.final = last + 1
+            *_, end = self.blocks
+            assert isinstance(end, RecursiveBlock)
+            end.nlls[-1] = nn.Identity()
+
+    def _rounds(self) -> int:
+        """How often all blocks are run together; 0 where each has its passes by itself."""
+        first = self.blocks[0]
+        return first.passes if isinstance(first, RecursiveBlock) and first.is_external else 0
 
 
 def tapped_blocks(config: ModelConfig, index: int) -> tuple[bool, ...]:
