@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def test_sentences_carry_their_numbers() -> None:
         "one seed",
     ):
         assert part in text, part
+
+
+def test_replicates_tell_how_sure_the_order_of_neighbours_is() -> None:
+    once = [trial(n, 50.0 + n, 10 ** (n + 4)) for n in range(3)]
+    again = [replace(one, replicates=(50.0 + one.number,)) for one in once]
+    assert "true order" not in said(*once)
+    assert "Two neighbours are in the true order with a probability of 0.9" in said(*again)
 
 
 def test_a_starved_range_of_flops_is_named() -> None:

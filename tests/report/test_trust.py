@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import hypot
 from pathlib import Path
 
 import pytest
+from scipy.stats import t as student
 
 from tests.report.runs import run_of, trial
 from vitnas.noise import binomial_error
-from vitnas.records import Outcome
+from vitnas.records import Outcome, TrialRecord
 from vitnas.report.trust import assess
 
 PATH = Path("results/small")
@@ -19,6 +22,24 @@ def test_neighbours_closer_than_their_error_are_counted() -> None:
     trust = assess(run_of(PATH, *trials))  # 5,000 images: one error of a difference is 0.98
     assert trust.close_neighbours == 1
     assert trust.standard_error == pytest.approx(binomial_error(60.5, 5000))
+
+
+def test_the_order_of_neighbours_is_a_probability() -> None:
+    """Of a Student's t between neighbours a point and nine points apart."""
+    scores = enumerate([60.0, 61.0, 70.0], start=5)
+    trials = [trial(n, top1, 10**n, replicates=(top1 - 2, top1 + 2)) for n, top1 in scores]
+    run = run_of(PATH, *trials)
+    assert run.noise is not None
+    errors = [run.noise.error(top1, 3) for top1 in (60.0, 61.0, 70.0)]
+    steps = 1 / hypot(*errors[:2]), 9 / hypot(*errors[1:])
+    expected = sum(student.cdf(step, run.noise.degrees) for step in steps) / 2
+    assert assess(run).ordered == pytest.approx(expected)
+    assert 0.8 < expected < 0.9
+    assert assess(run_of(PATH, *map(once, trials))).ordered is None
+
+
+def once(trial: TrialRecord) -> TrialRecord:
+    return replace(trial, replicates=())
 
 
 def test_taus_see_a_ranking_turn_round() -> None:

@@ -42,6 +42,11 @@ def _sampling(trust: Trust) -> str:
             if trust.spread is not None
             else ". Both are measured on the same images, so the true error is smaller."
         )
+    if trust.ordered is not None:
+        text += (
+            f" Two neighbours are in the true order with a probability of {trust.ordered:.2f} on "
+            "average."
+        )
     return text
 
 

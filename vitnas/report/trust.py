@@ -34,6 +34,8 @@ class Trust:
         standard_error: binomial standard error of the front's median top-1, in points.
         close_neighbours: number of neighbours on the front whose top-1 differ by less than one
             standard error of their difference.
+        ordered: probability that two neighbours on the front have the order of their expected
+            top-1 in truth, too, a mean over neighbours; None without replicates.
         taus: (epoch, Kendall's tau-b between top-1 after this epoch and after the last one).
         flops_tau: Kendall's tau-b between FLOPs and top-1 after the last epoch.
         num_ranked: number of complete trials from which the taus are computed.
@@ -82,6 +84,7 @@ class Trust:
     num_plausible: int
     num_plausible_off: int
     calibration: Calibration | None = None
+    ordered: float | None = None
 
 
 def assess(run: Run) -> Trust:
@@ -121,6 +124,7 @@ def assess(run: Run) -> Trust:
         num_plausible=sum(run.standing(trial) != "confident" for trial in members),
         num_plausible_off=len(off_front(run)),
         calibration=calibration_of(run),
+        ordered=_ordered(run),
     )
 
 
@@ -131,6 +135,20 @@ def _close(run: Run) -> int:
         < hypot(estimate_error(run, before) or 0.0, estimate_error(run, after) or 0.0)
         for before, after in pairwise(run.front)
     )
+
+
+def _ordered(run: Run) -> float | None:
+    """Student's t of the neighbours' differences, with the degrees of freedom of the noise."""
+    from scipy.special import stdtr  # imported here: only replicates need it
+
+    if run.noise is None or not run.noise.is_measured or len(run.front) < 2:
+        return None
+    apart = [
+        abs((after.estimate or 0.0) - (before.estimate or 0.0))
+        / hypot(estimate_error(run, before) or 0.0, estimate_error(run, after) or 0.0)
+        for before, after in pairwise(run.front)
+    ]
+    return float(np.mean(stdtr(run.noise.degrees, apart)))
 
 
 def _ranked(run: Run) -> list[TrialRecord]:
