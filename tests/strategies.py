@@ -51,6 +51,7 @@ def random_config(seed: int) -> ModelConfig:
     _add_stem_widths(rng, tree)
     for index, stage in enumerate(tree["stages"]):
         stage["loop"] = random.Random(f"loop {index} of {seed}").choice(["internal", "external"])
+    tree["permute_inverse"] = random.Random(f"inverse of {seed}").random() < 0.7
     _split_lrc(random.Random(f"coefficients of {seed}"), tree)
     _mix_mixers(random.Random(f"mixers of {seed}"), tree)
     _add_reattention(rng, tree)

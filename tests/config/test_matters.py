@@ -39,6 +39,7 @@ VALUES: dict[str, list[Any]] = {
     "downsample_se_ratio": [0.0, 0.25],
     "pos_embed": ["learned", "none", "conditional"],
     "permute": ["always", "second", "never"],
+    "permute_inverse": [True, False],
     "residual": ["plain", "lrc", "lrc_branch", "lrc_identity", "scale"],
     "branch_scale": [1.0, 2.0],
     "norm": ["layernorm", "layernorm_nobias", "batchnorm"],

@@ -15,7 +15,10 @@ from vitnas.config.matters import rule_of
 
 Path = tuple[str | int, ...]
 
-_TURNS = {"blocks": 2, "passes": 2, "groups": 2, "reattention_blocks": 4, "gamma": 4, "permute": 4}
+_TURNS = {
+    **dict.fromkeys(("blocks", "passes", "groups"), 2),
+    **dict.fromkeys(("reattention_blocks", "gamma", "permute", "permute_inverse"), 4),
+}
 _FIRST = {"token_mixer", "pattern", "last", "depth", "embed_dim"}
 
 

@@ -75,6 +75,12 @@ def _is_sliced(stage: StageConfig) -> bool:
     return stage.facts.groups != "ignored" and any(g > 1 for g in stage.groups)
 
 
+def _is_permuted(permute: str, stage: StageConfig) -> bool:
+    """Whether a pass permutes the tokens: of those with g > 1 all, all but a first one, or none."""
+    first = {"always": 0, "second": 1}.get(permute)
+    return first is not None and _is_sliced(stage) and any(g > 1 for g in stage.groups[first:])
+
+
 def _has_norms(network: Network) -> bool:
     return network.has_norm_between or _has_blocks(network)
 
@@ -194,6 +200,10 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         for name in ("expansion", "se_ratio")
     },
     "permute": FieldRule("a pass has g > 1", lambda network: any_stage(network, _is_sliced)),
+    "permute_inverse": FieldRule(
+        "a pass with g > 1 permutes the tokens",
+        lambda network: any_stage(network, partial(_is_permuted, network.permute)),
+    ),
     "residual": FieldRule(
         "a stage has no `residual` of its own",
         lambda network: any_stage(network, lambda stage: stage.residual is None),

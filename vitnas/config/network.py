@@ -72,6 +72,11 @@ class Network(Frozen):
     permute: Literal["always", "second", "never"] = Field(
         "always", description="which passes permute the tokens before they are sliced into groups"
     )
+    permute_inverse: bool = Field(
+        True,
+        description="whether attention inverts its permutation; false: its output is added to the "
+        "residual in the permuted order (SReT, Table 7, row P)",
+    )
     residual: Residual = Field(
         "plain",
         description="`plain`; `lrc`: a learnable number on the branch, one on the skip (SReT, "

@@ -30,6 +30,7 @@ class TestContract(MixerContract):
         "groups of one token": {"groups": [24]},
         "second pass": {"groups": [8, 2], "permute": "second"},
         "windows": {"groups": [3], "permute": "never"},
+        "permuted output": {"groups": [4], "permute_inverse": False},
         "re-attention": REATTENTION,
         "re-attention, layer norm": {**REATTENTION, "reattention": {"norm": "layer"}},
         "re-attention, no norm": {**REATTENTION, "reattention": {"norm": "none", "bias": False}},
@@ -111,6 +112,14 @@ def test_second_permutes_from_the_second_pass_on() -> None:
     torch.testing.assert_close(mixer(x, place.grid, 0), first)
     second = in_groups(attention, x, mixer.shuffles["1"].order, 2)
     torch.testing.assert_close(mixer(x, place.grid, 1), second)
+
+
+def test_without_inverse_the_output_stays_permuted() -> None:
+    """SReT, Table 7, row P."""
+    mixer, place = build(groups=[4], permute_inverse=False)
+    x, order = tokens_for(place), mixer.shuffles["0"].order
+    put_back = in_groups(timms(mixer), x, order, 4)
+    torch.testing.assert_close(mixer(x, place.grid), put_back[:, order])
 
 
 @pytest.mark.parametrize("permute", ["always", "second", "never"])

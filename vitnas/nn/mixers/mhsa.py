@@ -38,6 +38,8 @@ class MultiHeadSelfAttention(AttentionMixer):
         num_tokens: N with class token. It only fixes the permutations of eval.
         groups: g of each pass; each divides N.
         permute: `always` (every pass with g > 1), `second` or `never` (contiguous windows).
+        inverts: whether a permutation is inverted; else the output is in the permuted order (Table
+            7, row P).
         block: index of the block in the network. It seeds the permutations of eval.
         qkv_bias: whether query, key and value have a bias.
         shares_map: whether later blocks use this block's map. Then its last pass has g = 1.
@@ -56,13 +58,14 @@ class MultiHeadSelfAttention(AttentionMixer):
         *,
         groups: Sequence[int] = (1,),
         permute: Literal["always", "second", "never"] = "always",
+        inverts: bool = True,
         block: int = 0,
         qkv_bias: bool = True,
         shares_map: bool = False,
         **attention: Any,
     ) -> None:
         super().__init__(dim, num_heads, **attention)
-        self.groups, self.shares_map = tuple(groups), shares_map
+        self.groups, self.shares_map, self.inverts = tuple(groups), shares_map, inverts
         self.qkv = nn.Linear(dim, 3 * self.width, bias=qkv_bias)
         first = {"always": 0, "second": 1, "never": len(self.groups)}[permute]
         self.shuffles = nn.ModuleDict(
@@ -84,6 +87,7 @@ class MultiHeadSelfAttention(AttentionMixer):
             place.num_tokens,
             groups=stage.groups,
             permute=config.permute,
+            inverts=config.permute_inverse,
             block=place.block,
             qkv_bias=config.qkv_bias,
             shares_map=place.block == config.map_source,
@@ -122,7 +126,8 @@ class MultiHeadSelfAttention(AttentionMixer):
         if str(pass_index) not in self.shuffles:
             return self._attend_windows(qkv, number)
         order, inverse = self.shuffles[str(pass_index)](qkv.device)
-        return self._attend_windows(qkv[:, order], number)[:, inverse]
+        mixed = self._attend_windows(qkv[:, order], number)
+        return mixed[:, inverse] if self.inverts else mixed
 
     def _attend_windows(self, qkv: Tensor, number: int) -> Tensor:
         batch, tokens = qkv.shape[0], qkv.shape[1]
