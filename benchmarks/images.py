@@ -140,9 +140,9 @@ def work_on(images: Images) -> None:
 
     torch.set_num_threads(1)
     training = ProxyTraining(network(images.num_classes), ProxyConfig(batch_size=BATCH), images, 0)
-    for step, (x, y) in enumerate(training._batches(1)):
+    for step, batch in enumerate(training._batches(1)):
         if step < 2:
-            training._step(x, y, 1e-3)
+            training._step(batch, 1e-3)
     print(json.dumps({"ready": 1}), flush=True)
     sys.stdin.readline()
     print(json.dumps({"pss": proportional_memory()}), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,6 +194,16 @@ def test_hard_distillation_is_the_mean_of_two_labels_losses() -> None:
     loss = objective(Batch(student, y, teacher))
     label = cross_entropy(student, y, label_smoothing=0.1)
     assert float(loss) == pytest.approx(float((label + other) / 2))
+
+
+def test_a_teacher_is_sent_to_workers(
+    tiny_config: ModelConfig, digits: Images, tmp_path: Path
+) -> None:
+    folder = exported(tiny_config, tmp_path / "teacher")
+    teacher = load_teacher(DistillConfig(teacher=str(folder)), digits, CPU)
+    sent: Teacher = pickle.loads(pickle.dumps(teacher)).to(CPU)
+    x = digits.val.normalise(digits.val.x[:4])
+    assert torch.equal(sent(x), teacher(x))
 
 
 class Counted(nn.Module):

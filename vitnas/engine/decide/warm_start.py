@@ -98,9 +98,10 @@ def _again(space: SearchSpace, trial: TrialRecord, origin: str) -> Candidate:
 
 def _check_comparable(space: SearchSpace, run: Run) -> None:
     theirs = validate(SpaceConfig, dict(run.space), file=run.path)
+    said = {"root", "recipe"}  # the folder may be another one, and a recipe another name
     for name in ("data", "proxy"):
-        old = getattr(theirs, name).model_dump(mode="json", exclude={"root"})
-        new = getattr(space.config, name).model_dump(mode="json", exclude={"root"})
+        old = getattr(theirs, name).model_dump(mode="json", exclude=said)
+        new = getattr(space.config, name).model_dump(mode="json", exclude=said)
         changes = list(differences(old, new, name))
         if changes:
             raise RunError(
