@@ -63,6 +63,8 @@ def random_config(seed: int) -> ModelConfig:
     _add_downsample(rng, tree)
     tree["head"] |= {name: rng.choice([1e-6, 1e-5]) for name in ("norm_eps", "mlp_norm_eps")}
     _add_layers(rng, tree)
+    if tree["stem"]["kind"] == "patch" and rng.random() < 0.4:
+        tree["stem"]["kind"] = "shifted"
     for stage in tree["stages"]:
         _add_attention(rng, stage)
     return validate(ModelConfig, tree)
@@ -215,6 +217,7 @@ def _add_attention(rng: random.Random, stage: dict[str, Any]) -> None:
     fields = validate(StageConfig, stage).facts.fields
     if "attn_act" in fields:
         stage["attn_act"] = rng.choice(["softmax", "softmax", "gelu", "relu", "star_relu"])
+        stage["mask_diagonal"] = rng.random() < 0.3
         if stage["num_heads"] < 4:  # all in use divide the widths; so must they here
             stage["attn_dim"] = rng.choice([None, None, 4, 10, 20, 40])
     if "key_kernel" in fields:

@@ -61,7 +61,12 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     assert downsampling == {"conv", "metaformer", "patch", "separable", "mbconv"}
     for name in ("permute", "norm", "mlp_act", "global_pool", "pos_embed"):
         assert len({str(t[name]) for t in tree}) >= 2
-    assert {t["stem"]["kind"] for t in tree} == {"patch", "conv", "metaformer", "deepvit", "bvit"}
+    stems = {t["stem"]["kind"] for t in tree}
+    assert stems == {"patch", "conv", "metaformer", "deepvit", "bvit", "shifted"}
+    stages = [stage for config in configs for stage in config.stages if stage.facts.maps]
+    for name in ("attn_dim", "attn_act", "mask_diagonal", "key_kernel"):
+        assert len({getattr(stage, name) for stage in stages}) >= 2
+    assert len({config.broad.layers for config in configs}) >= 4
     assert {t["reattention"]["norm"] for t in tree if t["reattention_blocks"]} == {
         "batch",
         "layer",

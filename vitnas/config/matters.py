@@ -209,8 +209,8 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         lambda network: any_stage(network, lambda stage: stage.residual is None),
     ),
     "norm": FieldRule(
-        f"a stage of another mixer than {_WHOLE} has no `norm` of its own, or `stem.kind` or "
-        "`downsample` is `metaformer`",
+        f"a stage of another mixer than {_WHOLE} has no `norm` of its own, or `stem.kind` is "
+        "`metaformer` or `shifted`, or `downsample` is `metaformer`",
         lambda network: (
             network.has_norm_between
             or any_stage(network, lambda stage: stage.norm is None and stage.has_norm)
@@ -313,6 +313,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     ),
     "qk_scale": _of_mixer("qk_scale"),
     "attn_act": _of_mixer("attn_act"),
+    "mask_diagonal": _of_mixer("mask_diagonal"),
     "key_init": _of_mixer("key_init"),
     "q_proj": FieldRule(
         "`token_mixer` is `ska` or `cska`, and attention is as wide as the stage",

@@ -90,8 +90,8 @@ class Network(Frozen):
     )
     norm: Norm = Field(
         "layernorm",
-        description="the norm of tokens: in blocks, and in stem and downsampling `metaformer`; "
-        "CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a channel "
+        description="the norm of tokens: in blocks, in stem and downsampling `metaformer`, in stem "
+        "`shifted`; CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a channel "
         "over images and tokens. The last norm is `head.norm`",
     )
     norm_eps: Epsilon = Field(
@@ -185,7 +185,7 @@ class Network(Frozen):
     def has_norm_between(self) -> bool:
         """Whether the stem or a downsampling layer has a norm of tokens."""
         between = len(self.stages) > 1 and self.downsample == "metaformer"
-        return between or self.stem.kind == "metaformer"
+        return between or self.stem.kind in ("metaformer", "shifted")
 
     @cached_property
     def reattention_plan(self) -> tuple[int, ...]:

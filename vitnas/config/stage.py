@@ -156,6 +156,10 @@ class StageConfig(Frozen):
         description="from logits to the map of attention: `softmax`, or in its place a function of "
         "each logit alone (SKA, Table 4), so that the rows of the map have no fixed sum",
     )
+    mask_diagonal: bool = Field(
+        False,
+        description="whether no token attends to itself (LSA, as in SKA's ViT at 32 px)",
+    )
     key_init: Literal["trunc_normal", "randn"] = Field(
         "trunc_normal",
         description="initial static key; `randn` (the code of the SKA paper) saturates the softmax",

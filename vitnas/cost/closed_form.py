@@ -126,6 +126,8 @@ def _stem(config: ModelConfig) -> list[Row]:
     norm = BATCH_NORM * elements, 2 * channels
     if stem.kind == "metaformer":
         norm = _norm(config.norm, dim, height * width)
+    elif stem.kind == "shifted":
+        norm = _norm(config.norm, 5 * config.in_chans * stem.stride**2, height * width)
     rows = [Row(None, "stem", flops, params)]
     if any(norm):
         rows.append(Row(None, "norm", *norm))
@@ -143,6 +145,11 @@ _Conv = tuple[int, int, int, int, bool, bool]
 def _patch_stem(config: ModelConfig) -> Iterator[_Conv]:
     stride = config.stem.stride
     yield stride, stride, config.in_chans, config.stages[0].embed_dim, True, False
+
+
+def _shifted_stem(config: ModelConfig) -> Iterator[_Conv]:
+    stride = config.stem.stride
+    yield stride, stride, 5 * config.in_chans, config.stages[0].embed_dim, True, False
 
 
 def _conv_stem(config: ModelConfig) -> Iterator[_Conv]:
@@ -176,6 +183,7 @@ _STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
     "metaformer": _metaformer_stem,
     "deepvit": _deepvit_stem,
     "bvit": _bvit_stem,
+    "shifted": _shifted_stem,
 }
 
 

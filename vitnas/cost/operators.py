@@ -30,7 +30,7 @@ HARMLESS = frozenset(
         # means and maxima
         *("mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
         # moving and repeating
-        *("unflatten", "expand_as", "pad", "repeat", "view_as", "im2col"),
+        *("pixel_unshuffle", "eye", "unflatten", "expand_as", "pad", "repeat", "view_as", "im2col"),
     )
 )
 

@@ -230,6 +230,7 @@ def least_memory(config: ModelConfig) -> int:
 
 def _largest_features(config: ModelConfig, index: int) -> int:
     stage, tokens = config.stages[index], config.num_tokens(index)
-    has_maps = config.reattention_plan[index] or stage.attn_act != "softmax"
+    unfused = stage.attn_act != "softmax" or stage.mask_diagonal
+    has_maps = config.reattention_plan[index] or unfused
     maps = tokens * tokens * stage.heads if has_maps else 0
     return max(tokens * stage.embed_dim, maps)

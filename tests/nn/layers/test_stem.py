@@ -33,6 +33,8 @@ CASES = [
     ("deepvit", 16),
     ("bvit", 2),
     ("bvit", 16),
+    ("shifted", 1),
+    ("shifted", 4),
 ]
 
 
@@ -101,3 +103,20 @@ def test_metaformer_norm_follows_the_networks() -> None:
     for norm, names in (("layernorm", {"weight", "bias"}), ("layernorm_nobias", {"weight"})):
         stem = Stem(config_of("metaformer", 4, norm=norm))
         assert {name for name, _ in stem.norm.named_parameters()} == names
+
+
+def test_shifted_patches_hold_the_image_and_four_copies_moved_by_a_pixel() -> None:
+    """vit-pytorch's SPT with the same numbers, whose patch is (row, column, channel)."""
+    config = config_of("shifted", 4, in_chans=2, norm_eps=1e-5)
+    torch.manual_seed(0)
+    stem, images = Stem(config), torch.randn(2, 2, 48, 96)
+    moved = [torch.zeros_like(images) for _ in range(4)]
+    moved[0][..., 1:] = images[..., :-1]
+    moved[1][..., :-1] = images[..., 1:]
+    moved[2][:, :, 1:] = images[:, :, :-1]
+    moved[3][:, :, :-1] = images[:, :, 1:]
+    five = torch.cat([images, *moved], dim=1).unfold(2, 4, 4).unfold(3, 4, 4)  # (B, 10, H, W, 4, 4)
+    patches = five.permute(0, 2, 3, 1, 4, 5).reshape(2, 12 * 24, 160)
+    torch.nn.init.normal_(stem.norm.weight)
+    normed = torch.nn.functional.layer_norm(patches, (160,), stem.norm.weight, stem.norm.bias)
+    torch.testing.assert_close(stem(images), stem.proj(normed))

@@ -237,3 +237,21 @@ def test_the_width_of_the_stage_is_no_other_width() -> None:
     conv = {"token_mixer": "dwconv", "embed_dim": 16}
     trees = ({"img_size": 8, "stages": [conv | more]} for more in ({}, {"attn_dim": 7}))
     assert len({validate(ModelConfig, {"stem": {"stride": 1}, **tree}).key for tree in trees}) == 1
+
+
+@pytest.mark.parametrize("act", ["softmax", "relu"])
+@pytest.mark.parametrize("token_mixer", ATTENTION)
+def test_with_a_masked_diagonal_no_token_attends_to_itself(token_mixer: str, act: str) -> None:
+    plain, place = build(token_mixer, attn_act=act)
+    mixer, _ = build(token_mixer, attn_act=act, mask_diagonal=True)
+    (whole,), (found,) = maps_of(plain, place), maps_of(mixer, place)
+    others = whole * (1 - torch.eye(24))
+    share = others.sum(-1, keepdim=True) if act == "softmax" else 1.0
+    torch.testing.assert_close(found, others / share)
+
+
+def test_a_group_of_one_token_attends_to_itself_even_so() -> None:
+    mixer, place = build("mhsa", mask_diagonal=True, groups=[24])
+    plain, _ = build("mhsa", groups=[24])
+    x = tokens_for(place)
+    torch.testing.assert_close(mixer(x, place.grid), plain(x, place.grid))

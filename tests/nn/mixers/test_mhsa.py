@@ -19,6 +19,7 @@ class TestContract(MixerContract):
     mixer = "mhsa"
     variants: ClassVar = {
         "gelu": {"attn_act": "gelu"},
+        "masked diagonal": {"mask_diagonal": True},
         "wide": {"attn_dim": 20},
         "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
         "relu": {"attn_act": "relu", "groups": [1, 4]},

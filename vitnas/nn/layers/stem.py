@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
@@ -12,7 +14,7 @@ from vitnas.nn.layers.tokens import to_tokens
 class Stem(nn.Module):
     """`(B, in_chans, H*stride, W*stride)` -> `(B, H*W, C)`.
 
-    Five kinds (`StemConfig.kind`):
+    Six kinds (`StemConfig.kind`):
 
     - `patch`: one convolution, kernel = stride, with bias (ViT).
     - `conv`: `convs` convolutions 3x3, each with bias, BN and ReLU; the first log2(stride) of them
@@ -24,6 +26,10 @@ class Stem(nn.Module):
       patch convolution with bias (DeepViT-S and -L, from T2T-ViT's and LV-ViT's code).
     - `bvit`: 7x7 stride 2 from in_chans to in_chans channels, then a patch convolution, both with
       bias and nothing between (BViT's code).
+    - `shifted`: patches of five images, which are the image and copies moved by one pixel to each
+      side, then a norm over a patch's 5 in_chans stride^2 numbers and a linear layer with bias
+      (Lee et al., "Vision Transformer for Small-Size Datasets", in vit-pytorch's form; the paper
+      moves diagonally by half a patch).
 
     Args:
         config: of the whole network; stem, in_chans, norm and the first stage's embed_dim count.
@@ -33,12 +39,28 @@ class Stem(nn.Module):
         super().__init__()
         self.conv = nn.Sequential(*_LAYERS[config.stem.kind](config))
         self.norm: nn.Module = nn.Identity()
+        self.proj: nn.Module = nn.Identity()
         if config.stem.kind == "metaformer" and config.norm != "batchnorm":
             self.norm = build_norm(config.stages[0].embed_dim, config.norm, config.norm_eps)
+        elif config.stem.kind == "shifted":
+            patch = 5 * config.in_chans * config.stem.stride**2
+            self.norm = build_norm(patch, config.norm, config.norm_eps)
+            self.proj = nn.Linear(patch, config.stages[0].embed_dim)
 
     def forward(self, images: Tensor) -> Tensor:
-        tokens: Tensor = self.norm(to_tokens(self.conv(images)))
+        tokens: Tensor = self.proj(self.norm(to_tokens(self.conv(images))))
         return tokens
+
+
+class Shifts(nn.Module):
+    """`(B, C, H, W)` -> `(B, 5 C, H, W)`: the image, and moved right, left, down and up by a pixel.
+
+    What leaves the image is lost, and zeros come in from the other side.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        sides = ((1, -1, 0, 0), (-1, 1, 0, 0), (0, 0, 1, -1), (0, 0, -1, 1))
+        return torch.cat([images, *(F.pad(images, side) for side in sides)], dim=1)
 
 
 def _patch(config: ModelConfig) -> list[nn.Module]:
@@ -84,10 +106,15 @@ def _bvit(config: ModelConfig) -> list[nn.Module]:
     ]
 
 
+def _shifted(config: ModelConfig) -> list[nn.Module]:
+    return [Shifts(), nn.PixelUnshuffle(config.stem.stride)]
+
+
 _LAYERS = {
     "patch": _patch,
     "conv": _conv,
     "metaformer": _metaformer,
     "deepvit": _deepvit,
     "bvit": _bvit,
+    "shifted": _shifted,
 }

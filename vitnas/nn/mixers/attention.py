@@ -21,9 +21,9 @@ class AttentionMixer(TokenMixer):
 
     V are the values `(B, h, N, d)`. By default attention is PyTorch's fused one, which does not
     build the map softmax(logits) `(B, h, N, N)`. The map is built for re-attention, for another
-    activation than softmax, or if `fused_attn` is False. Then it passes `attn_drop` and, if there
-    is one, `reattention`, so a forward hook on these modules receives it. `attn_drop` and
-    `fused_attn` are timm's names with timm's meaning.
+    activation than softmax, with a masked diagonal, or if `fused_attn` is False. Then it passes
+    `attn_drop` and, if there is one, `reattention`, so a forward hook on these modules receives it.
+    `attn_drop` and `fused_attn` are timm's names with timm's meaning.
 
     Sources: Vaswani et al.; the temperature tau is DeepViT's Eq. 4, logits / (tau sqrt(d)); other
     activations are SKA's Table 4, which has them for `cska` and does not say that a map is
@@ -36,6 +36,7 @@ class AttentionMixer(TokenMixer):
         qk_scale: whether logits are divided by sqrt(d).
         tau: the temperature; None = it is learned and starts at 1.
         act: from logits to map: `softmax`, `gelu`, `relu` or `star_relu`.
+        mask_diagonal: whether the logit of a token with itself is the lowest number there is.
         attn_drop, proj_drop: dropout on the map (before re-attention), and after the projection.
         proj_bias: whether the projection has a bias.
         reattention: mixes the map across heads, or None.
@@ -56,6 +57,7 @@ class AttentionMixer(TokenMixer):
         qk_scale: bool = True,
         tau: float | None = 1.0,
         act: MapActivation = "softmax",
+        mask_diagonal: bool = False,
         attn_drop: float = 0.0,
         proj_drop: float = 0.0,
         proj_bias: bool = True,
@@ -68,6 +70,7 @@ class AttentionMixer(TokenMixer):
         self.tau: nn.Parameter | None = None if tau else nn.Parameter(torch.ones(1))
         kind = MAP_ACTIVATIONS[act]
         self.normalized, self.act = kind is None, kind and kind()
+        self.mask_diagonal = mask_diagonal
         self.fused_attn = True
         self.attn_drop = nn.Dropout(attn_drop)
         self.reattention = reattention
@@ -76,7 +79,8 @@ class AttentionMixer(TokenMixer):
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Three `(B, h, N, d)` -> `(B, N, A)`."""
-        if self.reattention is not None or not (self.fused_attn and self.normalized):
+        fused = self.fused_attn and self.normalized and not self.mask_diagonal
+        if self.reattention is not None or not fused:
             return self._apply_map(self._map_of(query, key), value)
         if self.tau is not None:
             query = query / self.tau
@@ -90,6 +94,9 @@ class AttentionMixer(TokenMixer):
 
     def _map(self, logits: Tensor) -> Tensor:
         """Scaled logits `(B, h, N, N)` -> the map that mixes the values."""
+        if self.mask_diagonal:
+            own = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
+            logits = logits.masked_fill(own, torch.finfo(logits.dtype).min)
         shares = logits.softmax(dim=-1) if self.act is None else self.act(logits)
         attention: Tensor = self.attn_drop(shares)
         return attention if self.reattention is None else self.reattention(attention)
@@ -127,6 +134,7 @@ def options_at(place: Place) -> dict[str, Any]:
         "qk_scale": stage.qk_scale,
         "tau": tau_of(place),
         "act": stage.attn_act,
+        "mask_diagonal": stage.mask_diagonal,
         "attn_drop": config.attn_drop_rate,
         "proj_drop": config.proj_drop_rate,
         "proj_bias": config.proj_bias,
