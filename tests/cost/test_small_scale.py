@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from torch import nn
 from typer.testing import CliRunner
 
 from vitnas.cli import app
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.operators import count_operators
 from vitnas.cost.small_scale import (
@@ -146,3 +149,49 @@ def test_cvts_convolutions_are_more_than_its_static_keys() -> None:
 
 def _num_params(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+SMALL = {"stem": {"kind": "shifted", "stride": 4}, "temperature": {"kind": "learnable"}}
+"""What SKA's ViT at 32 px stands on, beside the masked diagonal."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "stage", "params", "flops"),
+    [
+        ({}, {"token_mixer": "ska", "attn_dim": 640}, "9.380", "1.248"),
+        (SMALL, {"token_mixer": "ska", "attn_dim": 640, "mask_diagonal": True}, "9.479", "1.261"),
+        (SMALL, {"mask_diagonal": True}, "9.623", "1.299"),
+        (SMALL, {"token_mixer": "ska", "mask_diagonal": True}, "8.249", "1.094"),
+        (SMALL, {"token_mixer": "cska", "mask_diagonal": True}, "10.050", "1.299"),
+    ],
+)
+def test_the_second_row_of_ska_vit_is_ten_heads_of_64(
+    changes: dict[str, Any], stage: dict[str, Any], params: str, flops: str
+) -> None:
+    """The figures of the page, and the second row's 9.5 M."""
+    tree = zoo_config("vit_small_32").to_tree() | changes
+    tree["stages"] = [tree["stages"][0] | stage]
+    cost = closed_form(validate(ModelConfig, tree))
+    built = f"{cost.num_params / 1e6:.3f}", f"{2 * cost.flops / 1e9:.3f}"
+    assert built == (params, flops)
+    assert f"| {params} M | {flops} G |" in PAGE.read_text()
+
+
+def test_the_key_of_cska_swin_in_the_papers_code() -> None:
+    """A convolution of each head's query, 32 channels to 32, for each window of the stage."""
+    model: Any = build_network("swin_tiny_32")
+    graft(model, mixer="cska")
+    grafted = size_of(model)
+    params, static, flops = grafted.num_params, grafted.num_params, grafted.flops
+    for layer, windows in zip(model.layers, (16, 4, 1, 1), strict=True):
+        for mixer in (block.attn.mixer for block in layer.blocks):
+            wide = mixer.width * windows
+            theirs = nn.Conv2d(wide, wide, 3, groups=wide // 32)
+            ours = sum(parameter.numel() for parameter in mixer.key.parameters())
+            params += sum(parameter.numel() for parameter in theirs.parameters()) - ours
+            static += (windows - 1) * ours
+            flops += 16 * wide * (9 * 32 + 16 - 9 * 16)
+    assert (f"{params / 1e6:.2f}", f"{static / 1e6:.2f}") == ("26.89", "25.67")
+    assert f"{2 * flops / 1e9:.2f}" == "1.05"
+    for figure in ("26.89 M", "25.67 M", "1.05 G"):
+        assert figure in PAGE.read_text()

@@ -91,8 +91,8 @@ class Network(Frozen):
     norm: Norm = Field(
         "layernorm",
         description="the norm of tokens: in blocks, in stem and downsampling `metaformer`, in stem "
-        "`shifted`; CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a channel "
-        "over images and tokens. The last norm is `head.norm`",
+        "`shifted`; CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a "
+        "channel over images and tokens. The last norm is `head.norm`",
     )
     norm_eps: Epsilon = Field(
         1e-6,

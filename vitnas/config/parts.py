@@ -50,8 +50,8 @@ class StemConfig(Frozen):
         "`metaformer`: one overlapping convolution and a norm (CAFormer); `deepvit`: "
         "7x7 of stride 2, 3x3, then a patch convolution (DeepViT-S and -L); `bvit`: 7x7 of stride "
         "2 that keeps the channels of the image, then a patch convolution (BViT's code; its paper "
-        "has `patch`); `shifted`: patches of the image and of four copies, each moved by a pixel, a "
-        "norm and a linear layer (shifted patch tokenization in vit-pytorch, SKA's ViT at 32 px)",
+        "has `patch`); `shifted`: patches of the image and of four copies, each moved by a pixel, "
+        "a norm and a linear layer (shifted patch tokenization in vit-pytorch, SKA's ViT at 32 px)",
     )
     stride: Positive = Field(16, description="pixels per token side")
     width: Positive = Field(64, description="channels inside the `deepvit` stem")
