@@ -258,6 +258,7 @@ def diagnose(
     weights: str | None = None,
     seed: int = 0,
     device: str = "auto",
+    suggest: str | None = None,
     **options: Any,
 ) -> tuple[Diagnosis, Path]:
     """Look into a network and write figures and numbers; see `docs/diagnose.md`.
@@ -272,6 +273,7 @@ def diagnose(
         weights: a safetensors file for a named network; None = random ones.
         seed: of random weights and of the choice of images.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        suggest: `reattention`: how many blocks a search may start with re-attention in.
         **options: `tau`, `image`, `log`; see `vitnas.diagnose.run.diagnose`.
 
     Returns:
@@ -286,6 +288,7 @@ def diagnose(
     from vitnas.diagnose import run as looking
     from vitnas.diagnose.images import data_named, show
     from vitnas.diagnose.subject import load_subject
+    from vitnas.diagnose.suggest import check_suggestion
     from vitnas.training.device import resolve_device
 
     place = resolve_device(device)
@@ -301,13 +304,18 @@ def diagnose(
         found = found or validate(SpaceConfig, dict(run.space)).data
     if found is None:
         raise ConfigError("is required: a data set, a folder or a space", address="--data")
+    check_suggestion(suggest, subject.network)
     shown = show(found, subject, images, seed)
     folder = _folder(out, "diagnose", subject.name)
     looking.check_place(folder)
     options["log"] = Path(options["log"]) if options.get("log") else subject.log
     facts = {"network": subject.name, "weights": subject.weights, "seed": seed, **shown.facts}
     network = subject.network.to(place)
+    if suggest and "similarity" not in chosen:
+        chosen = ("similarity", *chosen)
     result = looking.diagnose(network, shown.images, chosen, facts=facts, **options)
+    if suggest:
+        result = looking.with_suggestion(result)
     result.write(folder)
     return result, folder
 

@@ -214,6 +214,10 @@ def diagnose(
     seed: Annotated[
         int, typer.Option(min=0, max=MOST["seed"], help="Seed of random weights and of the images.")
     ] = 0,
+    suggest: Annotated[
+        str | None,
+        typer.Option(help="reattention: with how many such blocks a search may start."),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Look into MODEL: attention maps, features, residual coefficients; figures and numbers."""
@@ -232,8 +236,11 @@ def diagnose(
         tau=tau,
         image=image,
         log=log,
+        suggest=suggest,
     )
     say(result.text())
+    if result.suggestion is not None:
+        say(result.suggestion.text(model, folder))
     say(f"{folder}: {len(result.figures)} figures and diagnosis.json")
 
 

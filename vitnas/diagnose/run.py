@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from vitnas import __version__
+from vitnas.config.model import save_config
 from vitnas.diagnose.cka import LayerCka
 from vitnas.diagnose.coefficients import evolution_finding
 from vitnas.diagnose.distance import AttentionDistance
@@ -21,6 +22,7 @@ from vitnas.diagnose.names import NAMES, OF_MAPS, WHAT
 from vitnas.diagnose.observer import Finding, Observer
 from vitnas.diagnose.rollout import Rollout
 from vitnas.diagnose.similarity import TAU, CrossLayerSimilarity
+from vitnas.diagnose.suggest import SUGGESTION_FILE, Suggestion, suggest_reattention
 from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError, reason_of
@@ -40,12 +42,14 @@ class Diagnosis:
         findings: diagnostic -> its result.
         absent: diagnostic that was not possible -> why.
         facts: network, weights and data, for JSON.
+        suggestion: how many blocks a search may start with re-attention in, if it was asked for.
     """
 
     found: Survey
     findings: dict[str, Finding]
     absent: dict[str, str]
     facts: dict[str, Any]
+    suggestion: Suggestion | None = None
 
     @property
     def figures(self) -> dict[str, bytes]:
@@ -63,7 +67,14 @@ class Diagnosis:
                 for name, finding in self.findings.items()
             },
             "absent": self.absent,
+            **self._suggested(),
         }
+
+    def _suggested(self) -> dict[str, Any]:
+        if self.suggestion is None:
+            return {}
+        found = {"similar_blocks": self.suggestion.similar}
+        return {"suggested": found | {"reattention_blocks": self.suggestion.blocks}}
 
     def text(self) -> str:
         """One line for the network and one for each diagnostic."""
@@ -89,7 +100,10 @@ class Diagnosis:
         before, figures = check_place(folder), self.figures
         try:
             remove_files(folder, [f"{name}.png" for name in before if name not in figures])
+            remove_files(folder, [SUGGESTION_FILE])
             write_text(folder / NUMBERS_FILE, json.dumps(self.to_tree(), indent=1) + "\n")
+            if self.suggestion is not None and self.suggestion.config is not None:
+                save_config(self.suggestion.config, folder / SUGGESTION_FILE)
             for name, figure in figures.items():
                 write_bytes(folder / f"{name}.png", figure)
         except OSError as error:
@@ -103,16 +117,20 @@ def check_place(folder: Path) -> list[str]:
     Raises:
         RunError: a file that would be replaced is not from a diagnosis.
     """
-    path, listed = folder / NUMBERS_FILE, list[str]()
+    path, listed, is_suggested = folder / NUMBERS_FILE, list[str](), False
     if os.path.lexists(path):
         try:
             tree = json.loads(read_bytes(path, _MOST_BYTES))
             listed = [name for name in NAMES if name in tree["diagnostics"] and tree["vitnas"]]
+            is_suggested = "suggested" in tree
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise RunError(f"{path}: is not a diagnosis of vitnas; give another --out") from None
-    for name in NAMES:
-        if name not in listed and os.path.lexists(figure := folder / f"{name}.png"):
-            raise RunError(f"{figure}: is not from a diagnosis; move it, or give another --out")
+    figures = [f"{name}.png" for name in NAMES if name not in listed]
+    for name in (*figures, *[SUGGESTION_FILE] * (not is_suggested)):
+        if os.path.lexists(folder / name):
+            raise RunError(
+                f"{folder / name}: is not from a diagnosis; move it, or give another --out"
+            )
     return listed
 
 
@@ -169,6 +187,18 @@ def diagnose(
         raise VitnasError("; ".join(dict.fromkeys(absent.values())))
     ordered = {name: findings[name] for name in NAMES if name in findings}
     return Diagnosis(found, ordered, absent, facts or {})
+
+
+def with_suggestion(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with the number of re-attention blocks that its similarities suggest.
+
+    Raises:
+        VitnasError: no maps were compared.
+    """
+    similarity = diagnosis.findings.get("similarity")
+    if similarity is None:
+        raise VitnasError(f"--suggest: {diagnosis.absent['similarity']}")
+    return replace(diagnosis, suggestion=suggest_reattention(diagnosis.found, similarity))
 
 
 def why_no_maps(found: Survey) -> str:
