@@ -26,6 +26,15 @@ LOOPED = tree("dwconv", "mhsa")
 LOOPED["stages"][1] |= {"groups": [4, 1], "nll_ratio": 1.0}
 BROAD = {**tree("mhsa", "ska"), "broad": {"gamma": 0.4}}
 
+_ATTENTION = {"attn_dim": 24, "num_heads": 3, "attn_act": "star_relu", "mask_diagonal": True}
+AXES = {
+    **tree("mhsa", "cska"),
+    "stem": {"kind": "shifted", "stride": 4},
+    "broad": {"gamma": 0.4, "layers": "last:1"},
+}
+AXES["stages"][0] |= _ATTENTION | {"attn_dim": 16, "num_heads": 2}
+AXES["stages"][1] |= _ATTENTION | {"key_kernel": 5}
+
 
 def network(config: dict[str, Any]) -> torch.nn.Module:
     """With weights and batch norm statistics unlike fresh ones, in eval mode."""
@@ -42,7 +51,7 @@ def one_trial(config: dict[str, Any] | None = None, **more: Any) -> tuple[Run, T
     return run_of(Path("results/small"), chosen), chosen
 
 
-@pytest.mark.parametrize("config", [tree(), LOOPED, BROAD, tree("cska", "pool", "mlp")])
+@pytest.mark.parametrize("config", [tree(), LOOPED, BROAD, AXES, tree("cska", "pool", "mlp")])
 def test_the_same_logits_come_back(config: dict[str, Any], tmp_path: Path) -> None:
     model = network(config)
     folder = export_network(*one_trial(config), weights_bytes(model), tmp_path / "net")
