@@ -13,19 +13,22 @@ from tests.config.trees import TREE
 from tests.engine.conftest import make_space
 from tests.training.conftest import fill_folder
 from vitnas.config.data import DataConfig
-from vitnas.config.files import dump_yaml
+from vitnas.config.files import dump_yaml, validate
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.space import SearchSpace, load_space
+from vitnas.config.training import ProxyConfig
 from vitnas.engine.options import SearchOptions
+from vitnas.engine.recipe import _is_asked
 from vitnas.engine.search import run_search
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
 from vitnas.files import write_bytes
 from vitnas.nn.model import build_model
-from vitnas.nn.weights import weights_bytes
+from vitnas.nn.weights import network_with, weights_bytes
 from vitnas.run import Run
 from vitnas.training.data import load_data
-from vitnas.training.proxy import ProxyTraining
+from vitnas.training.proxy import ProxyTraining, evaluate
 
 SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0, "baselines": False}
 
@@ -83,6 +86,27 @@ def test_a_search_by_a_papers_recipe_resumes(tmp_path: Path) -> None:
     for trial in run.trials:
         training = ProxyTraining(trial.network, space.config.proxy, digits, trial.seed)
         assert [round(each.top1, 4) for each in training] == list(trial.curve)
+
+
+def test_the_moving_average_is_what_is_scored_and_kept(tmp_path: Path) -> None:
+    images = load_data(DataConfig(), 8)
+    run = searched(recipe_space(tmp_path, ema_decay=0.9), tmp_path / "run", 1)
+    (trial,) = run.front
+    kept = KeptWeights(run.path)
+    weights = kept.get(trial.number)
+    assert weights is not None
+    network = network_with(trial.network, weights, kept.path(trial.number))
+    assert round(evaluate(network, images.val), 4) == trial.curve[-1]
+
+
+def test_a_space_that_names_a_recipe_is_not_tuned_first(tmp_path: Path) -> None:
+    fill_folder(tmp_path / "data")
+    options = SearchOptions(trials=12, **SERIAL)
+    plain = folder_space(tmp_path / "data")
+    assert _is_asked(plain, tmp_path / "run", options)
+    fields = plain.config.proxy.model_dump() | {"recipe": "small"}
+    named = plain.with_proxy(validate(ProxyConfig, fields))
+    assert not _is_asked(named, tmp_path / "run", options)
 
 
 def teacher(folder: Path, classes: int) -> str:
