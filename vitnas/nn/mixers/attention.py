@@ -13,6 +13,9 @@ from vitnas.nn.layers.reattention import Reattention
 from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.mixers.base import Place, TokenMixer
 
+_MASKED = -6e4
+"""A logit below all others, finite in half precision: a token alone in its group sees itself."""
+
 MapActivation = Literal["softmax", "gelu", "relu", "star_relu"]
 
 
@@ -36,7 +39,7 @@ class AttentionMixer(TokenMixer):
         qk_scale: whether logits are divided by sqrt(d).
         tau: the temperature; None = it is learned and starts at 1.
         act: from logits to map: `softmax`, `gelu`, `relu` or `star_relu`.
-        mask_diagonal: whether the logit of a token with itself is the lowest number there is.
+        mask_diagonal: whether the logit of a token with itself is the lowest of all.
         attn_drop, proj_drop: dropout on the map (before re-attention), and after the projection.
         proj_bias: whether the projection has a bias.
         reattention: mixes the map across heads, or None.
@@ -96,7 +99,7 @@ class AttentionMixer(TokenMixer):
         """Scaled logits `(B, h, N, N)` -> the map that mixes the values."""
         if self.mask_diagonal:
             own = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
-            logits = logits.masked_fill(own, torch.finfo(logits.dtype).min)
+            logits = logits.masked_fill(own, _MASKED)
         shares = logits.softmax(dim=-1) if self.act is None else self.act(logits)
         attention: Tensor = self.attn_drop(shares)
         return attention if self.reattention is None else self.reattention(attention)
