@@ -218,5 +218,5 @@ def test_whole_network_in_half(seed: int, dtype: torch.dtype) -> None:
     expected = model(images)
     found = model.to(dtype)(images.to(dtype))
     assert found.dtype == dtype
-    scale = expected.abs().max()
+    scale = max(expected.abs().max(), torch.finfo(dtype).smallest_normal)  # scores may be smaller
     torch.testing.assert_close(found.float() / scale, expected / scale, rtol=0.1, atol=0.1)
