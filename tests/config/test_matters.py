@@ -191,6 +191,7 @@ def key_of(space: SearchSpace, trial: Questions) -> str | None:
 
 @given(st.integers(0, 1 << 30))
 @example(100446)  # a stage offers no residual but the network's, which is searched after it
+@example(197)  # the number of the pattern's last blocks decides what broad attention collects
 @example(1000003)  # a stage offers the network's residual beside the value that this may take
 @settings(max_examples=80, deadline=None)
 def test_two_draws_that_differ_in_one_asked_value_are_two_networks(seed: int) -> None:

@@ -270,7 +270,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     "token_mixer.last": FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=last_misfit),
     "token_mixer.blocks": FieldRule(
         "`last` is given",
-        lambda stage: isinstance(stage.token_mixer, MixerPattern) and stage.token_mixer.tail > 0,
+        lambda stage: isinstance(m := stage.token_mixer, MixerPattern) and m.last is not None,
         misfit=tail_misfit,
         is_limit=True,
     ),
