@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 # Ray's workers otherwise give way to everything else, so that tests time out on a busy machine.
 os.environ.setdefault("RAY_worker_niceness", "0")
+
+# A shell without job control starts what runs in its background with Ctrl-C ignored, and Python
+# then leaves it so, here and in all processes of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: how long a test takes says something of the machine, not of the code.
 # The same examples in every run: a change fails by what it changed. `make nightly` looks for new
