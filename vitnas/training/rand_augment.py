@@ -1,12 +1,13 @@
-"""timm's RandAugment on a batch of bytes on its device, an operation at a time for all its images.
+"""timm's RandAugment on a batch of bytes on its device.
 
-timm draws: policies, choices and strengths are its own, image by image. Only the arithmetic on
-pixels is here; timm's is Pillow's, on one image. There is one difference in what is drawn: images
-are moved bilinearly, and with timm half of them bicubically.
+timm draws: policies, choices and strengths are its own, image by image. torchvision computes the
+pixels, where timm has Pillow. One thing is drawn otherwise: images are moved bilinearly, and with
+timm half of them bicubically.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -16,10 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import affine_grid, conv2d, grid_sample, pad
+from torchvision.transforms.v2 import InterpolationMode
+from torchvision.transforms.v2 import functional as F
 
+_BILINEAR = InterpolationMode.BILINEAR
 _GREY = 128
 """What is seen beyond the edges, as with timm."""
+_REACH = 6
+"""Pixels to each side of a blur: three times timm's largest radius."""
 _LARGEST = 10.0
 """timm's largest magnitude where a policy has none."""
 
@@ -47,7 +52,7 @@ class RandAugment:
                     found[step[0]][image] = step[1]
             for name, levels in found.items():
                 index = torch.tensor(list(levels), device=x.device)
-                level = torch.tensor(list(levels.values()), device=x.device)[:, None, None, None]
+                level = torch.tensor(list(levels.values()))[:, None, None, None]
                 x[index] = _OPS[name](x[index].float(), level).to(torch.uint8)
         return x
 
@@ -87,7 +92,8 @@ def _strength(op: Any) -> tuple[str, float] | None:
     return op.name, float(arguments[0]) if arguments else 0.0
 
 
-# Operations: images (b, C, H, W) float32 of whole numbers 0 to 255, and a strength (b, 1, 1, 1)
+# Operations: images (b, C, H, W) float32 of whole numbers 0 to 255, and a strength (b, 1, 1, 1).
+# The strengths lie on the host: torchvision reads them one by one, and a card would wait for that.
 
 
 def grey(x: Tensor) -> Tensor:
@@ -100,7 +106,7 @@ def grey(x: Tensor) -> Tensor:
 
 def blend(base: Tensor, x: Tensor, share: Tensor) -> Tensor:
     """`base` for a share of 0, `x` for 1, and further away for more; 0 to 255."""
-    return (base + share * (x - base)).clamp(0, 255)
+    return (base + share.to(x.device) * (x - base)).clamp(0, 255)
 
 
 def contrast(x: Tensor, share: Tensor) -> Tensor:
@@ -118,105 +124,74 @@ def brightness(x: Tensor, share: Tensor) -> Tensor:
     return blend(torch.zeros_like(x), x, share)
 
 
-def _sharpness(x: Tensor, share: Tensor) -> Tensor:
-    kernel = torch.ones(3, 3, device=x.device)
-    kernel[1, 1] = 5
-    smooth = x.clone()
-    if min(x.shape[2:]) > 2:  # the edges stay as they are
-        smooth[..., 1:-1, 1:-1] = _each_channel(x, kernel / 13)
-    return blend(smooth.round(), x, share)
+# torchvision takes images of one channel or of three, so it is given single channels. None of its
+# operations here mixes channels.
 
 
-def _blur(x: Tensor, radius: Tensor) -> Tensor:
-    reach = 6
-    steps = torch.arange(-reach, reach + 1, device=x.device)
-    weights = torch.exp(-0.5 * (steps / radius.reshape(-1, 1).clamp_min(1e-3)) ** 2)
-    weights = (weights / weights.sum(1, keepdim=True)).repeat_interleave(x.shape[1], 0)
-    rows = pad(x, (reach,) * 4, mode="replicate").reshape(
-        1, -1, *(s + 2 * reach for s in x.shape[2:])
-    )
-    rows = conv2d(rows, weights[:, None, None, :], groups=len(weights))
-    return conv2d(rows, weights[:, None, :, None], groups=len(weights)).reshape(x.shape).round()
+def _whole(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """An operation of torchvision without a strength."""
+    return lambda x, _: change(x.to(torch.uint8).flatten(0, 1)[:, None]).view_as(x).float()
 
 
-def _each_channel(x: Tensor, kernel: Tensor) -> Tensor:
-    return conv2d(x.reshape(-1, 1, *x.shape[2:]), kernel[None, None]).reshape(
-        *x.shape[:2], x.shape[2] - 2, x.shape[3] - 2
-    )
-
-
-def _stretched(x: Tensor, level: Tensor) -> Tensor:
-    """Each channel from 0 to 255 (Pillow's `autocontrast`)."""
-    low, high = x.amin((2, 3), keepdim=True), x.amax((2, 3), keepdim=True)
-    wide = ((x - low) * (255 / (high - low).clamp_min(1)) + 1e-3).floor()
-    return torch.where(high > low, wide, x)
-
-
-def _equalized(x: Tensor, level: Tensor) -> Tensor:
-    """As many pixels of each value in each channel, as far as that goes (Pillow's `equalize`)."""
-    values = x.flatten(2).long()
-    counts = torch.zeros(*x.shape[:2], 256, dtype=torch.long, device=x.device)
-    counts.scatter_add_(2, values, torch.ones_like(values))
-    brightest = counts.gather(2, values.amax(2, keepdim=True))
-    step = (values.shape[2] - brightest) // 255
-    table = (counts.cumsum(2) - counts + step // 2) // step.clamp_min(1)
-    return torch.where(step > 0, table.clamp_max(255).gather(2, values), values).view_as(x).float()
-
-
-def _posterized(x: Tensor, bits: Tensor) -> Tensor:
-    step = 2 ** (8 - bits)
-    return x.div(step, rounding_mode="floor") * step
-
-
-def _solarized(x: Tensor, threshold: Tensor) -> Tensor:
-    return torch.where(x < threshold, x, 255 - x)
-
-
-def _solar_added(x: Tensor, more: Tensor) -> Tensor:
-    return torch.where(x < 128, (x + more).clamp_max(255), x)
-
-
-def _moved(
-    matrix: Callable[[Tensor, float], tuple[Any, ...]],
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """The operation that takes each pixel from where `matrix` (strength, width / height) says: two
-    rows, for places from -1 to 1 across and down."""
+def _each(change: Callable[[Tensor, float], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """An operation of torchvision, which takes one strength for all images that it is given."""
 
     def operation(x: Tensor, level: Tensor) -> Tensor:
-        level = level.flatten()
-        one = torch.ones_like(level)
-        numbers = [one * n for n in matrix(level, x.shape[3] / x.shape[2])]
-        grid = affine_grid(torch.stack(numbers, 1).reshape(-1, 2, 3), list(x.shape), False)
-        return (grid_sample(x - _GREY, grid, align_corners=False) + _GREY).round()
+        images, levels = x.to(torch.uint8)[:, :, None], level.flatten().tolist()
+        changed = [change(image, one) for image, one in zip(images, levels, strict=True)]
+        return torch.stack(changed).view_as(x).float()
 
     return operation
 
 
-def _turn(degrees: Tensor, ratio: float) -> tuple[Any, ...]:
-    angle = -degrees.deg2rad()
-    return angle.cos(), angle.sin() / ratio, 0, -angle.sin() * ratio, angle.cos(), 0
+def _moved(
+    x: Tensor,
+    *,
+    shear: tuple[float, float] = (0.0, 0.0),
+    translate: tuple[float, float] = (0.0, 0.0),
+) -> Tensor:
+    """Sheared by tangents from the upper left corner, or moved by shares of the sides."""
+    height, width = x.shape[-2:]
+    down, across = translate[1] * height, translate[0] * width
+    degrees = [math.degrees(math.atan(tangent)) for tangent in shear]
+    moved: Tensor = F.affine(
+        x, 0.0, [across, down], 1.0, degrees, _BILINEAR, fill=[_GREY], center=[0.0, 0.0]
+    )
+    return moved
+
+
+def _add_below_the_middle(x: Tensor, more: Tensor) -> Tensor:
+    return torch.where(x < 128, (x + more.to(x.device)).clamp_max(255), x)
+
+
+def _blur(x: Tensor, radius: float) -> Tensor:
+    """Beyond the edges the outermost pixels repeat, as with Pillow."""
+    wide = F.pad(x, [_REACH] * 4, padding_mode="edge")
+    sigma = max(radius, 1e-3)
+    blurred: Tensor = F.gaussian_blur(wide, [2 * _REACH + 1] * 2, [sigma, sigma])
+    return blurred[..., _REACH:-_REACH, _REACH:-_REACH]
 
 
 _CHANGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "Posterize": _posterized,
-    "Solarize": _solarized,
+    "Posterize": _each(lambda x, bits: F.posterize(x, int(bits))),
+    "Solarize": _each(F.solarize),
     "Color": saturation,
     "Contrast": contrast,
     "Brightness": brightness,
-    "Sharpness": _sharpness,
+    "Sharpness": _each(F.adjust_sharpness),
 }
 _OPS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     **_CHANGES,
     **{f"{name}Increasing": change for name, change in _CHANGES.items()},
-    "AutoContrast": _stretched,
-    "Equalize": _equalized,
-    "Invert": lambda x, level: 255 - x,
-    "SolarizeAdd": _solar_added,
+    "AutoContrast": _whole(F.autocontrast),
+    "Equalize": _whole(F.equalize),
+    "Invert": _whole(F.invert),
+    "SolarizeAdd": _add_below_the_middle,
     "Desaturate": lambda x, level: saturation(x, (1 - level).clamp(0, 1)),
-    "GaussianBlur": _blur,
-    "Rotate": _moved(_turn),
-    "ShearX": _moved(lambda s, ratio: (1, s / ratio, s / ratio, 0, 1, 0)),
-    "ShearY": _moved(lambda s, ratio: (1, 0, 0, s * ratio, 1, s * ratio)),
-    "TranslateXRel": _moved(lambda share, ratio: (1, 0, 2 * share, 0, 1, 0)),
-    "TranslateYRel": _moved(lambda share, ratio: (1, 0, 0, 0, 1, 2 * share)),
+    "GaussianBlur": _each(_blur),
+    "Rotate": _each(lambda x, degrees: F.rotate(x, degrees, _BILINEAR, fill=[_GREY])),
+    "ShearX": _each(lambda x, tangent: _moved(x, shear=(tangent, 0.0))),
+    "ShearY": _each(lambda x, tangent: _moved(x, shear=(0.0, tangent))),
+    "TranslateXRel": _each(lambda x, share: _moved(x, translate=(-share, 0.0))),
+    "TranslateYRel": _each(lambda x, share: _moved(x, translate=(0.0, -share))),
 }
