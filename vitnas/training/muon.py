@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -93,22 +93,18 @@ class Pack:
     """
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
-        members: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for index, one in enumerate(parameters):
-            rows, columns = sorted((len(one), one[0].numel()))
-            members[_filled(rows), _filled(columns)].append(index)
-        places: dict[int, Tensor] = {}
-        self._stacks: list[tuple[Tensor, Tensor]] = []
-        for (rows, columns), indices in members.items():
-            those = [parameters[index] for index in indices]
-            stack = torch.zeros(len(those), rows, columns, device=those[0].device)
-            factors = [math.sqrt(max(1.0, len(one) / one[0].numel())) for one in those]
-            self._stacks.append((stack, stack.new_tensor(factors)[:, None, None]))
-            places |= {
-                index: _place(matrix, one)
-                for index, matrix, one in zip(indices, stack, those, strict=True)
-            }
-        self._places = [places[index] for index in range(len(parameters))]
+        sides = [(len(one), one[0].numel()) for one in parameters]
+        sizes = [tuple(sorted(map(_filled, pair))) for pair in sides]
+        device = parameters[0].device
+        stacks = {
+            size: torch.zeros(count, *size, device=device) for size, count in Counter(sizes).items()
+        }
+        free = {size: iter(stack) for size, stack in stacks.items()}
+        self._stacks = list(stacks.values())
+        self._places = [
+            _place(next(free[size]), one) for size, one in zip(sizes, parameters, strict=True)
+        ]
+        self._factors = [math.sqrt(max(1.0, rows / columns)) for rows, columns in sides]
 
     def orthogonal(self, values: list[Tensor]) -> list[Tensor]:
         """max(1, out / n)^0.5 U of each value; valid until the next call.
@@ -117,8 +113,9 @@ class Pack:
             values: in the order and the shapes of the parameters.
         """
         torch._foreach_copy_(self._places, values)
-        for stack, factors in self._stacks:
-            torch.mul(orthogonal(stack), factors, out=stack)
+        for stack in self._stacks:
+            stack.copy_(orthogonal(stack))
+        torch._foreach_mul_(self._places, self._factors)
         return self._places
 
 
