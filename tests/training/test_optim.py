@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -11,7 +10,7 @@ from torch import nn
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.nn.model import build_model
-from vitnas.training.optim import clip_gradients, layer_scales, learning_rate, make_optimizer
+from vitnas.training.optim import layer_scales, learning_rate, make_optimizer
 
 
 class _Network(nn.Module):
@@ -34,22 +33,6 @@ def test_only_matrices_that_are_not_exempt_are_decayed() -> None:
     assert [id(p) for p in decayed["params"]] == [id(network.first.weight)]
     expected = [network.position, network.first.bias, network.norm.weight, network.norm.bias]
     assert {id(p) for p in kept["params"]} == {id(p) for p in expected}
-
-
-@pytest.mark.parametrize("largest", [0.5, 1e3])
-def test_gradients_are_clipped_as_by_torch(largest: float) -> None:
-    ours, theirs = nn.Linear(5, 3), nn.Linear(5, 3)
-    for index, parameters in enumerate(zip(ours.parameters(), theirs.parameters(), strict=True)):
-        for parameter in parameters:
-            parameter.grad = torch.full_like(parameter, 1.0 + index)
-    unused = nn.Parameter(torch.zeros(2))
-    clip_gradients([*ours.parameters(), unused], largest)
-    nn.utils.clip_grad_norm_(theirs.parameters(), largest)
-    assert unused.grad is None
-    assert ours.weight.grad is not None
-    assert theirs.weight.grad is not None
-    assert torch.allclose(ours.weight.grad, theirs.weight.grad, rtol=1e-6)
-    clip_gradients([unused], largest)
 
 
 def test_a_network_without_exemptions_or_vectors_is_fine() -> None:

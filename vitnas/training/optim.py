@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -80,18 +80,6 @@ def _by_scale(group: _Group, scales: Mapping[nn.Parameter, float]) -> Iterator[_
 def is_matrix(parameter: nn.Parameter) -> bool:
     """Whether it mixes channels: a linear layer's weight, or a kernel that is not depthwise."""
     return parameter.ndim in (2, 4) and parameter.shape[1] > 1
-
-
-@torch.no_grad()
-def clip_gradients(parameters: Iterable[nn.Parameter], largest: float) -> None:
-    """Scale the gradients so that the norm of all of them is at most `largest`.
-
-    As `torch.nn.utils.clip_grad_norm_`, for dense gradients on one device: a third of its calls.
-    """
-    gradients = [each.grad for each in parameters if each.grad is not None]
-    if gradients:
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        torch._foreach_mul_(gradients, torch.clamp(largest / (norm + 1e-6), max=1.0))
 
 
 def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:

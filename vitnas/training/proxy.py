@@ -17,11 +17,12 @@ from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
-from vitnas.training.data import Images, Split
+from vitnas.training.data import Images
 from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.objective import Batch, Objective
-from vitnas.training.optim import clip_gradients, learning_rate, make_optimizer
+from vitnas.training.optim import learning_rate, make_optimizer
+from vitnas.training.split import Split
 from vitnas.training.statistics import SettledStatistics
 
 _CUDA_STEPS_PER_CHECK = 32  # reading the loss waits for the device
@@ -165,7 +166,7 @@ class Training:
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.proxy.grad_clip:
-            clip_gradients(self._parameters, self.proxy.grad_clip)
+            nn.utils.clip_grad_norm_(self._parameters, self.proxy.grad_clip)
         self._optimizer.step()
         self._done += 1
         if self.ema is not None:
