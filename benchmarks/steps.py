@@ -49,8 +49,9 @@ def measure(name: str, epochs: int) -> tuple[int, float]:
     from vitnas.config.model import ModelConfig
     from vitnas.config.training import ProxyConfig
     from vitnas.cost.closed_form import closed_form
-    from vitnas.training.data import Images, Split
+    from vitnas.training.data import Images
     from vitnas.training.proxy import ProxyTraining
+    from vitnas.training.split import Split
 
     torch.set_num_threads(1)
     side, stages = NETWORKS[name]

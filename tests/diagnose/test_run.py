@@ -19,7 +19,7 @@ from vitnas.diagnose.names import NAMES, OF_MAPS
 from vitnas.diagnose.run import Diagnosis, check_place, diagnose
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
-from vitnas.training.data import Split
+from vitnas.training.split import Split
 
 PNG = b"\x89PNG\r\n"
 

@@ -13,7 +13,7 @@ from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer
 from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
-from vitnas.training.data import Split
+from vitnas.training.split import Split
 
 
 class Notes(Observer):

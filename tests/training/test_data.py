@@ -17,7 +17,8 @@ from vitnas.data.listing import list_folder
 from vitnas.data.rows import Rows
 from vitnas.data.source import split_by_class
 from vitnas.errors import ConfigError, DataError, MemoryLimitError
-from vitnas.training.data import Images, Split, load_data
+from vitnas.training.data import Images, load_data
+from vitnas.training.split import Split
 
 
 def test_splits_are_disjoint_and_of_the_asked_size(cifar10_root: Path) -> None:
@@ -106,14 +107,6 @@ def test_too_few_images_to_split_are_refused(folder_root: Path) -> None:
     config = DataConfig(name="imagefolder", root=str(folder_root), val_fraction=0.01)
     with pytest.raises(DataError, match=r"too few for val_fraction 0\.01"):
         load_data(config, 8)
-
-
-def test_a_subset_is_stratified_and_repeatable(digits: Images) -> None:
-    half = digits.train.subset(0.5, seed=3)
-    assert torch.equal(half.x, digits.train.subset(0.5, seed=3).x)
-    whole = digits.train.y.bincount()
-    assert (half.y.bincount() - whole / 2).abs().max() <= 0.5
-    assert digits.train.subset(1.0, seed=3) is digits.train
 
 
 def test_moving_to_where_they_are_shares_memory(digits: Images) -> None:

@@ -20,7 +20,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, DeviceError
 from vitnas.nn.model import HybridTransformer
-from vitnas.training.data import Images, Split, load_data
+from vitnas.training.data import Images, load_data
 from vitnas.training.proxy import (
     Diverged,
     EpochResult,
@@ -29,6 +29,7 @@ from vitnas.training.proxy import (
     evaluate,
     score,
 )
+from vitnas.training.split import Split
 
 SHORT = ProxyConfig(epochs=2, train_fraction=0.2, augment="shift")
 

@@ -20,7 +20,8 @@ from vitnas.data.source import ImageHW, split_by_class
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.plugins import announced, is_path
-from vitnas.training.data import Split, load_data
+from vitnas.training.data import load_data
+from vitnas.training.split import Split
 
 _WHOLE_SIDE = 64
 """For networks of up to this image side, all images are resized, as in training. For larger ones

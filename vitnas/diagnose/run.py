@@ -27,7 +27,7 @@ from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError, reason_of
 from vitnas.files import read_bytes, remove_files, write_bytes, write_text
-from vitnas.training.data import Split
+from vitnas.training.split import Split
 
 NUMBERS_FILE = "diagnosis.json"
 _MOST_BYTES = 1 << 28

@@ -9,7 +9,7 @@ from torch import Tensor
 from vitnas.diagnose.hooks import watching
 from vitnas.diagnose.observer import Observer
 from vitnas.diagnose.survey import MOST_IMAGES, Survey
-from vitnas.training.data import Split
+from vitnas.training.split import Split
 
 
 def sweep_maps(found: Survey, images: Split, observers: Sequence[Observer]) -> None:

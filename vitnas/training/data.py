@@ -6,7 +6,7 @@ the memory, and augmentation moves bytes. Of an image folder only those are read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,89 +16,12 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.data.rows import Pixels, Rows, channel_sums, joined, taken, there
+from vitnas.data.rows import Pixels, Rows, channel_sums
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, DataError, shorten
-
-
-@dataclass(frozen=True)
-class Split:
-    """Images and their classes on one device.
-
-    Attributes:
-        pixels: (n, C, H, W) uint8; those of an image folder need not all be there.
-        y: (n,) int64, the class of each.
-        mean, std: (C, 1, 1) float32 in units of a byte, 0 to 255; of the training images.
-        taught: (n, classes) float32, what a teacher says of each image as it is, or None.
-    """
-
-    pixels: Pixels
-    y: Tensor
-    mean: Tensor
-    std: Tensor
-    taught: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    @property
-    def x(self) -> Tensor:
-        """(n, C, H, W) uint8, all of the images in memory."""
-        return self.pixels[:]
-
-    def normalise(self, x: Tensor) -> Tensor:
-        """(B, C, H, W) uint8 -> float32 with the training images' mean 0 and deviation 1."""
-        return x.float().sub_(self.mean).div_(self.std)
-
-    def subset(self, fraction: float, seed: int) -> Split:
-        """The same share of each class, 0 < `fraction` <= 1, drawn with `seed`; all of it for 1.
-
-        The draw is from all images. What is drawn and not there (a broken file) is left out.
-        """
-        if fraction >= 1:
-            return self
-        _, kept = split_by_class(self.y.cpu(), fraction, seed)
-        return self.of(self.there(kept.to(self.y.device)))
-
-    def there(self, index: Tensor) -> Tensor:
-        """Those of the indices whose images were read, in their order."""
-        return there(self.pixels, index)
-
-    def batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """All images in their order with their classes, `size` at a time."""
-        for start in range(0, len(self), size):
-            part = slice(start, start + size)
-            yield self.pixels[part], self.y[part]
-
-    def of(self, index: Tensor) -> Split:
-        """The images of these indices, or where a mask is true."""
-        taught = None if self.taught is None else self.taught[index]
-        return replace(self, pixels=taken(self.pixels, index), y=self.y[index], taught=taught)
-
-    def __add__(self, other: Split) -> Split:
-        """These images, then those of `other`."""
-        taught = None
-        if self.taught is not None and other.taught is not None:
-            taught = torch.cat([self.taught, other.taught])
-        return replace(
-            self,
-            pixels=joined(self.pixels, other.pixels),
-            y=torch.cat([self.y, other.y]),
-            taught=taught,
-        )
-
-    def in_memory(self) -> Split:
-        """The same images, none of them on disk."""
-        pixels = self.pixels
-        return self if isinstance(pixels, Tensor) else replace(self, pixels=pixels.in_memory())
-
-    def to(self, device: str | torch.device) -> Split:
-        """The same images on `device`; no copy if they are there already."""
-        y, mean, std = (part.to(device) for part in (self.y, self.mean, self.std))
-        taught = None if self.taught is None else self.taught.to(device)
-        return Split(self.pixels.to(device), y, mean, std, taught)
+from vitnas.training.split import Split
 
 
 @dataclass(frozen=True)
