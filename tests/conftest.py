@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,16 +32,23 @@ settings.register_profile("seek", deadline=None, max_examples=500)
 settings.load_profile("vitnas")
 
 
-@pytest.fixture(autouse=True)
-def no_cache_of_the_user(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is taken from the user's cache or left there, by processes of a test neither.
+@pytest.fixture(autouse=True, scope="session")
+def no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is taken from the user's cache or left there, by fixtures that tests share neither.
 
     matplotlib's list of fonts takes seconds to make, so that all tests of a process share one.
     """
+    base = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(base / ".cache"))
+        patch.setenv("MPLCONFIGDIR", str(base / "matplotlib"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds what another one has put into the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
-    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path_factory.getbasetemp() / "matplotlib"))
 
 
 @pytest.fixture(scope="session")
