@@ -13,6 +13,7 @@ from PIL import Image
 
 from tests.data.conftest import refusal
 from vitnas.config.data import DataConfig
+from vitnas.data import listing
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.table import read_source
 from vitnas.errors import DataError
@@ -185,3 +186,18 @@ def test_the_collector_of_garbage_is_on_again(folder: DataConfig) -> None:
     with pytest.raises(DataError):
         list_folder(folder)
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("waits", [0, 1000], ids=["from memory", "over a network"])
+def test_many_classes_are_listed_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
+    for number in range(30):
+        (tmp_path / "train" / f"{number:02}").mkdir(parents=True)
+        for name in ("b.png", "a.png"):
+            (tmp_path / "train" / f"{number:02}" / name).touch()
+    monkeypatch.setattr(listing, "_waits", iter((0, waits)).__next__)
+    listed = list_folder(DataConfig(name="imagefolder", root=str(tmp_path))).train
+    expected = [f"{number:02}/{name}" for number in range(30) for name in ("a.png", "b.png")]
+    assert [file.path[-8:] for file in listed] == expected
+    assert [file.number for file in listed] == [number // 2 for number in range(60)]

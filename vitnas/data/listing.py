@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vitnas.config.data import DataConfig, class_names, is_junk
-from vitnas.cores import cores
 from vitnas.data.imageset import ImageFile
 from vitnas.data.source import classes_of, damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
 
+_PROBED = 8  # folders whose listing tells whether the disk is waited for
+_THREADS = 16  # that wait for it at once
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
 
 
@@ -134,13 +136,32 @@ def _list_part(
     """Every image of the classes that are `present` in `folder`, by class, then by path."""
     numbers = {name: number for number, name in enumerate(classes)}
     listed: list[ImageFile] = []
-    with _without_collector(), ThreadPool(cores()) as pool:
-        each = pool.imap(lambda name: images_below(folder / name, numbers[name]), present)
+    with _without_collector():
+        each = _each([(folder / name, numbers[name]) for name in present])
         for name, found in zip(present, each, strict=True):
             if not found:
                 damaged(config, folder / name, "no image in it")
             listed += found
     return listed
+
+
+def _each(folders: Sequence[tuple[Path, int]]) -> Iterator[list[ImageFile]]:
+    """The images below each folder. Threads list them where the disk is waited for, as over a
+    network. What the system has in memory takes them longer than one thread alone."""
+    before, first, rest = _waits(), folders[:_PROBED], folders[_PROBED:]
+    for folder, number in first:
+        yield images_below(folder, number)
+    if _waits() - before < len(first):
+        for folder, number in rest:
+            yield images_below(folder, number)
+        return
+    with ThreadPool(_THREADS) as pool:
+        yield from pool.imap(lambda one: images_below(*one), rest)
+
+
+def _waits() -> int:
+    """How often this thread has waited for the disk or another thread."""
+    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_nvcsw
 
 
 @contextmanager
