@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shlex
 import shutil
@@ -111,6 +112,17 @@ def test_an_export_that_trains_says_how_long_it_takes(
     assert out.startswith(f"trial {number}: training it anew for 1 epoch, about 10 s\nepoch 1/1")
 
 
+def test_a_network_is_picked(road: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    most = max(trial.flops for trial in run.complete)
+    text, _ = vitnas_says(capsys, "pick", str(road), "--under", str(most), code=0)
+    assert f"of 3 networks with at most {most:,} FLOPs" in text
+    found = json.loads(vitnas_says(capsys, "pick", str(road), "--json", code=0)[0])
+    assert f"Trial {found['trial']} has the highest top-1" in text
+    problem = complaint(capsys, "pick", str(road), "--under", "-1")
+    assert problem == "--under '-1': must be a number above 0, like 300k, 2M or 1.5G"
+    assert "the closest is trial" in complaint(capsys, "pick", str(road), "--params", "1")
+
+
 def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     Path("full").mkdir()
     Path("full/x").write_text("")
@@ -118,8 +130,8 @@ def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFix
         (): "choose a network by one of",
         ("--trial", "0", "--knee"): "choose a network by one of",
         ("--trial", "999"): "there is no trial 999",
-        ("--under", "1"): "no network of the front has at most 1 FLOPs; the cheapest is",
-        ("--under", "abc"): "--under 'abc': FLOPs are written like",
+        ("--under", "1"): "no network has at most 1 FLOPs; the closest is",
+        ("--under", "abc"): "--under 'abc': must be a number above 0",
         ("--under", "nan"): "--under 'nan'",
         ("--knee", "--to", "full"): "full: is not empty",
         ("--knee", "--to", "full/x"): "full/x: is a file",

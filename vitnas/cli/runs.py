@@ -123,6 +123,38 @@ def report(
 
 
 @app.command()
+def pick(
+    run: RunFolder,
+    under: Annotated[str | None, typer.Option(help="At most these FLOPs, e.g. 300M.")] = None,
+    params: Annotated[str | None, typer.Option(help="At most these parameters, e.g. 1M.")] = None,
+    latency_ms: Annotated[
+        float | None, typer.Option(help="At most this latency, if the run measured it.")
+    ] = None,
+    min_top1: Annotated[
+        float | None,
+        typer.Option(min=0, max=100, help="The fewest FLOPs with at least this top-1 in percent."),
+    ] = None,
+    robust: Annotated[
+        bool, typer.Option("--robust", help="By the top-1 that a network exceeds with 95 %.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Choose a network of RUN: the most accurate within bounds, and how sure that is."""
+    from vitnas.api import load_run
+    from vitnas.exported.choose import Target, bound
+    from vitnas.report.choice import choice_json, choice_text, choose
+
+    given = {
+        "flops": ("--under", under),
+        "num_params": ("--params", params),
+        "latency_ms": ("--latency-ms", None if latency_ms is None else str(latency_ms)),
+    }
+    bounds = {cost: bound(name, text) for cost, (name, text) in given.items() if text is not None}
+    found = choose(load_run(run), Target(bounds, min_top1, robust))
+    say(json.dumps(choice_json(found), indent=2) if as_json else choice_text(found))
+
+
+@app.command()
 def replay(
     run: Annotated[
         str, typer.Argument(help="A results folder, a table's file, or a shipped table by name.")

@@ -42,7 +42,7 @@ def describe_text(config: ModelConfig) -> str:
         f"{human(cost.flops)} FLOPs (multiply-adds, norms included), "
         f"{human(cost.num_params)} parameters",
         "",
-        *_table(cost),
+        *describe_table(config),
     ]
     if cost.shared_params:
         lines += ["", _sharing(cost)]
@@ -75,7 +75,9 @@ def _merged(rows: Iterable[Row]) -> list[Row]:
     return list(merged.values())
 
 
-def _table(cost: Cost) -> list[str]:
+def describe_table(config: ModelConfig) -> list[str]:
+    """FLOPs and parameters by stage and kind, as lines of a table."""
+    cost = closed_form(config)
     head, *lines, total = columns([_COLUMNS, *_cells(cost)], left=(0, 1))
     rule = "-" * len(head)
     return [head, rule, *lines, rule, total]

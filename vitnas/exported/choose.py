@@ -1,16 +1,118 @@
-"""Choosing a network of a run: by number, by a bound on FLOPs, or the knee."""
+"""Choosing a network of a run: by number, by what it may cost, or the knee."""
 
 from __future__ import annotations
 
-from math import inf, nan
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING
 
+from vitnas.config.costs import COSTS, amount, cost_of
 from vitnas.config.notation import parse_human
 from vitnas.errors import VitnasError, shorten
 
 if TYPE_CHECKING:
     from vitnas.records import TrialRecord
     from vitnas.run import Run
+
+
+_ROBUST = 1.645
+"""Standard errors below the expected top-1 that a network exceeds with a probability of 95 %."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a network must keep to.
+
+    Attributes:
+        bounds: by cost, the worst amount that is allowed (see `vitnas.config.costs`).
+        min_top1: the least top-1 in percent; None: any. Then the most accurate network is meant,
+            else the one of the fewest FLOPs.
+        is_robust: whether the top-1 counts that a network exceeds with a probability of 95 %, in
+            place of the expected one.
+    """
+
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    min_top1: float | None = None
+    is_robust: bool = False
+
+    def top1(self, trial: TrialRecord) -> float:
+        """The top-1 in percent by which a trial is judged."""
+        error = trial.expected.error if self.is_robust and trial.expected else 0.0
+        return (trial.estimate or 0.0) - _ROBUST * error
+
+    def is_met(self, trial: TrialRecord) -> bool:
+        enough = self.min_top1 is None or self.top1(trial) >= self.min_top1
+        return enough and all(_over(trial, name, most) <= 1 for name, most in self.bounds.items())
+
+    def text(self) -> str:
+        """`at most 300 k FLOPs and at least 90 % top-1`; empty where all is allowed."""
+        parts = [
+            f"at {'most' if COSTS[name].sign > 0 else 'least'} {exactly(name, most)}"
+            for name, most in self.bounds.items()
+        ]
+        if self.min_top1 is not None:
+            parts.append(f"at least {self.min_top1:g} % top-1")
+        return " and ".join(parts)
+
+
+def exactly(name: str, value: float) -> str:
+    """A cost with its unit or its name, counts in full: `999,000 FLOPs`, `5.00 ms`."""
+    kind = COSTS[name]
+    return amount(name, value) if kind.unit else f"{value:,.0f} {kind.noun}"
+
+
+def fitting(run: Run, target: Target) -> tuple[TrialRecord, ...]:
+    """The complete trials that meet a target, the best first.
+
+    Raises:
+        VitnasError: no trial is complete, a cost was not measured, or none meets the target: the
+            error names the one that comes closest.
+    """
+    known = [trial for trial in run.complete if isfinite(trial.estimate or nan)]
+    if not known:
+        raise _empty(run)
+    for name in target.bounds:
+        if all(cost_of(trial, name) is None for trial in known):
+            objective = f"{name}: {COSTS[name].direction}"
+            rule = f"was not measured: the space's objectives need `{objective}`"
+            raise VitnasError(f"{run.path}: {COSTS[name].noun} {rule}")
+    found = [trial for trial in known if target.is_met(trial)]
+    if not found:
+        raise VitnasError(_closest(run, known, target))
+    if target.min_top1 is None:
+        return tuple(sorted(found, key=lambda t: (-target.top1(t), t.flops, t.number)))
+    return tuple(sorted(found, key=lambda t: (t.flops, -target.top1(t), t.number)))
+
+
+def _over(trial: TrialRecord, name: str, most: float) -> float:
+    """How often a trial's cost is the allowed one; at most 1 where it is allowed."""
+    value = cost_of(trial, name)
+    if value is None or not value > 0:
+        return inf
+    return float(value / most if COSTS[name].sign > 0 else most / value)
+
+
+def _closest(run: Run, known: list[TrialRecord], target: Target) -> str:
+    """The line about the trial whose worst miss is the smallest."""
+
+    def miss(trial: TrialRecord) -> float:
+        least = target.min_top1 or 0.0
+        overs = [_over(trial, name, most) for name, most in target.bounds.items()]
+        return max([*overs, least / max(target.top1(trial), 1e-9)])
+
+    nearest = min(known, key=lambda trial: (miss(trial), trial.number))
+    has = [
+        exactly(name, value)
+        for name in target.bounds
+        if (value := cost_of(nearest, name)) is not None
+    ]
+    if target.min_top1 is not None:
+        has.append(f"{target.top1(nearest):.2f} % top-1")
+    return (
+        f"{run.path}: no network has {target.text()}; the closest is trial {nearest.number} with "
+        f"{' and '.join(has)}"
+    )
 
 
 def choose_trial(
@@ -35,25 +137,27 @@ def choose_trial(
     if trial is not None:
         return _by_number(run, trial)
     if under is not None:
-        return _under(run, under)
+        return fitting(run, Target({"flops": bound("--under", under)}))[0]
     found = run.knee
     if found is None:
         raise _empty(run)
     return found
 
 
-def parse_flops(text: str) -> float:
+def bound(option: str, text: str) -> float:
     """`"300k"` -> 300e3, `"2M"` -> 2e6, `"1.5G"` -> 1.5e9, `"300"` -> 300.
 
     Raises:
-        VitnasError: it is not a number, with or without a letter k, M, G or T, or not above 0.
+        VitnasError: it is not a number, with or without a letter k, M, G or T, or not above 0; the
+            error names the option.
     """
     try:
         value = parse_human(text)
     except ValueError:
         value = nan
     if not 0 < value < inf:
-        raise VitnasError(f"--under {shorten(text)}: FLOPs are written like 300k, 2M or 1.5G")
+        rule = "must be a number above 0, like 300k, 2M or 1.5G"
+        raise VitnasError(f"{option} {shorten(text)}: {rule}")
     return value
 
 
@@ -74,21 +178,6 @@ def _by_number(run: Run, number: int) -> TrialRecord:
             f"{run.path}: trial {number} is the same network as trial {original}: use {original}"
         )
     raise VitnasError(f"{run.path}: trial {number} is {found.outcome.value}, not complete {hint}")
-
-
-def _under(run: Run, text: str) -> TrialRecord:
-    limit = parse_flops(text)
-    members = run.front
-    if not members:
-        raise _empty(run)
-    fitting = [trial for trial in members if trial.flops <= limit]
-    if not fitting:
-        cheapest = min(members, key=lambda trial: trial.flops)
-        raise VitnasError(
-            f"{run.path}: no network of the front has at most {text} FLOPs; the cheapest is trial "
-            f"{cheapest.number} with {cheapest.flops:,}"
-        )
-    return max(fitting, key=lambda trial: trial.estimate or 0.0)
 
 
 def _empty(run: Run) -> VitnasError:

@@ -1,0 +1,114 @@
+"""A chosen network: its neighbours, how sure the choice is, and what more trainings would tell."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
+from vitnas.exported.choose import Target
+from vitnas.report.choice import choice_json, choice_text, choose, outlook
+from vitnas.run import Run
+
+
+@pytest.fixture
+def run() -> Run:
+    return run_of(
+        Path("results/small"),
+        trial(0, 60.0, 1_000_000),
+        trial(1, 70.0, 2_000_000),
+        trial(2, 71.0, 3_000_000),
+        trial(3, 50.0, 3_500_000),
+        trial(4, 80.0, 4_000_000),
+        trial(5, 90.0, 8_000_000),
+    )
+
+
+def test_the_neighbours_are_the_front_s_on_both_sides(run: Run) -> None:
+    found = choose(run, Target({"flops": 3.2e6}))
+    assert found.trial.number == 2
+    assert [one.trial.number for one in found.neighbours] == [0, 1, 4, 5]
+    cheaper, dearer = found.neighbours[1], found.neighbours[2]
+    assert cheaper.points < 0 < dearer.points
+    assert cheaper.flops == pytest.approx(2 / 3)
+    assert dearer.better is not None
+    assert dearer.better > 0.99
+    assert cheaper.better is not None
+    assert 0.05 < cheaper.better < 0.5
+
+
+def test_rivals_are_those_that_may_be_the_best_within_the_target(run: Run) -> None:
+    found = choose(run, Target({"flops": 3.2e6}))
+    assert [one.number for one in found.rivals] == [2, 1]
+    assert found.chance == found.rivals[0].chance
+    assert sum(one.chance for one in found.rivals) == pytest.approx(1.0, abs=0.01)
+    assert [one.times for one in found.further][:2] == [0, 1]
+    chances = [one.chance for one in found.further]
+    assert chances == sorted(chances)
+    assert found.further[1].seconds == pytest.approx(25.0)
+
+
+def test_a_clear_winner_has_no_rivals_and_needs_no_further_training(run: Run) -> None:
+    found = choose(run, Target())
+    assert (found.trial.number, len(found.rivals), found.further) == (5, 1, ())
+    assert found.chance is not None
+    assert found.chance > 0.99
+
+
+def test_with_a_least_top1_the_cheapest_is_chosen_and_its_chance_is_to_reach_it(run: Run) -> None:
+    found = choose(run, Target(min_top1=69.9))
+    assert found.trial.number == 1
+    assert found.chance == pytest.approx(0.55, abs=0.05)
+    assert not found.rivals
+
+
+def test_without_the_number_of_images_nothing_is_said_of_chances() -> None:
+    data = {**ENVIRONMENT["data"], "num_val_images": None}
+    known = run_of(Path("r"), trial(0), trial(1, 60.0), environment={**ENVIRONMENT, "data": data})
+    found = choose(known, Target())
+    assert (found.chance, found.rivals, found.further) == (None, (), ())
+    assert "cannot be said" in choice_text(found)
+
+
+@pytest.mark.parametrize(
+    "target", [Target(), Target({"flops": 3e8}), Target(min_top1=30.0, is_robust=True)]
+)
+def test_words_and_json_of_an_invented_run(tmp_path: Path, target: Target) -> None:
+    run = invented_run(tmp_path / "run", 40, seed=3)
+    found = choose(run, target)
+    text = choice_text(found)
+    assert f"Trial {found.trial.number} has the" in text
+    assert f"--trial {found.trial.number} --to" in text
+    assert "total" in text
+    assert "nan" not in text
+    values = json.loads(json.dumps(choice_json(found), allow_nan=False))
+    assert values["trial"] == found.trial.number
+    assert values["flops"] == found.trial.flops
+    assert len(values["neighbours"]) == len(found.neighbours)
+
+
+def test_a_run_of_one_network_is_alone() -> None:
+    text = choice_text(choose(run_of(Path("r"), trial(0)), Target()))
+    assert "alone on the front" in text
+    assert "1 network" in text
+
+
+@given(st.lists(st.tuples(st.floats(60, 70), st.floats(0.1, 3)), min_size=2, max_size=5))
+def test_more_measurement_never_misleads(pairs: list[tuple[float, float]]) -> None:
+    means, errors = zip(*pairs, strict=True)
+    now = outlook(means, errors, [inf] * len(pairs))
+    some, exact = (outlook(means, errors, [error] * len(pairs)) for error in (1.0, 1e-6))
+    assert now[1] + 0.05 >= some[1] >= exact[1] - 1e-9
+    assert exact == pytest.approx((1.0, 0.0), abs=0.01)
+
+
+def test_the_outlook_of_two_equal_networks_is_known() -> None:
+    """The best of two equals with error 1 is ahead of either by E|d| / 2 = 1 / sqrt(pi)."""
+    chance, loss = outlook([50.0, 50.0], [1.0, 1.0], [inf, inf])
+    assert chance == pytest.approx(0.5, abs=0.02)
+    assert loss == pytest.approx(0.564, abs=0.02)
