@@ -177,6 +177,13 @@ def test_the_second_row_of_ska_vit_is_ten_heads_of_64(
     assert f"| {params} M | {flops} G |" in PAGE.read_text()
 
 
+def test_the_second_row_by_graft() -> None:
+    with torch.device("meta"):
+        model = build_network("vit_small_32")
+        graft(model, mixer="ska", num_heads=10)
+    assert f"{_num_params(model) / 1e6:.3f}" == "9.380"
+
+
 def test_the_key_of_cska_swin_in_the_papers_code() -> None:
     """A convolution of each head's query, 32 channels to 32, for each window of the stage."""
     model: Any = build_network("swin_tiny_32")

@@ -8,11 +8,20 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from vitnas.config.files import RuleError
-from vitnas.config.mixers import StaticKeyName
-from vitnas.config.parts import BroadConfig, Frozen, ReattentionConfig, as_tuple
+from vitnas.config.mixers import MIXERS, StaticKeyName
+from vitnas.config.parts import (
+    BroadConfig,
+    Frozen,
+    MapActivation,
+    Positive,
+    ReattentionConfig,
+    TemperatureConfig,
+    as_tuple,
+)
 from vitnas.errors import ConfigError, nearest_name, shorten
 
 _STATIC_KEYS = " or ".join(get_args(StaticKeyName))
+_OF_MIXERS = ("num_heads", "key_kernel", "attn_act", "mask_diagonal", "temperature")
 _FORMS = "all, last:4, stages:2,3, 6-11 or 0,2,4-6"
 _Pixels = Annotated[int, Field(ge=1, le=16_384)]
 _Layers = Annotated[int, Field(ge=1, le=1_000)]
@@ -40,7 +49,10 @@ class GraftConfig(Frozen):
         mixer: the mixer that replaces the attention of `blocks`; None = nothing is replaced.
         blocks: which blocks; they are numbered through the network from 0: `all`, `last:4`,
             `stages:2,3` (stages are numbered from 0, too), `6-11`, or a list like `0,2,4-6`.
-        qk_scale, key_init: options of the mixer, as in a model file.
+        num_heads: heads of the mixer, each as wide as those before; None = as many as before. Of
+            fewer heads the first ones are kept; more heads are new.
+        qk_scale, key_init, key_kernel, attn_act, mask_diagonal: of the mixer, as in a model file.
+        temperature: of the mixer; `learnable` as in a model file. A graft knows no `linear`.
         reattention_blocks: number k; among the blocks that keep their attention, the last k mix
             their maps.
         reattention: how they mix. Each block mixes its own maps: `source: shared` is an error.
@@ -49,8 +61,13 @@ class GraftConfig(Frozen):
 
     mixer: StaticKeyName | None = None
     blocks: Annotated[str, Field(max_length=200), BeforeValidator(_as_text)] = "all"
+    num_heads: Positive | None = None
     qk_scale: bool = True
     key_init: Literal["trunc_normal", "randn"] = "trunc_normal"
+    key_kernel: Positive = 3
+    attn_act: MapActivation = "softmax"
+    mask_diagonal: bool = False
+    temperature: TemperatureConfig = TemperatureConfig()
     reattention_blocks: Annotated[int, Field(ge=0)] = 0
     reattention: ReattentionConfig = ReattentionConfig()
     broad: BroadConfig = BroadConfig()
@@ -63,6 +80,24 @@ class GraftConfig(Frozen):
         if self.reattention.source == "shared":
             rule = "a graft mixes each block's own maps; only a model file can share maps"
             raise RuleError(rule, "reattention.source", "shared", "own")
+        if self.temperature.kind == "linear":
+            rule = "a graft sees no first and last attention; only a model file has linear"
+            raise RuleError(rule, "temperature.kind", "linear", "learnable")
+        return self
+
+    @model_validator(mode="after")
+    def _mixer_reads(self) -> GraftConfig:
+        """`qk_scale` and `key_init` without a mixer have always been accepted."""
+        read = MIXERS[self.mixer].facts.fields if self.mixer else ()
+        always = ("num_heads", "temperature") if self.mixer else ()
+        default = GraftConfig.model_fields
+        for field in {*_OF_MIXERS} - {*read, *always}:
+            if getattr(self, field) == default[field].default:
+                continue
+            given = f"{self.mixer} does not read it" if self.mixer else "no mixer is given"
+            raise RuleError(f"is of a mixer ({_STATIC_KEYS}), and {given}", field)
+        if self.key_kernel % 2 == 0:
+            raise RuleError("must be odd", "key_kernel", self.key_kernel, self.key_kernel + 1)
         return self
 
     @property

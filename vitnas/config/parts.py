@@ -104,6 +104,10 @@ class StemConfig(Frozen):
         return self
 
 
+MapActivation = Literal["softmax", "gelu", "relu", "star_relu"]
+"""What makes the map of attention from its logits."""
+
+
 class ReattentionConfig(Frozen):
     """How maps are mixed across heads (DeepViT Eq. 3): scale * Norm(Theta^T A)."""
 

@@ -29,7 +29,15 @@ from vitnas.config.mixers import (
     unpacked,
 )
 from vitnas.config.notation import parse_schedule
-from vitnas.config.parts import Frozen, Norm, Positive, Ratio, Residual, as_tuple
+from vitnas.config.parts import (
+    Frozen,
+    MapActivation,
+    Norm,
+    Positive,
+    Ratio,
+    Residual,
+    as_tuple,
+)
 from vitnas.config.pattern import MixerPattern
 from vitnas.plugins import PATH
 
@@ -151,7 +159,7 @@ class StageConfig(Frozen):
     qk_scale: bool = Field(
         True, description="whether the logits of attention are divided by sqrt(head_dim)"
     )
-    attn_act: Literal["softmax", "gelu", "relu", "star_relu"] = Field(
+    attn_act: MapActivation = Field(
         "softmax",
         description="from logits to the map of attention: `softmax`, or in its place a function of "
         "each logit alone (SKA, Table 4), so that the rows of the map have no fixed sum",

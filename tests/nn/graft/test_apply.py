@@ -23,6 +23,10 @@ POSSIBLE = [
     *((name, {"mixer": "cska"}) for name in ALL if name != "deit"),
     *((name, {"broad": {"gamma": 0.4}}) for name in ("vit", "deit", "swin")),
     *((name, {"reattention_blocks": 2}) for name in ("vit", "deit")),
+    ("vit", {"mixer": "ska", "num_heads": 4, "mask_diagonal": True, "broad": {"gamma": 0.4}}),
+    ("cait", {"mixer": "cska", "key_kernel": 5, "attn_act": "relu", "num_heads": 2}),
+    ("swin", {"mixer": "cska", "key_kernel": 5, "attn_act": "gelu", "mask_diagonal": True}),
+    ("cvt", {"mixer": "ska", "attn_act": "gelu", "temperature": {"kind": "learnable"}}),
     ("swin", {"mixer": "ska", "blocks": "stages:1", "broad": {"gamma": 0.4}}),
     ("vit", {"mixer": "cska", "blocks": "3", "reattention_blocks": 1, "broad": {"gamma": 0.4}}),
 ]
@@ -120,6 +124,10 @@ def test_grafts_follow_each_other() -> None:
         {"mixer": "ska", "broad": {"gamma": 0.4}},
         {"reattention_blocks": 2, "reattention": {"norm": "layer"}, "broad": {"gamma": 0.4}},
         {"mixer": "ska", "qk_scale": False, "key_init": "randn"},
+        {"mixer": "ska", "num_heads": 4, "temperature": {"kind": "learnable"}},
+        {"mixer": "cska", "num_heads": 2, "key_kernel": 5, "mask_diagonal": True},
+        {"mixer": "cska", "attn_act": "star_relu"},
+        {"mixer": "ska", "num_heads": 6, "broad": {"gamma": 0.4}},
     ],
     ids=str,
 )
@@ -133,11 +141,13 @@ def test_a_grafted_vit_is_a_network_of_ours(fields: dict[str, Any]) -> None:
 
 
 def _in_our_language(fields: dict[str, Any]) -> ModelConfig:
-    stage = {"token_mixer": fields.get("mixer", "mhsa"), "qk_scale": fields.get("qk_scale", True)}
-    stage |= {"depth": 4, "embed_dim": 24, "num_heads": 3, "mlp_ratio": 4.0}
+    stage = {"token_mixer": fields.get("mixer", "mhsa"), "num_heads": fields.get("num_heads", 3)}
+    stage |= {"depth": 4, "embed_dim": 24, "attn_dim": 8 * stage["num_heads"]}
+    of_stage = ("qk_scale", "attn_act", "mask_diagonal", "key_kernel")
+    stage |= {name: fields[name] for name in of_stage if name in fields}
     tree = {"img_size": 16, "num_classes": 5, "class_token": True, "stages": [stage]}
     tree["stem"] = {"kind": "patch", "stride": 4}
-    same = ("reattention_blocks", "reattention", "broad")
+    same = ("reattention_blocks", "reattention", "broad", "temperature")
     return validate(ModelConfig, tree | {name: fields[name] for name in same if name in fields})
 
 

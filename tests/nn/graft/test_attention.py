@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.nn.graft.networks import images, vit
+from tests.nn.graft.networks import images, swin, vit
 from vitnas.errors import VitnasError
 from vitnas.nn.graft import graft
 
@@ -42,6 +42,30 @@ def test_fields_reach_the_mixer() -> None:
     mixer = model.blocks[0].attn.mixer
     assert mixer.scale == 1.0
     assert mixer.static_key.std() > 0.5
+
+
+@pytest.mark.parametrize("heads", [2, 5])
+def test_heads_that_both_have_are_kept(heads: int) -> None:
+    """Of 3 heads of 8 channels: the first two, or all and two new ones."""
+    model, before, kept = vit(), vit().blocks[0].attn, 8 * min(heads, 3)
+    graft(model.requires_grad_(False), mixer="ska", num_heads=heads)
+    mixer = model.blocks[0].attn.mixer
+    assert mixer.static_key.shape == (heads, 17, 8)
+    query, _, value = before.qkv.weight.chunk(3)
+    for new, old in zip(mixer.qv.weight.chunk(2), (query, value), strict=True):
+        assert torch.equal(new[:kept], old[:kept])
+    assert torch.equal(mixer.proj.weight[:, :kept], before.proj.weight[:, :kept])
+    assert torch.equal(mixer.proj.bias, before.proj.bias)
+    assert mixer.proj.weight.requires_grad == mixer.qv.weight.requires_grad == (heads > 3)
+
+
+def test_heads_wider_than_the_block_are_kept() -> None:
+    model = swin(head_dim=12)
+    before = model.get_submodule("layers.0.blocks.1.attn")
+    graft(model, mixer="cska")
+    mixer = model.get_submodule("layers.0.blocks.1.attn").mixer
+    assert (mixer.width, mixer.proj) == (24, before.proj)
+    assert model(images()).isfinite().all()
 
 
 def test_initial_keys_follow_the_seed() -> None:

@@ -62,6 +62,12 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     (vit, {"mixer": "ska", "blocks": "last:5"}, r"has 4 blocks \(nearest: last:4\)"),
     (swin, {"mixer": "ska", "blocks": "stages:2"}, "no stage '2'.*nearest: stages:0-1"),
     (vit, {"broad": {"gamma": -1.0}}, "broad.gamma = -1.0"),
+    (vit, {"mixer": "ska", "key_kernel": 5}, "key_kernel: .*ska does not read it"),
+    (vit, {"mixer": "cska", "key_kernel": 4}, r"key_kernel = 4: must be odd \(nearest: 5\)"),
+    (vit, {"mask_diagonal": True}, "mask_diagonal: .*no mixer is given"),
+    (vit, {"mixer": "ska", "temperature": {"kind": "linear"}}, "kind = 'linear'.*learnable"),
+    (swin, {"mixer": "ska", "num_heads": 2}, "num_heads = 2: Swin's table"),
+    (swin, {"mixer": "ska", "attn_act": "star_relu"}, "star_relu'.*mask.*nearest: relu"),
     # sizes and places
     (deit, {"mixer": "cska"}, r"one token before the grid, and here are 2 \(nearest: ska\)"),
     (lambda: vit(reg_tokens=3), {"mixer": "cska"}, "here are 4"),
@@ -76,7 +82,6 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     (lambda: vit(attn_layer=DiffAttention), {"mixer": "ska"}, "'DiffAttention'.*is Attention"),
     (lambda: vit(attn_layer="diff"), {"reattention_blocks": 1}, "only 0 blocks"),
     (lambda: vit(block_fn=ParallelThingsBlock), {"mixer": "ska"}, "= 'ParallelThingsBlock'"),
-    (lambda: swin(head_dim=12), {"mixer": "ska"}, "24 channels in all, and the block 16"),
     (with_lora, {"mixer": "ska"}, "blocks.2.attn: its projections are Adapted"),
     (with_lora, {"broad": {"gamma": 1.0}}, "blocks.2.attn: its projections are Adapted"),
     # re-attention
@@ -88,6 +93,11 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     # broad attention
     (cait, {"broad": {"gamma": 0.4}}, "broad.gamma = 0.4.*this is a Cait"),
     (cvt, {"broad": {"gamma": 0.4}}, "this is a CvT"),
+    (
+        vit,
+        {"mixer": "ska", "num_heads": 5, "broad": {"gamma": 0.4}},
+        "the 5 heads of the last source do not divide the last width 24",
+    ),
     (vit, {"mixer": "cska", "broad": {"gamma": 0.4}}, "needs.* a key, and cska has none"),
     # after another graft
     (grafted(mixer="ska", blocks="1"), {"mixer": "cska"}, "blocks.1.attn = 'ska': is a graft"),

@@ -16,10 +16,10 @@ SHIFTED, REGULAR = "layers.0.blocks.1", "layers.0.blocks.0"
 WINDOWS, TOKENS, DIM, HEADS = 4, 16, 16, 2
 
 
-def grafted(mixer: str) -> Any:
+def grafted(mixer: str, **fields: Any) -> Any:
     """`swin` with new keys that are not near zero, its shifts deciding nothing by accident."""
     model = swin()
-    graft(model, mixer=mixer)
+    graft(model, mixer=mixer, **fields)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -53,10 +53,18 @@ def test_the_table_of_relative_positions_is_kept_and_learns() -> None:
     assert all(model.get_parameter(name).grad.any() for name in tables)
 
 
-@pytest.mark.parametrize("mixer", ["ska", "cska"])
-def test_nothing_leaks_across_the_seam_of_a_shift(mixer: str) -> None:
+@pytest.mark.parametrize(
+    ("mixer", "fields"),
+    [
+        ("ska", {}),
+        ("ska", {"attn_act": "gelu"}),
+        ("cska", {}),
+        ("cska", {"key_kernel": 5}),
+    ],
+)
+def test_nothing_leaks_across_the_seam_of_a_shift(mixer: str, fields: dict[str, Any]) -> None:
     """A token's output does not depend on a token of its window that comes from elsewhere."""
-    block = grafted(mixer).get_submodule(SHIFTED)
+    block = grafted(mixer, **fields).get_submodule(SHIFTED)
     assert any(block.shift_size)
     x = windows(1).requires_grad_()
     out = block.attn(x, mask=block.attn_mask)

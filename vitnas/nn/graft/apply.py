@@ -129,7 +129,7 @@ def _to_collect(
     found = [site for site in kept if checks.has_key(site)]
     stages, flat = [site.stage for site in found], not sites[-1].stage
     found = [found[index] for index in collected(config.broad.layers, stages, flat=flat)]
-    checks.check_sources(found, sites[-1], family, config)
+    checks.check_sources(found, sites[-1], replaced, family, config)
     return found
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vitnas.config.graft import GraftConfig
 from vitnas.errors import VitnasError
 from vitnas.nn.layers.images import InputSizeError
+from vitnas.nn.layers.init import init_linear
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers.cska import ConvStaticKeyAttention
 from vitnas.nn.mixers.ska import StaticKeyAttention, StaticKeyMixer
@@ -53,8 +54,8 @@ class StaticKeyGraft(nn.Module):
 
     It keeps these parts of the attention, bit for bit: the projections to query and value
     (`mixer.qv` is the first and the last third of `qkv`), the output projection, and both
-    dropouts. It loses the projection to the key and what mixes dynamic maps (CaiT's talking
-    heads). The static key is new.
+    dropouts. With another number of heads, it keeps them for the heads that both have. It loses the
+    projection to the key and what mixes dynamic maps (CaiT's talking heads). The static key is new.
 
     Args:
         site: the attention to replace. It is not changed here.
@@ -73,16 +74,22 @@ class StaticKeyGraft(nn.Module):
         super().__init__()
         assert config.mixer is not None
         self.kind, self.grid, self.num_tokens = config.mixer, site.grid, site.num_tokens
-        qkv, options = site.attention.qkv, {}
+        old, qkv, options = site.attention, site.attention.qkv, {}
         if config.mixer == "cska":
-            options["class_token"] = site.prefix == 1
+            options = {"class_token": site.prefix == 1, "key_kernel": config.key_kernel}
+        heads = config.num_heads or old.num_heads
         self.mixer: Any = self.mixers[config.mixer](
             qkv.in_features,
-            site.attention.num_heads,
+            heads,
             site.num_tokens,
+            width=heads * (old.proj.in_features // old.num_heads),
             qkv_bias=qkv.bias is not None,
+            proj_bias=old.proj.bias is not None,
             qk_scale=config.qk_scale,
             key_init=config.key_init,
+            act=config.attn_act,
+            mask_diagonal=config.mask_diagonal,
+            tau=None if config.temperature.kind == "learnable" else 1.0,
             **options,
         )
         self.mixer.to(qkv.weight.device, qkv.weight.dtype)
@@ -91,13 +98,23 @@ class StaticKeyGraft(nn.Module):
 
     def _keep(self, attention: Any) -> None:
         """Take over those parts of `attention` that the mixer needs."""
-        for name in ("proj", "proj_drop", "attn_drop"):
+        for name in ("proj_drop", "attn_drop"):
             setattr(self.mixer, name, getattr(attention, name))
-        kept, old = dict(self.mixer.qv.named_parameters()), attention.qkv
-        for name, parameter in old.named_parameters():
-            query, _, value = parameter.detach().chunk(3)
-            kept[name].data.copy_(torch.cat([query, value]))
-            kept[name].requires_grad_(parameter.requires_grad)
+        width, before = self.mixer.width, attention.proj.in_features
+        if width > before:
+            self.mixer.apply(init_linear)
+        for name, parameter in attention.qkv.named_parameters():
+            new = getattr(self.mixer.qv, name)
+            for part, old in zip(new.data.chunk(2), parameter.detach().chunk(3)[::2], strict=True):
+                part[:before] = old[:width]
+            new.requires_grad_(parameter.requires_grad or width > before)
+        if width == before:
+            self.mixer.proj = attention.proj
+            return
+        new, old = self.mixer.proj, attention.proj
+        new.weight.data[:, :before] = old.weight.detach()[:, :width]
+        new.weight.requires_grad_(old.weight.requires_grad or width > before)
+        new.bias = old.bias
 
     def forward(
         self, x: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False

@@ -28,6 +28,12 @@ def source_of(site: Site) -> LayerShape:
     return LayerShape(site.stage_grid, inner.num_heads, inner.proj.in_features)
 
 
+def width_of(site: Site) -> int:
+    """Channels of the block around an attention."""
+    width: int = core(site.attention).proj.out_features
+    return width
+
+
 class BroadGraft(nn.Module):
     """Adds gamma times broad attention to the output of the last block, before the final norm.
 
@@ -48,10 +54,9 @@ class BroadGraft(nn.Module):
         super().__init__()
         self.sites = tuple(sites)
         sources = [source_of(site) for site in sites]
-        end = source_of(last)
         self.attention = BroadAttention(
             config.gamma,
-            LayerShape(end.grid, sources[-1].num_heads, end.dim),
+            LayerShape(last.stage_grid, sources[-1].num_heads, width_of(last)),
             sources,
             pool=config.pool,
             scale=config.scale,

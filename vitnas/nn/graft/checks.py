@@ -9,7 +9,7 @@ from vitnas.config.graft import GraftConfig
 from vitnas.config.mixers import MIXERS
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
-from vitnas.nn.graft.broad import BroadGraft, source_of
+from vitnas.nn.graft.broad import BroadGraft, source_of, width_of
 from vitnas.nn.graft.families import FAMILIES, Family
 from vitnas.nn.graft.reattention import ReattentionDropout
 from vitnas.nn.graft.windows import WindowGraft
@@ -30,6 +30,7 @@ def check_network(model: nn.Module, family: Family, config: GraftConfig) -> None
     if gamma and not family.broad:
         rule = f"broad attention needs a network of class {_classes('broad')}; this is a {name}"
         raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+    check_windows(family, config)
     _check_sizes(model, family, config)
 
 
@@ -80,13 +81,13 @@ def _check_without(site: Site, *names: str) -> None:
 
 
 def _check_projections(site: Site) -> None:
-    """One linear layer gives query, key and value, with C channels each."""
+    """One linear layer gives query, key and value, and another one C channels of the values."""
     qkv, proj = site.attention.qkv, site.attention.proj
     if type(qkv) is not nn.Linear or type(proj) is not nn.Linear:
         rule = f"its projections are {type(qkv).__name__} and {type(proj).__name__}, not Linear"
         raise ConfigError(rule, address=site.name)
-    if (qkv.out_features, proj.out_features) != (3 * qkv.in_features, qkv.in_features):
-        rule = f"its heads have {proj.in_features} channels in all, and the block {qkv.in_features}"
+    if (qkv.out_features, proj.out_features) != (3 * proj.in_features, qkv.in_features):
+        rule = f"its projections are not those of {proj.in_features} channels each"
         raise ConfigError(rule, address=site.name)
 
 
@@ -95,6 +96,18 @@ def check_prefix(site: Site, config: GraftConfig) -> None:
     if config.mixer == "cska" and site.prefix > 1:
         rule = f"cska accepts at most one token before the grid, and here are {site.prefix}"
         raise ConfigError(rule, address="mixer", value="cska", nearest="ska")
+
+
+def check_windows(family: Family, config: GraftConfig) -> None:
+    """What Swin's position bias and mask allow."""
+    if not issubclass(family.graft, WindowGraft):
+        return
+    if config.num_heads is not None:
+        rule = "Swin's table of relative positions is of its own heads, whose number stays"
+        raise ConfigError(rule, address="num_heads", value=config.num_heads)
+    if config.attn_act == "star_relu":
+        rule = "is not 0 where Swin's mask hides a token: it has a bias"
+        raise ConfigError(rule, address="attn_act", value="star_relu", nearest="relu")
 
 
 def can_mix(site: Site, family: Family) -> bool:
@@ -119,7 +132,9 @@ def has_key(site: Site) -> bool:
     return not isinstance(attention, StaticKeyGraft) or MIXERS[attention.kind].facts.taps
 
 
-def check_sources(sources: list[Site], last: Site, family: Family, config: GraftConfig) -> None:
+def check_sources(
+    sources: list[Site], last: Site, replaced: list[Site], family: Family, config: GraftConfig
+) -> None:
     """Broad attention has sources, and their tokens can be pooled to the last grid."""
     gamma = config.broad.gamma
     if not sources:
@@ -134,7 +149,9 @@ def check_sources(sources: list[Site], last: Site, family: Family, config: Graft
             grids = " and ".join("{}x{}".format(*s.stage_grid) for s in (site, last))
             rule = f"pools {grids} tokens to one grid: the second must divide the first"
             raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
-    heads, dim = source_of(sources[-1]).num_heads, source_of(last).dim
+    heads, dim = source_of(sources[-1]).num_heads, width_of(last)
+    if sources[-1] in replaced:
+        heads = config.num_heads or heads
     if dim % heads:
         rule = f"the {heads} heads of the last source do not divide the last width {dim}"
         raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)

@@ -22,8 +22,8 @@ class Windowed(AttentionMixer):
     Attributes, set only during a call:
         offset: what is added: `(w, h, N, N)` for the w windows of an image; w = 1 if all windows
             have the same.
-        inside: `(w, 9, N)`: for each token, which of its 3x3 neighbours (itself is the fifth) are
-            in its own region of the window. None if the window is one region.
+        inside: `(w, k * k, N)`: for each token, which of its k x k neighbours (itself is the middle
+            one) are in its own region of the window. None if the window is one region.
     """
 
     offset: Tensor | None = None
@@ -46,18 +46,20 @@ class WindowCska(Windowed, ConvStaticKeyAttention):
     """`cska` inside a window. In shifted windows its convolution stays within a region.
 
     A shifted window at the border of the picture holds tokens from opposite sides of the picture.
-    There the convolution is computed in its equal form: a key of length 9d times the 3x3-unfolded
-    query. Neighbours from the other side are set to zero, like those beyond the border of the
-    grid.
+    There the k x k convolution is computed in its equal form: a key of length k^2 d times the k x
+    k-unfolded query. Neighbours from the other side are set to zero, like those beyond the border
+    of the grid.
     """
 
     def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
         if self.inside is None:
             return super()._patch_rows(query, grid)
         tokens, dim = query.shape[1:]
-        taps = F.unfold(to_picture(query, grid), 3, padding=1)  # (B * w, C * 9, N)
-        taps = taps.reshape(-1, self.inside.shape[0], dim, 9, tokens) * self.inside[:, None]
-        taps = taps.reshape(-1, self.num_heads, self.head_dim * 9, tokens)
+        windows, near = self.inside.shape[:2]
+        side = self.key.kernel_size[0]
+        taps = F.unfold(to_picture(query, grid), side, padding=side // 2)  # (B * w, C * k^2, N)
+        taps = taps.reshape(-1, windows, dim, near, tokens) * self.inside[:, None]
+        taps = taps.reshape(-1, self.num_heads, self.head_dim * near, tokens)
         assert self.key.bias is not None
         bias = self.key.bias.reshape(self.num_heads, 1, tokens)
         weight = self.key.weight.reshape(self.num_heads, tokens, -1)
@@ -90,7 +92,7 @@ class WindowGraft(StaticKeyGraft):
         self.relative_position_bias_table = old.relative_position_bias_table
         for name, index in (
             ("relative_position_index", old.relative_position_index),
-            ("neighbours", neighbours_in(site.grid).to(old.qkv.weight.device)),
+            ("neighbours", neighbours_in(site.grid, config.key_kernel).to(old.qkv.weight.device)),
         ):
             self.register_buffer(name, index, persistent=False)
         self.mixer.fused_attn = False
@@ -118,7 +120,7 @@ class WindowGraft(StaticKeyGraft):
         """timm's `set_input_size` calls this. The key keeps its size; `forward` checks it."""
 
 
-def neighbours_in(grid: Grid) -> Tensor:
-    """`(9, N)`: indices of each token's 3x3 neighbours; index 0 for those beyond the grid."""
+def neighbours_in(grid: Grid, kernel: int = 3) -> Tensor:
+    """`(k * k, N)`: each token's k x k neighbours; index 0 for those beyond the grid."""
     numbers = torch.arange(float(grid[0] * grid[1])).reshape(1, 1, *grid)
-    return F.unfold(numbers, 3, padding=1)[0].long()
+    return F.unfold(numbers, kernel, padding=kernel // 2)[0].long()

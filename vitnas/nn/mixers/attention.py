@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vitnas.config.parts import MapActivation
 from vitnas.nn.layers.activation import MAP_ACTIVATIONS
 from vitnas.nn.layers.reattention import Reattention
 from vitnas.nn.layers.resizing import Change, TokenLayout
@@ -15,8 +16,6 @@ from vitnas.nn.mixers.base import Place, TokenMixer
 
 _MASKED = -6e4
 """A logit below all others, finite in half precision: a token alone in its group sees itself."""
-
-MapActivation = Literal["softmax", "gelu", "relu", "star_relu"]
 
 
 class AttentionMixer(TokenMixer):
