@@ -18,7 +18,8 @@ from vitnas.nn.zoo import zoo_config, zoo_names
 BEFORE = ["hybrid_imagenet", "hybrid_cifar"]
 PAPERS = ["papers_224", "papers_224_vit", "papers_32", "papers_32_vit"]
 HEAD = (
-    *("space", "break a rule", "within the limits", "of these: sliced groups", "in every stage"),
+    *("space", "break a rule", "within the limits", "of these: sliced groups"),
+    *("of these: two mixers in a stage", "in every stage"),
     *("draws in a tenth of log FLOPs", "models of the zoo"),
 )
 
@@ -55,7 +56,7 @@ def cells(name: str, one: Spread, models: int) -> list[str]:
     few, many = (f"{100 * share:.1f}" for share in (min(one.tenths), max(one.tenths)))
     return [
         f"`{name}`",
-        *(f"{100 * share:.1f} %" for share in (one.refused, one.within, one.sliced)),
+        *(f"{100 * share:.1f} %" for share in (one.refused, one.within, one.sliced, one.mixed)),
         f"{len(always[0])} mixers; passes {passes}",
         f"{few} to {many} %",
         str(models),

@@ -51,6 +51,10 @@ def test_heads_divide_the_width() -> None:
     assert heads_misfit("head_dim", model.stages[0], None, model) is None
     problem = heads_misfit("num_heads", model.stages[0], 7, model)
     assert problem == "num_heads = 7: must divide embed_dim 32"
+    wide = network({**MHSA, "head_dim": None, "num_heads": 5, "attn_dim": 40})
+    assert heads_misfit("attn_dim", wide.stages[0], 40, wide) is None
+    problem = heads_misfit("attn_dim", wide.stages[0], None, wide)
+    assert problem == "num_heads = 5: must divide embed_dim 32"
 
 
 def test_blocks_with_reattention_are_the_last_ones_without_groups() -> None:

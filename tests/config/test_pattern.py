@@ -168,3 +168,17 @@ def test_only_patterns_that_fit_are_on_offer(fields: dict[str, Any], is_first: b
     assert any(len(config.stages[0].kinds) > 1 for config in drawn)
     keys = [config.key for config in space.networks()]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("second", ["ska", {"choice": ["ska", "pool"]}])
+def test_a_choice_among_patterns_waits_for_the_depth(second: Any, is_first: bool) -> None:
+    """It is on offer only if one of them fits, so no draw is refused."""
+    among = {"choice": [{"pattern": ["mhsa", second]}, {"pattern": ["mhsa"], "last": "ska"}]}
+    fields: dict[str, Any] = {"token_mixer": {"choice": ["mlp", among]}}
+    depth = {"depth": {"int": [1, 3]}}
+    tree = {"embed_dim": 32, **(depth | fields if is_first else fields | depth)}
+    space = space_of({"stages": [tree]})
+    stages = [space.suggest(RandomTrial(seed)).stages[0] for seed in range(60)]
+    drawn = {(stage.depth, len(stage.kinds)) for stage in stages}
+    assert drawn == {(1, 1), (2, 1), (3, 1), (2, 2), (3, 2)}

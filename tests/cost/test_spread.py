@@ -26,6 +26,15 @@ def test_shares_are_those_of_the_draws() -> None:
     assert set(found.passes[2, 1]) == {1, 2}
 
 
+def test_a_stage_of_two_mixers_is_counted_apart() -> None:
+    both = {"pattern": ["dwconv", "mhsa"]}
+    mixed = stage(token_mixer={"choice": ["mhsa", both]}, depth=2)
+    found = spread(space_of({"stages": [mixed, stage()]}), 200)
+    assert found.mixed == pytest.approx(0.5, abs=0.12)
+    assert set(found.mixers[2, 0]) == {"mhsa"}
+    assert found.mixers[2, 0].total() == round(200 * (1 - found.mixed))
+
+
 def test_draws_that_break_a_rule_or_a_limit_are_counted() -> None:
     heads = {"choice": [7]}
     stages = [stage(embed_dim={"choice": [28, 32]}, num_heads=heads)]
@@ -42,6 +51,7 @@ def test_the_papers_spaces_are_spread_evenly(name: str) -> None:
     found = spread(load_space(name), 300)
     assert found.refused <= 0.05
     assert found.sliced >= 0.15
+    assert found.mixed >= 0.15
     assert min(found.tenths) >= 0.003
     assert all(set(seen) == set(MIXERS) for seen in found.mixers.values())
     assert all(set(seen) == {1, 2, 3, 4} for seen in found.passes.values())

@@ -92,6 +92,9 @@ class Draft:
             network, slices = self.network, STAGE_RULES["groups"].meaning
             pairs = zip(network.stages, parse_schedule(value), strict=False)
             return [slices(stage, groups, network) for stage, groups in pairs]
+        if isinstance(value, Choice):
+            self._misfit(axis, value)  # it is on offer only if an option of its own fits
+            return value
         if axis.rule is None or (isinstance(value, dict) and any(axes_in(value))):
             return value
         return axis.rule.meaning(self._part(axis), _converted(axis.field, value), self.network)
@@ -101,18 +104,21 @@ class Draft:
 
         A choice in its place fits if one of its own options does.
         """
-        if isinstance(value, Choice):
-            problems = [self.misfit(value, option) for option in value.options]
-            return None if None in problems else problems[0]
         try:
-            if axis.path == ("groups",):
-                return self._schedule_misfit(parse_schedule(value))
-            if axis.rule is None or (axis.field != "token_mixer" and any(axes_in(value))):
-                return None
-            found = _converted(axis.field, value)
-            return axis.rule.misfit(self._part(axis), found, self.network)
+            return self._misfit(axis, value)
         except NotSettled:
             return None
+
+    def _misfit(self, axis: Axis, value: Any) -> str | None:
+        if isinstance(value, Choice):
+            problems = [self._misfit(value, option) for option in value.options]
+            return None if None in problems else problems[0]
+        if axis.path == ("groups",):
+            return self._schedule_misfit(parse_schedule(value))
+        if axis.rule is None or (axis.field != "token_mixer" and any(axes_in(value))):
+            return None
+        found = _converted(axis.field, value)
+        return axis.rule.misfit(self._part(axis), found, self.network)
 
     def _schedule_misfit(self, brackets: Schedule) -> str | None:
         network, misfit = self.network, STAGE_RULES["groups"].misfit

@@ -48,7 +48,8 @@ def mixer_misfit(stage: StageConfig, mixer: Any, network: Network) -> str | None
     An unknown mixer is refused elsewhere.
     """
     if isinstance(mixer, MixerPattern):
-        return _pattern_problem(mixer, stage.depth) or _token_problem(mixer.names, network)
+        known = tuple(name for name in (*mixer.pattern, mixer.__dict__.get("last")) if name)
+        return _pattern_problem(mixer, stage.depth) or _token_problem(known, network)
     return _token_problem((mixer_name(mixer),), network)
 
 
@@ -102,7 +103,7 @@ def _pattern_problem(mixer: MixerPattern, depth: int, tail: int | None = None) -
 def heads_misfit(field: str, stage: StageConfig, value: int | None, _: Network) -> str | None:
     """The value of `field` does not divide the width, or not together with the other one."""
     known = {name: stage.__dict__.get(name) for name in ("num_heads", "head_dim", "attn_dim")}
-    problem = value and rules.heads_problem(stage.embed_dim, **{**known, field: value})
+    problem = rules.heads_problem(stage.embed_dim, **{**known, field: value})
     if not problem or not (known.keys() - {field}) <= stage.__dict__.keys():
         return None
     rule, where, wrong, _nearest = problem

@@ -124,7 +124,7 @@ def _on_offer(axis: Choice, draft: Draft) -> Sequence[int]:
         indices = [index for index in indices if problems[index] is None]
         if not indices:
             rule = f"none of {len(problems)} options fits this network; the first: {problems[0]}"
-            raise Refused(rule, address=axis.name, value=axis.options[0])
+            raise Refused(rule, address=axis.name, value=axis.labels[0])
     return _different(axis, indices, draft) if axis.may_repeat else indices
 
 

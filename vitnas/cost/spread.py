@@ -27,13 +27,16 @@ class Spread:
         within: of all draws: they are within the limits.
         sliced: of those within the limits: a pass slices the tokens.
         tenths: of all draws: in each tenth of the range of log FLOPs within the limits.
-        mixers, passes: by stage: how many networks within the limits have what there.
+        mixed: of those within the limits: a stage has two mixers.
+        mixers, passes: by stage: how many networks within the limits have what there; a stage of
+            two mixers is left out of `mixers`.
     """
 
     refused: float
     within: float
     sliced: float
     tenths: tuple[float, ...]
+    mixed: float
     mixers: dict[Place, Counter[str]]
     passes: dict[Place, Counter[int]]
 
@@ -57,13 +60,14 @@ def spread(space: SearchSpace, draws: int = 3_000) -> Spread:
     for config in configs:
         for index, stage in enumerate(config.stages):
             place = len(config.stages), index
-            mixers.setdefault(place, Counter())[str(stage.token_mixer)] += 1
+            mixers.setdefault(place, Counter()).update(stage.kinds if len(stage.kinds) == 1 else ())
             passes.setdefault(place, Counter())[stage.passes] += 1
     return Spread(
         refused=1 - len(drawn) / draws,
         within=len(within) / draws,
         sliced=sum(map(_is_sliced, configs)) / len(configs),
         tenths=tuple(count / draws for count in _tenths(flops, *ends)),
+        mixed=sum(map(_is_mixed, configs)) / len(configs),
         mixers=mixers,
         passes=passes,
     )
@@ -88,3 +92,7 @@ def _is_sliced(config: ModelConfig) -> bool:
         return stage.facts.groups == "sliced" and max(stage.groups) > 1
 
     return any(map(slices, config.stages))
+
+
+def _is_mixed(config: ModelConfig) -> bool:
+    return any(len(stage.kinds) > 1 for stage in config.stages)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from optuna.trial import FixedTrial
 
-from tests.config.trees import TREE
+from tests.config.trees import BASE, TREE, space_of, stage
 from tests.engine.conftest import make_space
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
@@ -64,6 +64,55 @@ def test_every_model_of_the_zoo_is_a_point(name: str, spaces: dict[str, SearchSp
     candidate = locate(spaces[named], config, name)
     found = spaces[named].suggest(FixedTrial(dict(candidate.params)))
     assert closed_form(found).num_params == closed_form(config).num_params
+
+
+@pytest.mark.parametrize(
+    ("model", "changes"),
+    [
+        ("sret_t", {"stages.0.loop": "external", "stages.2.loop": "external"}),
+        ("cskaformer_s18", {"stages.1.key_kernel": 5}),
+        ("caformer_b36", {"stages.2.token_mixer": {"pattern": ["ska", "mhsa"]}}),
+        ("caformer_b36", {"stages.2.token_mixer": {"pattern": ["ska"], "last": "mhsa"}}),
+        ("caformer_s18", {"broad.gamma": 0.4, "broad.layers": "every:2"}),
+        ("bvit_5m", {"broad.layers": "last:4"}),
+        ("vit_16b", {"groups": "[1,1]", "stages.0.loop": "external"}),
+        (
+            "ska_vit_small_32",
+            {
+                "stem.kind": "shifted",
+                "temperature.kind": "learnable",
+                "stages.0.mask_diagonal": True,
+                "stages.0.head_dim": None,
+                "stages.0.num_heads": 10,
+                "stages.0.attn_dim": 640,
+            },
+        ),
+    ],
+)
+def test_what_the_papers_leave_to_a_search_is_a_point(
+    model: str, changes: dict[str, Any], spaces: dict[str, SearchSpace]
+) -> None:
+    tree = zoo_config(model).to_tree()
+    for address, value in changes.items():
+        *parts, last = address.split(".")
+        holder: Any = tree
+        for part in parts:
+            holder = holder[int(part)] if part.isdigit() else holder.setdefault(part, {})
+        holder[last] = value
+    config = validate(ModelConfig, tree)
+    named = SPACES[tree["img_size"]][len(config.stages) == 1]
+    assert locate(spaces[named], config, model).params
+
+
+def test_layers_of_broad_attention_are_found_by_what_they_collect() -> None:
+    """Of two layers `every:2` is the last one, in another word than the space has."""
+    searched = {"gamma": 0.4, "layers": {"choice": ["all", "every:2"]}}
+    space = space_of({"broad": searched, "stages": [stage(depth=2)]})
+    config = validate(
+        ModelConfig,
+        BASE | {"broad": {"gamma": 0.4, "layers": "last:1"}, "stages": [stage(depth=2)]},
+    )
+    assert locate(space, config, "mine").params == {"broad.layers": "every:2"}
 
 
 def test_classes_sizes_and_rates_are_the_space_s() -> None:

@@ -163,7 +163,8 @@ def _may_be(axis: Choice, label: Any, value: Any) -> bool:
     if axis.path == ("stages",) and isinstance(option, list):
         return len(option) == len(value)
     is_shared = axis.stage is None and axis.field == "residual"  # stages may have their own
-    if value is None or option is None or is_shared or has_parts:
+    is_respelled = axis.path == ("broad", "layers")  # `every:2` of two layers is `last:1`
+    if value is None or option is None or is_shared or is_respelled or has_parts:
         return True
     if axis.field == "groups":
         option = _schedule(axis, option, value)
