@@ -231,7 +231,7 @@ def test_images_come_in_their_order_whichever_core_decodes_them(
     write_tar(tmp_path / "all.tar", files)
     found = []
     for number in (1, 4):
-        monkeypatch.setattr("vitnas.data.foreign.cores", lambda number=number: number)
+        monkeypatch.setattr("vitnas.data.items.cores", lambda number=number: number)
         found.append(read_source(timm(tmp_path / "all.tar"), (4, 4)))
     one, many = found
     assert torch.equal(one.train[0][:], many.train[0][:])

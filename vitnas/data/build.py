@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import Protocol
 
 from filelock import Timeout
 
@@ -38,16 +40,34 @@ _LONG_S = 5.0  # from here on it is told beforehand
 _Job = tuple[Path, list[str]]  # a shard's place and its image files
 
 
+class Origin(Protocol):
+    """Where the images of a set come from, each by its number in the set."""
+
+    def is_readable(self, number: int) -> bool:
+        """Whether an image can be read now, as when a disk is back or a permission is given."""
+
+    def decode(self, numbers: Sequence[int]) -> object:
+        """Decode these images on one core, for the time that it takes."""
+
+    def write(self, shards: Sequence[int]) -> Iterator[int]:
+        """Decode the images of these shards, write them, and give the number of each's images."""
+
+
 def complete(
     images: ImageSet, files: Sequence[ImageFile], teller: Teller = SILENT
 ) -> list[ShardFacts]:
+    """As `complete_from`, where the images are `files`."""
+    return complete_from(images, _Files(images, files), teller)
+
+
+def complete_from(images: ImageSet, origin: Origin, teller: Teller = SILENT) -> list[ShardFacts]:
     """Make the set complete; the shards that are there and sound stay as they are.
 
     Several processes may do so at once: one builds, and the others wait for it.
 
     Args:
         images: the set.
-        files: its image files.
+        origin: reads its images.
         teller: told what will be decoded where that takes more than seconds, and how far it is.
 
     Returns:
@@ -56,17 +76,17 @@ def complete(
     Raises:
         DataError: there is no room, or the system refuses to write.
     """
-    facts = _known(images, files)
+    facts = _known(images, origin)
     if None in facts:
         with plain_errors(images.folder.parent), _alone(images, teller):
-            facts = _known(images, files)
+            facts = _known(images, origin)
             missing = [number for number, known in enumerate(facts) if known is None]
-            needed = sum(len(images.span(number)) for number in missing)
-            make_room(images.folder.parent, needed * images.bytes_of_image, images)
-            _build(images, files, missing, teller)
+            needed = _count(images, missing) * images.bytes_of_image
+            make_room(images.folder.parent, needed, images)
+            _build(images, origin, missing, teller)
             with without_warnings():
                 for number in missing:
-                    facts[number] = _fresh(images, files, number)
+                    facts[number] = _fresh(images, origin, number)
     found = [known for known in facts if known is not None]
     with suppress(OSError):  # a folder that may only be read
         images.note_use()
@@ -93,11 +113,11 @@ def _alone(images: ImageSet, teller: Teller) -> Iterator[None]:
         lock.release()
 
 
-def _known(images: ImageSet, files: Sequence[ImageFile]) -> list[ShardFacts | None]:
+def _known(images: ImageSet, origin: Origin) -> list[ShardFacts | None]:
     """What is known of each shard; None where it is missing or damaged."""
     with without_warnings(), ThreadPool(cores()) as pool:
         numbers = range(images.num_shards)
-        found = pool.map(lambda number: _fresh(images, files, number), numbers)
+        found = pool.map(lambda number: _fresh(images, origin, number), numbers)
         oldest = sorted(
             (number for number in numbers if found[number] is not None),
             key=lambda number: compared(images.place(number)),
@@ -116,7 +136,7 @@ def _known(images: ImageSet, files: Sequence[ImageFile]) -> list[ShardFacts | No
     return found
 
 
-def _fresh(images: ImageSet, files: Sequence[ImageFile], number: int) -> ShardFacts | None:
+def _fresh(images: ImageSet, origin: Origin, number: int) -> ShardFacts | None:
     """What is known of a shard; None where it is missing, damaged, or a broken file no longer is.
 
     Its pixels are compared if they may have changed.
@@ -128,52 +148,77 @@ def _fresh(images: ImageSet, files: Sequence[ImageFile], number: int) -> ShardFa
     if not (is_fresh(place) or is_sound(place, facts.checksum, shape)):
         return None
     numbers = images.span(number)
-    return None if any(_is_readable(files[numbers[index]]) for index in facts.broken) else facts
+    is_mended = any(origin.is_readable(numbers[index]) for index in facts.broken)
+    return None if is_mended else facts
 
 
-def _is_readable(file: ImageFile) -> bool:
-    """Whether an image can be read now, as when a disk is back or a permission is given."""
-    try:
-        check_readable(Path(file.path))
-    except BrokenImage:
-        return False
-    return True
-
-
-def _build(
-    images: ImageSet, files: Sequence[ImageFile], missing: Sequence[int], teller: Teller
-) -> None:
+def _build(images: ImageSet, origin: Origin, missing: Sequence[int], teller: Teller) -> None:
     """Decode the images of the shards `missing` and write these."""
-    jobs = [
-        (images.place(number), [files[index].path for index in images.span(number)])
-        for number in missing
-    ]
-    total, so_far = sum(len(paths) for _, paths in jobs), 0
+    total, so_far = _count(images, missing), 0
     if total <= _FEW:
-        for place, paths in jobs:
-            build_shard(place, paths, images.facts.image_hw)
+        sum(origin.write(missing))
         return
-    _announce(images, [path for _, paths in jobs for path in paths], teller)
+    _announce(images, origin, missing, teller)
     bar = Bar(teller.doing, total)
     bar(0)
-    for number in _built(images, jobs):
+    for number in origin.write(missing):
         so_far += number
         bar(so_far)
 
 
-def _announce(images: ImageSet, paths: Sequence[str], teller: Teller) -> None:
+def _count(images: ImageSet, shards: Sequence[int]) -> int:
+    return sum(len(images.span(shard)) for shard in shards)
+
+
+def _announce(images: ImageSet, origin: Origin, missing: Sequence[int], teller: Teller) -> None:
     """Say what will be decoded, and about how long it takes, unless that is short."""
-    number, (height, width) = len(paths), images.facts.image_hw
-    some = paths[:: -(-number // _SAMPLE)]
+    numbers = [number for shard in missing for number in images.span(shard)]
+    height, width = images.facts.image_hw
+    some = numbers[:: -(-len(numbers) // _SAMPLE)]
     started = time.monotonic()
-    decoded(some, images.facts.image_hw)
-    seconds = (time.monotonic() - started) * number / len(some) / cores()
+    origin.decode(some)
+    seconds = (time.monotonic() - started) * len(numbers) / len(some) / cores()
     if seconds > _LONG_S:
-        size = size_text(number * images.bytes_of_image)
+        size = size_text(len(numbers) * images.bytes_of_image)
         teller.notice(
-            f"{images.facts.root}: {number:,} images are decoded once to {height} x {width} pixels "
-            f"and kept: {size} in {images.folder.parent}, about {span(seconds)}"
+            f"{images.facts.root}: {len(numbers):,} images are decoded once to {height} x {width} "
+            f"pixels and kept: {size} in {images.folder.parent}, about {span(seconds)}"
         )
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Image files, decoded by processes of their own where they are many.
+
+    Attributes:
+        images: the set that they become.
+        files: those of the set, in its order.
+    """
+
+    images: ImageSet
+    files: Sequence[ImageFile]
+
+    def is_readable(self, number: int) -> bool:
+        """See `Origin`."""
+        try:
+            check_readable(Path(self.files[number].path))
+        except BrokenImage:
+            return False
+        return True
+
+    def decode(self, numbers: Sequence[int]) -> object:
+        """See `Origin`."""
+        return decoded([self.files[number].path for number in numbers], self.images.facts.image_hw)
+
+    def write(self, shards: Sequence[int]) -> Iterator[int]:
+        """See `Origin`."""
+        jobs = [(self.images.place(shard), self._paths(shard)) for shard in shards]
+        if _count(self.images, shards) > _FEW:
+            return _built(self.images, jobs)
+        return (build_shard(*job, self.images.facts.image_hw) for job in jobs)
+
+    def _paths(self, shard: int) -> list[str]:
+        return [self.files[number].path for number in self.images.span(shard)]
 
 
 def _built(images: ImageSet, jobs: Sequence[_Job]) -> Iterator[int]:

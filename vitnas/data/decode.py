@@ -37,13 +37,13 @@ class BrokenImage(DataError):
         super().__init__(f"{path}: not a readable image ({reason})")
 
 
-def named(broken: Sequence[BrokenImage]) -> str:
+def named(broken: Sequence[BrokenImage | str]) -> str:
     """The first of them, and how many more there are."""
     more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
     return "; ".join(map(str, broken[:_NAMED])) + more
 
 
-def refuse_many(broken: Sequence[BrokenImage], number: int) -> None:
+def refuse_many(broken: Sequence[BrokenImage | str], number: int) -> None:
     """Refuse `number` images of which too many are broken.
 
     Raises:

@@ -65,7 +65,9 @@ def read(
         read_part(folder.test),
     )
     assert train is not None  # a folder without images is refused
-    return DataSource(train, test, folder.classes, folder.fingerprint, tuple(skipped), val)
+    return DataSource(
+        train, test, folder.classes, folder.fingerprint, tuple(skipped), val, is_whole=False
+    )
 
 
 def read_stored(

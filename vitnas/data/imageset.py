@@ -54,6 +54,7 @@ class SetFacts(BaseModel):
         root: the folder with the image files.
         image_hw: (H, W) in pixels.
         number: of images.
+        channels: of an image.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -61,6 +62,7 @@ class SetFacts(BaseModel):
     root: str
     image_hw: tuple[int, int]
     number: int
+    channels: int = 3
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class ImageSet:
 
     @property
     def bytes_of_image(self) -> int:
-        return 3 * self.facts.image_hw[0] * self.facts.image_hw[1]
+        return self.facts.channels * self.facts.image_hw[0] * self.facts.image_hw[1]
 
     def place(self, shard: int) -> Path:
         """The path of a shard without a suffix."""
@@ -99,8 +101,8 @@ class ImageSet:
         return range(start, min(start + self.per_shard, self.facts.number))
 
     def shape(self, shard: int) -> tuple[int, int, int, int]:
-        """(m, 3, H, W) of a shard."""
-        return len(self.span(shard)), 3, *self.facts.image_hw
+        """(m, C, H, W) of a shard."""
+        return len(self.span(shard)), self.facts.channels, *self.facts.image_hw
 
     def lock(self) -> FileLock:
         """Who builds or deletes the set holds it."""
@@ -152,9 +154,19 @@ def set_of(
     same = [_FORMAT, whole, image_hw, _METHOD, PIL.__version__]
     start = len(str(root))
     told = "".join([f"\0{path[start:]}\0{size}\0{time}" for path, _, size, time in files])
-    name = hashlib.sha256(os.fsencode(json.dumps(same) + told)).hexdigest()[:16]
-    facts = SetFacts(root=_utf8(whole), image_hw=image_hw, number=len(files))
-    return ImageSet(home / name, facts)
+    facts = SetFacts(root=whole, image_hw=image_hw, number=len(files))
+    return _named(home, json.dumps(same) + told, facts)
+
+
+def set_of_items(home: Path, told: str, facts: SetFacts) -> ImageSet:
+    """The set of images of which `told` says what they are, before they are resized."""
+    same = [_FORMAT, "items", facts.image_hw, PIL.__version__]
+    return _named(home, f"{json.dumps(same)}\0{told}", facts)
+
+
+def _named(home: Path, told: str, facts: SetFacts) -> ImageSet:
+    name = hashlib.sha256(os.fsencode(told)).hexdigest()[:16]
+    return ImageSet(home / name, facts.model_copy(update={"root": _utf8(facts.root)}))
 
 
 def _is_ours(name: str) -> bool:

@@ -31,14 +31,18 @@ class ShardFacts:
     """What is known of a shard without its pixels.
 
     Attributes:
-        sums: (m, 2, 3) float64, of the bytes of each image and channel and of their squares; exact.
+        sums: (m, 2, C) float64, of the bytes of each image and channel and of their squares; exact.
         broken: why an image could not be read, by its number in the shard; its pixels are zero.
         checksum: CRC-32 of the pixels.
+        labels: (m,) int64, the classes, where only reading an image tells its class.
+        digests: (m, 16) uint8, of the images as they came and their classes; there with `labels`.
     """
 
     sums: npt.NDArray[np.float64]
     broken: dict[int, str]
     checksum: int
+    labels: npt.NDArray[np.int64] | None = None
+    digests: npt.NDArray[np.uint8] | None = None
 
 
 def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> int:
@@ -52,18 +56,29 @@ def build_shard(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) ->
     Raises:
         OSError: it cannot be written.
     """
-    pixels, broken = decoded(paths, image_hw)
+    write_shard(place, *decoded(paths, image_hw))
+    return len(paths)
+
+
+def write_shard(
+    place: Path, pixels: npt.NDArray[np.uint8], broken: dict[int, str], **told: npt.NDArray[Any]
+) -> None:
+    """Write decoded images (m, C, H, W) and what was found; `told` are further `ShardFacts`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     write_bytes(place.with_suffix(".npy"), _header(pixels), pixels.data.cast("B"))
     found: dict[str, Any] = {
         "sums": _sums(pixels),
         "broken": np.array(list(broken), dtype=np.int64),
         "reasons": np.array(list(broken.values()), dtype=np.str_),
         "checksum": np.array(zlib.crc32(pixels.data), dtype=np.int64),
+        **told,
     }
     file = io.BytesIO()
     np.savez(file, **found)
     write_bytes(place.with_suffix(".npz"), file.getbuffer())
-    return len(paths)
 
 
 def build_in_worker(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> int:
@@ -94,11 +109,12 @@ def read_facts(place: Path, number: int) -> ShardFacts | None:
         with file, np.load(file, allow_pickle=False) as found:
             sums, broken = found["sums"], found["broken"].tolist()
             reasons, checksum = found["reasons"].tolist(), int(found["checksum"])
+            labels, digests = (found.get(x) for x in ("labels", "digests"))
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         return None
-    if sums.shape != (number, 2, 3) or sums.dtype != np.float64 or len(broken) != len(reasons):
+    if sums.shape[:2] != (number, 2) or sums.dtype != np.float64 or len(broken) != len(reasons):
         return None
-    return ShardFacts(sums, dict(zip(broken, reasons, strict=True)), checksum)
+    return ShardFacts(sums, dict(zip(broken, reasons, strict=True)), checksum, labels, digests)
 
 
 def offset_of(place: Path, shape: tuple[int, ...]) -> int | None:
@@ -162,6 +178,10 @@ def _sums(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
     """In float64 every partial sum is a whole number below 2**53, so that nothing is rounded."""
     parts, step = [], max(1, _AT_ONCE // pixels[0].size)
     for start in range(0, len(pixels), step):
-        values = pixels[start : start + step].reshape(-1, 3, pixels[0, 0].size).astype(float)
+        values = (
+            pixels[start : start + step]
+            .reshape(-1, pixels.shape[1], pixels[0, 0].size)
+            .astype(float)
+        )
         parts.append(np.stack([values.sum(2), np.einsum("ncp,ncp->nc", values, values)], axis=1))
     return np.concatenate(parts)

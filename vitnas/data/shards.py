@@ -18,7 +18,7 @@ from vitnas.errors import DataError
 
 
 class Shards:
-    """(n, 3, H, W) uint8 on disk, indexed by numbers of images.
+    """(n, C, H, W) uint8 on disk, indexed by numbers of images.
 
     The files are mapped into memory, so that all processes of a machine share one copy of what they
     read. What is pickled is where they are. As long as an object lives, its set is not deleted.
@@ -47,14 +47,14 @@ class Shards:
 
     @property
     def shape(self) -> torch.Size:
-        return torch.Size((len(self), 3, *self.images.facts.image_hw))
+        return torch.Size((len(self), self.images.facts.channels, *self.images.facts.image_hw))
 
     @property
     def device(self) -> torch.device:
         return torch.device("cpu")
 
     def __getitem__(self, numbers: Tensor) -> Tensor:
-        """Pixels (k, 3, H, W), in memory."""
+        """Pixels (k, C, H, W), in memory."""
         result = torch.empty(len(numbers), *self.shape[1:], dtype=torch.uint8)
         rows, size = result.numpy(), self.images.per_shard
         for row, number in enumerate(numbers.tolist()):
@@ -64,9 +64,9 @@ class Shards:
         return result
 
     def sums(self, numbers: Tensor) -> Tensor:
-        """(2, 3) float64: of the bytes of each channel and of their squares; exact."""
+        """(2, C) float64: of the bytes of each channel and of their squares; exact."""
         size = self.images.per_shard
-        shards, total = numbers.cpu() // size, torch.zeros(2, 3, dtype=torch.float64)
+        shards, total = numbers.cpu() // size, torch.zeros(2, self.shape[1], dtype=torch.float64)
         for shard in shards.unique().tolist():
             inside = numbers.cpu()[shards == shard] - shard * size
             total += torch.from_numpy(self._known(shard).sums)[inside].sum(dim=0)

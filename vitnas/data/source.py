@@ -38,6 +38,7 @@ class DataSource:
         fingerprint: plain values that are different for different training images.
         skipped: files that cannot be read and are left out, each with the reason.
         val: the data's own images that score candidates; None where they are held out of `train`.
+        is_whole: whether all training images were read, not only those that a run uses.
     """
 
     train: Labelled
@@ -46,6 +47,7 @@ class DataSource:
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     val: Labelled | None = None
+    is_whole: bool = True
 
     def chosen(self, config: DataConfig) -> DataSource:
         """Only the classes that `config` names, and its split, of images that are all in memory.

@@ -35,7 +35,9 @@ def read_source(
     """
     if config.name == "imagefolder":
         return imagefolder.read(config, image_hw, used, teller)
-    return READERS.get(config.name, foreign.read)(config, image_hw).chosen(config)
+    if (reader := READERS.get(config.name)) is not None:
+        return reader(config, image_hw).chosen(config)
+    return foreign.read(config, image_hw, teller).chosen(config)
 
 
 def check_there(config: DataConfig) -> None:

@@ -6,6 +6,8 @@ Nothing is downloaded for `torch/`, and no code of a data set is run.
 
 from __future__ import annotations
 
+import json
+import os
 import weakref
 from collections.abc import Mapping
 from io import BytesIO
@@ -35,7 +37,7 @@ def check_place(config: DataConfig) -> None:
         DataError: as `open_timm`.
     """
     if package := missing_package(config):
-        raise DataError(f"{_name(config)}: needs the package {package}, which is not installed")
+        raise DataError(f"{name_of(config)}: needs the package {package}, which is not installed")
     if _is_folder(config):
         _found(config, _splits(config)[0])
 
@@ -52,6 +54,31 @@ def open_timm(config: DataConfig) -> tuple[Any, Any]:
     if not test_split or (config.splits is None and _place(config, test_split[0]) is None):
         return train, None
     return train, _opened(config, test_split[0], getattr(train, "numbers", None))
+
+
+def key_of(config: DataConfig, data: Any, number: int) -> str | None:
+    """What tells one state of a split from another without reading it: the names, sizes and times
+    of the files, or the fingerprint that `hfds/` has of its data. None where nothing does.
+
+    Args:
+        config: which data.
+        data: the split as `open_timm` has opened it.
+        number: 0 for the training images, 1 for the test images.
+    """
+    from timm import __version__
+
+    split, is_hfds = _splits(config)[number], (config.dataset or "").lower().startswith("hfds/")
+    place = None if config.folder is None else _place(config, split)
+    state = data.fingerprint if is_hfds else None if place is None else _files(place)
+    numbers = list(getattr(data, "numbers", {}).items())
+    columns = [config.input_key, config.target_key]
+    told = [__version__, config.dataset, split, columns, numbers, state]
+    return None if state is None else json.dumps(told)
+
+
+def name_of(config: DataConfig) -> str:
+    """The data in messages."""
+    return f"timm data set {config.dataset or config.folder}"
 
 
 class Read:
@@ -71,6 +98,12 @@ class Read:
         found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
         self.numbers: Mapping[str, int] = found
         self.classes = tuple(sorted(found, key=lambda name: found[name]))
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of a data set of `hfds/`."""
+        found = getattr(getattr(self._reader, "dataset", None), "_fingerprint", None)
+        return None if found is None else str(found)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -100,7 +133,9 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
             found = create_dataset(name, root=root, split=split, **keys)
     except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
-        raise DataError(f"{_name(config)}: split {split}: cannot be opened: {why}"[:500]) from error
+        raise DataError(
+            f"{name_of(config)}: split {split}: cannot be opened: {why}"[:500]
+        ) from error
     return Read(found.reader) if isinstance(found, ImageDataset) else found
 
 
@@ -123,7 +158,7 @@ def _splits(config: DataConfig) -> tuple[str, ...]:
 def _found(config: DataConfig, split: str) -> Path:
     place = _place(config, split)
     if place is None:
-        raise DataError(f"{_name(config)}: there is no {split}/ or {split}.tar")
+        raise DataError(f"{name_of(config)}: there is no {split}/ or {split}.tar")
     return place
 
 
@@ -142,5 +177,17 @@ def _place(config: DataConfig, split: str) -> Path | None:
     return root if split in _SAME[0] and root.exists() else None
 
 
-def _name(config: DataConfig) -> str:
-    return f"timm data set {config.dataset or config.folder}"
+def _files(place: Path) -> list[tuple[str, int, int]] | None:
+    """Path, size and time of a file, or of all below a folder. None where a folder in it is a link,
+    or the system does not say."""
+    whole = place.resolve()
+    paths = [] if place.is_dir() else [whole]
+    try:
+        for folder, folders, names in os.walk(whole):
+            if any(Path(folder, name).is_symlink() for name in folders):
+                return None
+            paths += [Path(folder, name) for name in names]
+        found = [(str(path), path.stat()) for path in sorted(paths)]
+    except OSError:
+        return None
+    return [(path, there.st_size, there.st_mtime_ns) for path, there in found]

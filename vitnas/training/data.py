@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
-from vitnas.data.rows import Pixels, Rows, channel_sums
+from vitnas.data.rows import Pixels, channel_sums
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source
 from vitnas.data.telling import SILENT, Teller
@@ -242,6 +242,7 @@ def images_of(
             f"{where}: {number} training images are too few for val_fraction "
             f"{config.val_fraction:g}: two to train on and one to score with are needed"
         )
+    fraction = 1.0 if source.is_whole else fraction
     mean, std = _statistics(_measured(config, train, fraction))
 
     def split(pair: Labelled) -> Split:
@@ -254,7 +255,7 @@ def images_of(
         classes=source.classes,
         split_seed=config.split_seed,
         folds=config.folds,
-        fraction=fraction if isinstance(train[0], Rows) else 1.0,
+        fraction=fraction,
         fingerprint=source.fingerprint,
         skipped=source.skipped,
         _test=None if source.test is None else split(source.test),
@@ -263,8 +264,6 @@ def images_of(
 
 def _measured(config: DataConfig, train: Labelled, fraction: float) -> Pixels:
     """The images whose mean and deviation count: all that train, as far as they were read."""
-    if isinstance(train[0], Tensor):
-        return train[0]
     return Split(*train, *_UNKNOWN).subset(fraction, config.split_seed).pixels
 
 

@@ -1,0 +1,173 @@
+"""Data sets of other packages in the cache: the same as in memory, and read once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.data.sets import flip
+from tests.data.test_timm_sets import COLOURS, by_class, png, timm, write_tar
+from tests.training.conftest import write_idx
+from vitnas.config.data import DataConfig
+from vitnas.data import kept
+from vitnas.data.cache import held_sets, home
+from vitnas.data.imageset import ImageSet
+from vitnas.data.rows import Rows
+from vitnas.data.shards import Shards
+from vitnas.data.source import DataSource
+from vitnas.data.table import read_source
+from vitnas.data.telling import Teller
+from vitnas.training.data import load_data
+
+
+@pytest.fixture
+def tars(tmp_path: Path) -> DataConfig:
+    files = {f"{name}/{n}.png": png((n, 9, 9 * n % 250)) for n in range(60) for name in COLOURS}
+    write_tar(tmp_path / "train.tar", files | {"red/x.png": b"no image"})
+    write_tar(tmp_path / "val.tar", by_class(2, "green", "red"))
+    return timm(tmp_path)
+
+
+def in_memory(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> DataSource:
+    with monkeypatch.context() as patch:
+        patch.setenv("VITNAS_IMAGE_CACHE", "off")
+        return read_source(config, (8, 6))
+
+
+def training_set() -> ImageSet:
+    return max((held.images for held in held_sets(home())), key=lambda one: one.facts.number)
+
+
+def inodes(images: ImageSet) -> list[int]:
+    return [images.place(n).with_suffix(".npy").stat().st_ino for n in range(images.num_shards)]
+
+
+def test_the_cache_gives_what_memory_gives(
+    tars: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = in_memory(tars, monkeypatch)
+    for source in (read_source(tars, (8, 6)) for _ in range(2)):
+        assert source.test is not None
+        assert memory.test is not None
+        for found, expected in ((source.train, memory.train), (source.test, memory.test)):
+            assert isinstance(found[0], Rows)
+            assert isinstance(found[0].store, Shards)
+            assert torch.equal(found[0][:], expected[0][:])
+            assert torch.equal(found[1], expected[1])
+        assert (source.classes, source.fingerprint) == (memory.classes, memory.fingerprint)
+        assert source.skipped == memory.skipped
+        assert "red/x.png: not a readable image" in source.skipped[0]
+
+
+def test_mean_and_deviation_are_those_of_all_that_train_with_and_without_the_cache(
+    tars: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = load_data(tars, 8, fraction=0.2)
+    monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
+    memory = load_data(tars, 8, fraction=0.2)
+    assert (cached.mean, cached.std, cached.fraction) == (memory.mean, memory.std, 1.0)
+
+
+def test_a_second_time_nothing_is_decoded_until_the_file_changes(
+    tars: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = read_source(tars, (8, 6))
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "write_shard", lambda *_, **__: pytest.fail("decoded again"))
+        read_source(tars, (8, 6))
+    write_tar(tmp_path / "train.tar", by_class(40, *COLOURS))
+    again = read_source(tars, (8, 6))
+    assert again.fingerprint["num_images"] == 120
+    assert again.fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("damage", ["killed before it was whole", "a byte has changed"])
+def test_only_a_part_that_is_missing_or_damaged_is_made_again(
+    tars: DataConfig, damage: str
+) -> None:
+    first = read_source(tars, (8, 6)).train[0][:]
+    images = training_set()
+    before = inodes(images)
+    assert len(before) == 3
+    if damage.startswith("killed"):
+        images.place(1).with_suffix(".npz").unlink()
+    else:
+        flip(images.place(1).with_suffix(".npy"))
+    assert torch.equal(read_source(tars, (8, 6)).train[0][:], first)
+    assert [one == other for one, other in zip(before, inodes(images), strict=True)] == [
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.slow
+def test_a_builder_that_is_killed_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tar(tmp_path / "all.tar", by_class(1000, *COLOURS))
+    config = timm(tmp_path / "all.tar")
+    code = (
+        "import sys; from tests.data.test_kept import *;"
+        "read_source(timm(Path(sys.argv[1])), (8, 6))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(config.root)])
+    place = home()
+    assert place is not None
+    while process.poll() is None and len(list(place.glob("*/*.npz"))) < 3:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    there = {path: path.stat().st_ino for path in place.glob("*/*.npz")}
+    assert there
+    found = read_source(config, (8, 6))
+    assert sum(path.stat().st_ino == inode for path, inode in there.items()) >= len(there) - 1
+    assert torch.equal(found.train[0][:], in_memory(config, monkeypatch).train[0][:])
+
+
+def test_grey_images_of_torchvision_keep_their_one_channel(tmp_path: Path) -> None:
+    raw = tmp_path / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    images = np.random.default_rng(0).integers(0, 256, (20, 28, 28))
+    for part in ("train", "t10k"):
+        write_idx(raw / f"{part}-images-idx3-ubyte", images)
+        write_idx(raw / f"{part}-labels-idx1-ubyte", np.arange(20) % 10)
+    config = timm(tmp_path, dataset="torch/fashion_mnist", val_fraction=0.5)
+    for _ in range(2):
+        pixels = read_source(config, (28, 28)).train[0]
+        assert isinstance(pixels, Rows)
+        assert np.array_equal(pixels[:].numpy()[:, 0], images)
+    assert training_set().facts.root == "torch/fashion_mnist"
+    assert load_data(config, 28).in_chans == 1
+
+
+def test_images_of_different_channels_are_refused(tmp_path: Path) -> None:
+    grey = np.zeros((4, 8, 8), dtype=np.uint8)
+
+    class Mixed(list[tuple[torch.Tensor, int]]):
+        pass
+
+    data = Mixed((torch.from_numpy(grey[:channels]), 0) for channels in (1, 1, 3))
+    with pytest.raises(Exception, match="item 2 has 3 channels, and the first one 1"):
+        kept.read_kept(tmp_path / "home", "key", timm(tmp_path), data, (8, 8))
+
+
+def test_what_cannot_be_told_from_its_changes_is_in_memory_and_that_is_said(
+    folder_root: Path, tmp_path: Path
+) -> None:
+    (folder_root / "train" / "red").rename(tmp_path / "elsewhere")
+    (folder_root / "train" / "red").symlink_to(tmp_path / "elsewhere")
+    notices: list[str] = []
+    source = read_source(timm(folder_root), (8, 8), teller=Teller(notices.append))
+    assert isinstance(source.train[0], torch.Tensor)
+    assert notices == [
+        f"timm data set {folder_root}: is decoded at each start and held in memory: "
+        "nothing tells whether it has changed"
+    ]

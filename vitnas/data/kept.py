@@ -1,0 +1,118 @@
+"""Data sets of other packages in the cache of decoded images, as folders are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitnas.config.data import DataConfig
+from vitnas.data.build import complete_from
+from vitnas.data.decode import BrokenImage, refuse_many, without_warnings
+from vitnas.data.imageset import ImageSet, SetFacts, set_of_items
+from vitnas.data.items import digest_of, item_of, items, refuse_channels, resized, total_digest
+from vitnas.data.rows import Pixels, Rows
+from vitnas.data.shard import write_shard
+from vitnas.data.shards import Shards
+from vitnas.data.source import ImageHW
+from vitnas.data.telling import SILENT, Teller
+
+
+@dataclass(frozen=True)
+class Part:
+    """The images of a split that can be read.
+
+    Attributes:
+        images: (n, C, H, W) uint8.
+        labels: (n,) int64, their classes.
+        digest: sixteen hex digits of all images as they came and their classes.
+        skipped: which others cannot be read, and why.
+    """
+
+    images: Pixels
+    labels: Tensor
+    digest: str
+    skipped: tuple[str, ...] = ()
+
+
+def read_kept(
+    home: Path, key: str, config: DataConfig, data: Any, image_hw: ImageHW, teller: Teller = SILENT
+) -> Part:
+    """The images of `data`, in the cache, where they are put if they are not.
+
+    Args:
+        home: the folder of the sets.
+        key: tells one state of the data from another.
+        config: names the data in errors.
+        data: a data set whose items have numbers.
+        image_hw: (H, W) in pixels that images are brought to.
+        teller: told what will be decoded, and how far it is.
+
+    Raises:
+        DataError: an item is no image with a class, more than 1 % of them are broken, or there is
+            no room.
+    """
+    with without_warnings():
+        channels = _channels(config, data)
+        name = config.dataset or str(config.folder)
+        facts = SetFacts(root=name, image_hw=image_hw, number=len(data), channels=channels)
+        images = set_of_items(home, key, facts)
+        found = complete_from(images, _Items(images, config, data), teller)
+    labels = torch.from_numpy(np.concatenate([known.labels for known in found]))
+    digests = np.concatenate([known.digests for known in found])
+    broken = {
+        images.span(shard)[number]: reason
+        for shard, known in enumerate(found)
+        for number, reason in known.broken.items()
+    }
+    refuse_many(list(broken.values()), len(data))
+    sound = torch.ones(len(data), dtype=torch.bool)
+    sound[list(broken)] = False
+    rows = Rows(Shards(images, found), sound.nonzero().squeeze(1))
+    digest = total_digest(digests[sound.numpy()].tobytes())
+    return Part(rows, labels[sound], digest, tuple(broken.values()))
+
+
+@dataclass(frozen=True)
+class _Items:
+    """Reads the images of a set from a data set; see `Origin`."""
+
+    images: ImageSet
+    config: DataConfig
+    data: Any
+
+    def is_readable(self, number: int) -> bool:
+        return not isinstance(item_of(self.config, self.data, number), BrokenImage)
+
+    def decode(self, numbers: Sequence[int]) -> object:
+        return [item_of(self.config, self.data, number) for number in numbers]
+
+    def write(self, shards: Sequence[int]) -> Iterator[int]:
+        for shard in shards:
+            self._write(shard)
+            yield len(self.images.span(shard))
+
+    def _write(self, shard: int) -> None:
+        span, broken = self.images.span(shard), dict[int, str]()
+        pixels = np.zeros(self.images.shape(shard), dtype=np.uint8)
+        labels, digests = np.zeros(len(span), np.int64), np.zeros((len(span), 16), np.uint8)
+        for index, item in enumerate(items(self.config, self.data, span)):
+            if isinstance(item, BrokenImage):
+                broken[index] = str(item)
+                continue
+            refuse_channels(self.config, span[index], item, self.images.facts.channels)
+            pixels[index] = resized(item[0], self.images.facts.image_hw).numpy()
+            labels[index] = item[1]
+            digests[index] = np.frombuffer(digest_of(item), np.uint8)
+        write_shard(self.images.place(shard), pixels, broken, labels=labels, digests=digests)
+
+
+def _channels(config: DataConfig, data: Any) -> int:
+    """Of the first image that can be read."""
+    each = (item_of(config, data, number) for number in range(len(data)))
+    return next((len(item[0]) for item in each if not isinstance(item, BrokenImage)), 3)
