@@ -93,7 +93,8 @@ def convert(
     layout: Annotated[
         str,
         typer.Option(
-            "--from", help="Whose code wrote it: sret, deepvit, bvit, ska, caformer or timm."
+            "--from",
+            help="Whose code wrote it: sret, deepvit, bvit, ska, ska_small, caformer or timm.",
         ),
     ],
     to: NewFolder,

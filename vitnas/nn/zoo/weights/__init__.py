@@ -14,6 +14,7 @@ from vitnas.nn.zoo.weights.caformer import CaformerLayout
 from vitnas.nn.zoo.weights.deepvit import DeepvitLayout
 from vitnas.nn.zoo.weights.layout import Layout
 from vitnas.nn.zoo.weights.ska import SkaLayout
+from vitnas.nn.zoo.weights.small import SmallLayout
 from vitnas.nn.zoo.weights.sret import SretLayout
 from vitnas.nn.zoo.weights.timm import TimmLayout, from_timm
 
@@ -29,6 +30,7 @@ LAYOUTS: Mapping[str, Layout] = {
         DeepvitLayout(),
         BvitLayout(),
         SkaLayout(),
+        SmallLayout(),
         CaformerLayout(),
         TimmLayout(),
     )

@@ -15,9 +15,7 @@ class SkaLayout(MetaformerLayout):
     and value in one `qv`, 16 channels per head, and a scaled map. `stu_caformer_s18` has static
     keys in its last two stages; the paper has no such network.
 
-    The networks of the small-scale experiments are not read. A configuration can describe their
-    shifted patches (`stem.kind: shifted`) and masked diagonal (`mask_diagonal`), but CSTU's there
-    scales the class token's row alone.
+    `SmallLayout` reads networks of the small-scale experiments.
     """
 
     name = "ska"
