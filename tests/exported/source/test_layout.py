@@ -1,0 +1,72 @@
+"""Expressions are printed as ruff formats them."""
+
+from __future__ import annotations
+
+import pytest
+
+from vitnas.exported.source.layout import Code, Repeat, call, literal, printed, signature, wrapped
+
+INNER = call("Attention", {"dim": 256, "heads": 8})
+
+
+def block(mixer: object = INNER) -> object:
+    return call("Block", {"dim": 256, "mixer": mixer, "hidden": 1024})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1e-6, "1e-6"),
+        ((8, 2), "(8, 2)"),
+        ((0.5,), "(0.5,)"),
+        (Code("nn.GELU"), "nn.GELU"),
+        ("avg", "'avg'"),
+    ],
+)
+def test_literals(value: object, text: str) -> None:
+    assert literal(value) == text
+
+
+def test_what_fits_is_one_line() -> None:
+    assert printed(block(), 4, after=",") == [
+        "    Block(256, Attention(256, heads=8), hidden=1024),"
+    ]
+
+
+def test_arguments_stand_on_one_line_or_on_one_each() -> None:
+    assert printed(block(), 50) == [
+        " " * 50 + "Block(",
+        " " * 54 + "256,",
+        " " * 54 + "Attention(256, heads=8),",
+        " " * 54 + "hidden=1024,",
+        " " * 50 + ")",
+    ]
+    assert printed(block(), 42)[1] == " " * 46 + "256, Attention(256, heads=8), hidden=1024"
+
+
+def test_repeats_are_comprehensions() -> None:
+    several = Repeat(call("Block", {"index": Code("index")}), "index", 2, 7)
+    assert printed(several, 0) == ["*[Block(index=index) for index in range(2, 7)]"]
+    assert printed(several, 60)[2] == " " * 64 + "for index in range(2, 7)"
+    stage = call("Stage", {"blocks": (several, INNER)})
+    assert printed(stage, 0) == [
+        "Stage(*[Block(index=index) for index in range(2, 7)], Attention(256, heads=8))"
+    ]
+
+
+def test_signatures() -> None:
+    assert signature({}) == ""
+    assert signature({"dim": "int", "blocks": "nn.Module"}) == (
+        "    def __init__(self, dim: int, *blocks: nn.Module) -> None:"
+    )
+    long = signature({f"number_of_{index}": "int" for index in range(6)})
+    assert long.splitlines()[1] == "        self,"
+    assert all(len(line) <= 88 for line in long.splitlines())
+
+
+def test_the_last_brackets_of_a_long_line_are_opened() -> None:
+    line = f"        self.key = nn.Conv2d({', '.join(['hidden'] * 9)}, bias=False)"
+    assert wrapped(line[:80]) == line[:80]
+    first, inside, last = wrapped(line).splitlines()
+    assert (first, last) == ("        self.key = nn.Conv2d(", "        )")
+    assert inside.startswith("            hidden, hidden")

@@ -1,0 +1,103 @@
+"""model.py computes what the network computes, and is formatted as it is written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.exported.source.parity import distance, module_of, source_of
+from tests.nn.networks import hierarchy
+from tests.strategies import random_config
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace, load_space, shipped_spaces
+from vitnas.config.trials import RandomTrial, Refused
+from vitnas.exported.source.expressed import unexpressed
+from vitnas.nn.zoo import zoo_config, zoo_names
+
+CLOSE = 1e-5
+SMALL = ("digits", "hybrid_fashion", "hybrid_cifar", "papers_32", "images_64")
+
+
+def draws(space: SearchSpace, number: int) -> list[ModelConfig]:
+    found: list[ModelConfig] = []
+    seed = 0
+    while len(found) < number:
+        seed += 1
+        try:
+            found.append(space.suggest(RandomTrial(seed)))
+        except Refused:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_networks_give_the_same_scores(seed: int) -> None:
+    assert distance(random_config(seed)) < CLOSE
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_networks_of_a_space_give_the_same_scores(name: str) -> None:
+    for config in draws(load_space(shipped_spaces()[name]), 4):
+        assert distance(config) < CLOSE
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", shipped_spaces())
+def test_fifty_networks_of_each_space(name: str) -> None:
+    distances = [distance(config) for config in draws(load_space(shipped_spaces()[name]), 50)]
+    print(f"{name}: {len(distances)} networks, largest difference {max(distances):.1e}")
+    assert max(distances) < CLOSE
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", zoo_names())
+def test_the_papers_networks(name: str) -> None:
+    found = distance(zoo_config(name))
+    print(f"{name}: difference {found:.1e}")
+    assert found < CLOSE
+
+
+def test_it_is_formatted_and_has_no_long_line(tmp_path: Path) -> None:
+    """By ruff's own defaults, as somebody else runs it."""
+    configs = [random_config(seed) for seed in range(40)]
+    configs += [zoo_config(name) for name in zoo_names()]
+    for index, config in enumerate(configs):
+        (tmp_path / f"m{index}.py").write_text(source_of(config))
+    for command in (["format", "--check"], ["check", "--extend-select=F,E,W,I,N,UP,SIM,RET"]):
+        order = [sys.executable, "-m", "ruff", *command, "--isolated", "--ignore=N812", "."]
+        if "format" in command:
+            order.remove("--ignore=N812")
+        done = subprocess.run(order, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["deepvit_s", "bvit_5m", "skaformer_s18"])
+def test_it_imports_torch_alone_and_is_short(name: str) -> None:
+    source = source_of(zoo_config(name))
+    assert source.count("\n") < 345
+    imported = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
+    assert {line.split()[1].split(".")[0] for line in imported} <= {
+        *("__future__", "json", "math", "sys", "pathlib", "torch")
+    }
+
+
+def test_networks_of_the_zoo_are_expressed() -> None:
+    assert [unexpressed(zoo_config(name)) for name in zoo_names()] == [None] * len(zoo_names())
+
+
+def test_a_permutation_of_another_block_would_be_seen() -> None:
+    config = hierarchy()
+    source = source_of(config)
+    assert distance(config, source) < CLOSE
+    other = source.replace("block * 1009", "block * 1008")
+    assert other != source
+    assert distance(config, other) > 10 * CLOSE
+
+
+def test_batches_of_any_size_and_images_of_no_other() -> None:
+    network = module_of(source_of(hierarchy())).Network().eval()
+    assert network(torch.zeros(5, 3, 32, 32)).shape == (5, 7)

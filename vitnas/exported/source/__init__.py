@@ -1,0 +1,5 @@
+"""One network as a file of PyTorch: `model_source(config, ...)` writes it, without running it.
+
+`plan` chooses the parts and their values, `layout` prints the objects, `templates` hold the text of
+each part, and `expressed` says which fields of a network they know.
+"""

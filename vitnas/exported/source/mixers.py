@@ -1,0 +1,151 @@
+"""The token mixer of a block as an object that model.py makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from vitnas.exported.source.layout import Call, Code, call
+from vitnas.nn.mixers import Place
+from vitnas.nn.mixers.attention import tau_of
+
+
+class Variant(NamedTuple):
+    """A part of a network in one of its forms: `part` is a template, `options` decide its text."""
+
+    part: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+class BlockIndex(int):
+    """The index of a block in the network, where a mixer needs it."""
+
+
+def variant(part: str, **options: Any) -> Variant:
+    return Variant(part, tuple(options.items()))
+
+
+def mixer_call(place: Place) -> Call:
+    """The object for the mixer at `place`."""
+    (name,) = place.stage_config.kinds
+    if place.reattention and place.config.reattention.source == "shared":
+        name = "shared"
+    return _MIXERS[name](place)
+
+
+def _mhsa(place: Place) -> Call:
+    config, stage = place.config, place.stage_config
+    groups = stage.groups if any(number > 1 for number in stage.groups) else ()
+    first = {"always": 0, "second": 1, "never": len(groups)}[config.permute]
+    permuted = any(number > 1 for number in groups[first:])
+    gives = place.block == config.map_source
+    sliced = {
+        "groups": bool(groups),
+        "permuted": permuted,
+        "first_pass": permuted and first == 1 and groups[0] > 1,
+        "inverts": permuted and config.permute_inverse,
+    }
+    args = _attention_args(place)
+    if permuted:
+        args["tokens"] = place.num_tokens
+    if groups:
+        args["groups"] = groups
+    if permuted:
+        args["index"] = BlockIndex(place.block)
+    options = _attention_options(place, gives_map=gives, **sliced)
+    return call(variant("mhsa", **options), args)
+
+
+def _shared(place: Place) -> Call:
+    args = _attention_args(place)
+    args.pop("scale", None)
+    return call(variant("shared", wide="width" in args), args)
+
+
+def _ska(place: Place) -> Call:
+    args = {**_attention_args(place), "tokens": place.num_tokens}
+    projects = place.stage_config.projects_query
+    return call(variant("ska", **_attention_options(place, q_proj=projects)), args)
+
+
+def _cska(place: Place) -> Call:
+    stage = place.stage_config
+    args = {**_attention_args(place), "grid": place.grid, "kernel": stage.key_kernel}
+    options = _attention_options(place, q_proj=stage.projects_query)
+    return call(variant("cska", **{**options, "fused": False, "tap": False}), args)
+
+
+def _attention_args(place: Place) -> dict[str, Any]:
+    stage, tau = place.stage_config, tau_of(place)
+    args: dict[str, Any] = {"dim": stage.embed_dim, "heads": stage.heads}
+    if stage.attn_width != stage.embed_dim:
+        args["width"] = stage.attn_width
+    if not stage.qk_scale or tau not in (1.0, None):
+        per_head = stage.attn_width // stage.heads
+        args["scale"] = (per_head**-0.5 if stage.qk_scale else 1.0) / (tau or 1.0)
+    return args
+
+
+def _attention_options(place: Place, gives_map: bool = False, **more: Any) -> dict[str, Any]:
+    stage, args = place.stage_config, _attention_args(place)
+    plain = stage.attn_act == "softmax" and not stage.mask_diagonal
+    return {
+        "wide": "width" in args,
+        "scale": "scale" in args,
+        "learnt_tau": tau_of(place) is None,
+        "act": stage.attn_act,
+        "mask": stage.mask_diagonal,
+        "mixes": place.reattention,
+        "gives_map": gives_map,
+        "fused": plain and not place.reattention and not gives_map,
+        "tap": bool(place.config.broad.gamma),
+        **more,
+    }
+
+
+def _dwconv(place: Place) -> Call:
+    stage = place.stage_config
+    args = {"dim": stage.embed_dim, "hidden": stage.hidden_channels, "grid": place.grid}
+    return call(variant("dwconv"), {**args, "kernel": stage.kernel})
+
+
+def _mbconv(place: Place) -> Call:
+    stage = place.stage_config
+    act = {"relu6": "nn.ReLU6", "hard_swish": "nn.Hardswish", "silu": "nn.SiLU"}[stage.conv_act]
+    layers = inverted_residual(
+        stage.embed_dim, stage.hidden_channels, stage.embed_dim, act, stage.kernel
+    )
+    if stage.se_channels:
+        layers["squeezed"] = stage.se_channels
+    made = call("inverted_residual", layers)
+    return call(variant("mbconv"), {"layers": made, "grid": place.grid})
+
+
+def inverted_residual(
+    before: int, hidden: int, after: int, act: str, kernel: int = 3
+) -> dict[str, Any]:
+    """Arguments of `inverted_residual` in model.py."""
+    args = {"before": before, "hidden_between": hidden, "after": after, "act": Code(act)}
+    return args if kernel == 3 else {**args, "kernel": kernel}
+
+
+def _mlp(place: Place) -> Call:
+    args = {"tokens": place.num_tokens, "hidden": place.stage_config.hidden_tokens}
+    return call(variant("mlp_mixer"), args)
+
+
+def _pool(place: Place) -> Call:
+    return call(variant("pool"), {"grid": place.grid, "kernel": place.stage_config.kernel})
+
+
+_MIXERS: dict[str, Callable[[Place], Call]] = {
+    "mhsa": _mhsa,
+    "shared": _shared,
+    "ska": _ska,
+    "cska": _cska,
+    "dwconv": _dwconv,
+    "mbconv": _mbconv,
+    "mlp": _mlp,
+    "pool": _pool,
+    "identity": lambda place: call(variant("identity"), {}),
+}
