@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import complaint, vitnas_says
-from tests.data.sets import image_files
-from vitnas.data.build import complete
+from tests.data.sets import complete, image_files
 from vitnas.data.imageset import ImageSet, set_of
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from vitnas.data import build
+from vitnas.data.build import FilesOrigin, announce
 from vitnas.data.imageset import ImageFile, ImageSet, set_of
+from vitnas.data.shard import ShardFacts
+from vitnas.data.telling import SILENT, Teller
 
 
 def image_files(root: Path, number: int) -> list[ImageFile]:
@@ -28,6 +33,15 @@ def small_set(tmp_path: Path, number: int = 5) -> tuple[ImageSet, list[ImageFile
     """A set that is not there yet, and its files."""
     files = image_files(tmp_path / "data", number)
     return set_of(tmp_path / "home", tmp_path / "data", files, (4, 4)), files
+
+
+def complete(
+    images: ImageSet, files: Sequence[ImageFile], teller: Teller = SILENT
+) -> list[ShardFacts]:
+    """Make the set complete."""
+    origin = FilesOrigin(images, files)
+    announce([origin], teller)
+    return build.complete(origin, teller)
 
 
 def flip(path: Path, offset: int = -1) -> None:

@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.data.sets import flip, small_set
+from tests.data.sets import complete, flip, small_set
 from vitnas.data import build
-from vitnas.data.build import complete
 from vitnas.data.imageset import ImageSet
 from vitnas.data.shard import build_shard
 from vitnas.data.telling import Teller
@@ -145,8 +144,8 @@ def test_what_a_killed_builder_has_made_is_kept(tmp_path: Path) -> None:
 def started(folder: Path, **how: Any) -> subprocess.Popen[str]:
     """A process of a group of its own that makes the set of the images in `folder`."""
     code = (
-        "import sys; from pathlib import Path; from tests.data.sets import listed;"
-        "from vitnas.data.build import complete; from vitnas.data.imageset import set_of;"
+        "import sys; from pathlib import Path; from tests.data.sets import complete, listed;"
+        "from vitnas.data.imageset import set_of;"
         "root = Path(sys.argv[1]); files = [listed(p) for p in sorted((root / 'data').iterdir())];"
         "complete(set_of(root / 'home', root / 'data', files, (4, 4)), files)"
     )

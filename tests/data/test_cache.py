@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.sets import small_set
-from vitnas.data.build import complete
+from tests.data.sets import complete, small_set
 from vitnas.data.cache import held_sets, home, make_room, size_text
 from vitnas.data.imageset import ImageSet
 from vitnas.errors import DataError

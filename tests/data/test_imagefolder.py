@@ -11,10 +11,11 @@ from torch import Tensor
 
 from tests.data.conftest import refusal
 from vitnas.config.data import DataConfig
-from vitnas.data import decode, imagefolder
+from vitnas.data import build, decode, imagefolder
 from vitnas.data.rows import channel_sums, taken, there
 from vitnas.data.source import Used, everything
 from vitnas.data.table import read_source
+from vitnas.data.telling import Teller
 from vitnas.errors import DataError, MemoryLimitError
 
 
@@ -134,6 +135,20 @@ def test_images_are_the_same_with_and_without_a_cache(
             same = map(torch.equal, channel_sums(taken(one[0], index)),
                        channel_sums(taken(other[0], index)))  # fmt: skip
             assert all(same)
+
+
+def test_what_is_read_of_all_parts_is_told_once_and_before(
+    folder: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more_images(folder, 300)
+    monkeypatch.setattr(build, "_LONG_S", 0.0)
+    notices, told_before = list[str](), list[int]()
+    teller = Teller(notices.append, lambda _: told_before.append(len(notices)))
+    for _ in range(2):
+        read_source(folder, (8, 8), teller=teller)
+    (line,) = notices
+    assert ": 321 images are decoded once to 8 x 8 pixels and kept: 61.6 kB in " in line
+    assert set(told_before) == {1}
 
 
 def test_a_broken_file_among_those_used_is_not_there_and_all_others_keep_their_numbers(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.sets import image_files, listed, small_set
-from vitnas.data.build import complete
+from tests.data.sets import complete, image_files, listed, small_set
 from vitnas.data.imageset import ImageSet, SetFacts, set_of
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.data.sets import small_set
+from tests.data.sets import complete, small_set
 from vitnas import memory
-from vitnas.data.build import complete
 from vitnas.data.rows import Rows, channel_sums, joined, taken, there
 from vitnas.data.shards import Shards
 from vitnas.errors import MemoryLimitError

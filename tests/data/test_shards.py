@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.data.sets import small_set
-from vitnas.data.build import complete
+from tests.data.sets import complete, small_set
 from vitnas.data.imageset import ImageSet
 from vitnas.data.shards import Shards
 from vitnas.errors import DataError

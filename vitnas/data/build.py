@@ -41,34 +41,56 @@ _Job = tuple[Path, list[str]]  # a shard's place and its image files
 
 
 class Origin(Protocol):
-    """Where the images of a set come from, each by its number in the set."""
+    """Reads the images of a set, each by its number."""
+
+    @property
+    def images(self) -> ImageSet:
+        """The set."""
 
     def is_readable(self, number: int) -> bool:
         """Whether an image can be read now, as when a disk is back or a permission is given."""
 
-    def decode(self, numbers: Sequence[int]) -> object:
-        """Decode these images on one core, for the time that it takes."""
+    def decode(self, number: int) -> object:
+        """Decode an image on one core, for the time that it takes."""
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Decode the images of these shards, write them, and give the number of each's images."""
 
 
-def complete(
-    images: ImageSet, files: Sequence[ImageFile], teller: Teller = SILENT
-) -> list[ShardFacts]:
-    """As `complete_from`, where the images are `files`."""
-    return complete_from(images, _Files(images, files), teller)
+def announce(origins: Sequence[Origin], teller: Teller) -> None:
+    """Say what will be decoded of these sets together, and about how long it takes, unless that is
+    short. What a set has counts as sound, before it is looked into."""
+    missing = [
+        (origin, number)
+        for origin in origins
+        for shard in range(origin.images.num_shards)
+        if not origin.images.place(shard).with_suffix(".npz").exists()
+        for number in origin.images.span(shard)
+    ]
+    if len(missing) <= _FEW:
+        return
+    some = missing[:: -(-len(missing) // _SAMPLE)]
+    started = time.monotonic()
+    for origin, number in some:
+        origin.decode(number)
+    seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
+    if seconds > _LONG_S:
+        images = origins[0].images
+        (height, width), size = images.facts.image_hw, len(missing) * images.bytes_of_image
+        teller.notice(
+            f"{images.facts.root}: {len(missing):,} images are decoded once to {height} x {width} "
+            f"pixels and kept: {size_text(size)} in {images.folder.parent}, about {span(seconds)}"
+        )
 
 
-def complete_from(images: ImageSet, origin: Origin, teller: Teller = SILENT) -> list[ShardFacts]:
-    """Make the set complete; the shards that are there and sound stay as they are.
+def complete(origin: Origin, teller: Teller = SILENT) -> list[ShardFacts]:
+    """Make a set complete; the shards that are there and sound stay as they are.
 
     Several processes may do so at once: one builds, and the others wait for it.
 
     Args:
-        images: the set.
         origin: reads its images.
-        teller: told what will be decoded where that takes more than seconds, and how far it is.
+        teller: told how far it is; for what is told before, see `announce`.
 
     Returns:
         What is known of each shard.
@@ -76,17 +98,17 @@ def complete_from(images: ImageSet, origin: Origin, teller: Teller = SILENT) -> 
     Raises:
         DataError: there is no room, or the system refuses to write.
     """
-    facts = _known(images, origin)
+    images, facts = origin.images, _known(origin)
     if None in facts:
         with plain_errors(images.folder.parent), _alone(images, teller):
-            facts = _known(images, origin)
+            facts = _known(origin)
             missing = [number for number, known in enumerate(facts) if known is None]
             needed = _count(images, missing) * images.bytes_of_image
             make_room(images.folder.parent, needed, images)
-            _build(images, origin, missing, teller)
+            _build(origin, missing, teller)
             with without_warnings():
                 for number in missing:
-                    facts[number] = _fresh(images, origin, number)
+                    facts[number] = _fresh(origin, number)
     found = [known for known in facts if known is not None]
     with suppress(OSError):  # a folder that may only be read
         images.note_use()
@@ -113,11 +135,12 @@ def _alone(images: ImageSet, teller: Teller) -> Iterator[None]:
         lock.release()
 
 
-def _known(images: ImageSet, origin: Origin) -> list[ShardFacts | None]:
+def _known(origin: Origin) -> list[ShardFacts | None]:
     """What is known of each shard; None where it is missing or damaged."""
+    images = origin.images
     with without_warnings(), ThreadPool(cores()) as pool:
         numbers = range(images.num_shards)
-        found = pool.map(lambda number: _fresh(images, origin, number), numbers)
+        found = pool.map(lambda number: _fresh(origin, number), numbers)
         oldest = sorted(
             (number for number in numbers if found[number] is not None),
             key=lambda number: compared(images.place(number)),
@@ -136,11 +159,12 @@ def _known(images: ImageSet, origin: Origin) -> list[ShardFacts | None]:
     return found
 
 
-def _fresh(images: ImageSet, origin: Origin, number: int) -> ShardFacts | None:
+def _fresh(origin: Origin, number: int) -> ShardFacts | None:
     """What is known of a shard; None where it is missing, damaged, or a broken file no longer is.
 
     Its pixels are compared if they may have changed.
     """
+    images = origin.images
     place, shape = images.place(number), images.shape(number)
     facts = read_facts(place, shape[0])
     if facts is None or offset_of(place, shape) is None:
@@ -152,13 +176,12 @@ def _fresh(images: ImageSet, origin: Origin, number: int) -> ShardFacts | None:
     return None if is_mended else facts
 
 
-def _build(images: ImageSet, origin: Origin, missing: Sequence[int], teller: Teller) -> None:
+def _build(origin: Origin, missing: Sequence[int], teller: Teller) -> None:
     """Decode the images of the shards `missing` and write these."""
-    total, so_far = _count(images, missing), 0
+    total, so_far = _count(origin.images, missing), 0
     if total <= _FEW:
         sum(origin.write(missing))
         return
-    _announce(images, origin, missing, teller)
     bar = Bar(teller.doing, total)
     bar(0)
     for number in origin.write(missing):
@@ -170,24 +193,8 @@ def _count(images: ImageSet, shards: Sequence[int]) -> int:
     return sum(len(images.span(shard)) for shard in shards)
 
 
-def _announce(images: ImageSet, origin: Origin, missing: Sequence[int], teller: Teller) -> None:
-    """Say what will be decoded, and about how long it takes, unless that is short."""
-    numbers = [number for shard in missing for number in images.span(shard)]
-    height, width = images.facts.image_hw
-    some = numbers[:: -(-len(numbers) // _SAMPLE)]
-    started = time.monotonic()
-    origin.decode(some)
-    seconds = (time.monotonic() - started) * len(numbers) / len(some) / cores()
-    if seconds > _LONG_S:
-        size = size_text(len(numbers) * images.bytes_of_image)
-        teller.notice(
-            f"{images.facts.root}: {len(numbers):,} images are decoded once to {height} x {width} "
-            f"pixels and kept: {size} in {images.folder.parent}, about {span(seconds)}"
-        )
-
-
 @dataclass(frozen=True)
-class _Files:
+class FilesOrigin:
     """Image files, decoded by processes of their own where they are many.
 
     Attributes:
@@ -206,9 +213,9 @@ class _Files:
             return False
         return True
 
-    def decode(self, numbers: Sequence[int]) -> object:
+    def decode(self, number: int) -> object:
         """See `Origin`."""
-        return decoded([self.files[number].path for number in numbers], self.images.facts.image_hw)
+        return decoded([self.files[number].path], self.images.facts.image_hw)
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """See `Origin`."""

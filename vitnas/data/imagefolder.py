@@ -5,7 +5,7 @@ A file that cannot be read is named, skipped and counted. More than 1 % of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.cores import cores
-from vitnas.data.build import complete
+from vitnas.data.build import FilesOrigin, announce, complete
 from vitnas.data.cache import home
 from vitnas.data.decode import (
     BrokenImage,
@@ -48,25 +48,27 @@ def read(
     if place is None:
         number = len(wanted) + len(folder.test) + len(folder.val or ())
         check_images_fit(config, number, 3, image_hw, copies=1)
-    skipped: list[str] = []
-
-    def read_part(files: list[ImageFile] | None, wanted: Tensor | None = None) -> Labelled | None:
-        if not files:
-            return None
-        wanted = torch.arange(len(files)) if wanted is None else wanted
-        store, broken = _stored(folder.root, _chosen(files, wanted), image_hw, teller)
-        kept, places = _kept(files, wanted, broken)
+    asked = {"train": (folder.train, wanted)}
+    asked |= {
+        name: (files, torch.arange(len(files)))
+        for name, files in (("val", folder.val), ("test", folder.test))
+        if files
+    }
+    parts = [_chosen(*part) for part in asked.values()]
+    found, skipped = dict[str, Labelled](), list[str]()
+    stored = _stored(folder.root, parts, image_hw, teller)
+    for (name, part), (store, broken) in zip(asked.items(), stored, strict=True):
+        kept, places = _kept(*part, broken)
+        found[name] = Rows(store, places), labels_of(kept)
         skipped.extend(map(str, broken.values()))
-        return Rows(store, places), labels_of(kept)
-
-    train, val, test = (
-        read_part(folder.train, wanted),
-        read_part(folder.val),
-        read_part(folder.test),
-    )
-    assert train is not None  # a folder without images is refused
     return DataSource(
-        train, test, folder.classes, folder.fingerprint, tuple(skipped), val, is_whole=False
+        found["train"],
+        found.get("test"),
+        folder.classes,
+        folder.fingerprint,
+        tuple(skipped),
+        found.get("val"),
+        is_whole=False,
     )
 
 
@@ -74,7 +76,9 @@ def read_stored(
     root: Path, files: Sequence[ImageFile], image_hw: ImageHW, teller: Teller = SILENT
 ) -> Labelled:
     """As `read_files`, for files of the folder `root`: in the user's cache, where there is one."""
-    store, broken = _stored(root, files, image_hw, teller)
+    if not files:
+        return read_files(files, image_hw)
+    ((store, broken),) = _stored(root, [files], image_hw, teller)
     if broken:
         raise DataError(named(list(broken.values())))
     return Rows(store, torch.arange(len(files))), labels_of(files)
@@ -169,19 +173,27 @@ def _kept(
 
 
 def _stored(
-    root: Path, files: Sequence[ImageFile], image_hw: ImageHW, teller: Teller
-) -> tuple[_Store, _Broken]:
-    """The pixels of these files, in the cache where there is one, and those that are broken."""
+    root: Path, parts: Sequence[Sequence[ImageFile]], image_hw: ImageHW, teller: Teller
+) -> Iterator[tuple[_Store, _Broken]]:
+    """The pixels of each part's files, in the cache where there is one, and those that are broken.
+
+    What will be read of all parts is told before the first one is.
+    """
     place = home()
-    if place is None or not files:
-        return _read_each(files, image_hw)
-    images, broken = set_of(place, root, files, image_hw), _Broken()
-    found = complete(images, files, teller)
+    if place is None:
+        return (_read_each(files, image_hw) for files in parts)
+    origins = [FilesOrigin(set_of(place, root, files, image_hw), files) for files in parts]
+    announce(origins, teller)
+    return (_completed(origin, teller) for origin in origins)
+
+
+def _completed(origin: FilesOrigin, teller: Teller) -> tuple[Shards, _Broken]:
+    found, broken = complete(origin, teller), _Broken()
     for shard, facts in enumerate(found):
         for number, reason in facts.broken.items():
-            index = images.span(shard)[number]
-            broken[index] = BrokenImage(Path(files[index].path), reason)
-    return Shards(images, found), broken
+            index = origin.images.span(shard)[number]
+            broken[index] = BrokenImage(Path(origin.files[index].path), reason)
+    return Shards(origin.images, found), broken
 
 
 def _check_each(files: Sequence[ImageFile]) -> _Broken:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from vitnas.config.data import DataConfig
-from vitnas.data.build import complete_from
+from vitnas.data.build import announce, complete
 from vitnas.data.decode import BrokenImage, refuse_many, without_warnings
 from vitnas.data.imageset import ImageSet, SetFacts, set_of_items
 from vitnas.data.items import digest_of, item_of, items, refuse_channels, resized, total_digest
@@ -62,7 +62,9 @@ def read_kept(
         name = config.dataset or str(config.folder)
         facts = SetFacts(root=name, image_hw=image_hw, number=len(data), channels=channels)
         images = set_of_items(home, key, facts)
-        found = complete_from(images, _Items(images, config, data), teller)
+        origin = _Items(images, config, data)
+        announce([origin], teller)
+        found = complete(origin, teller)
     labels = torch.from_numpy(np.concatenate([known.labels for known in found]))
     digests = np.concatenate([known.digests for known in found])
     broken = {
@@ -89,8 +91,8 @@ class _Items:
     def is_readable(self, number: int) -> bool:
         return not isinstance(item_of(self.config, self.data, number), BrokenImage)
 
-    def decode(self, numbers: Sequence[int]) -> object:
-        return [item_of(self.config, self.data, number) for number in numbers]
+    def decode(self, number: int) -> object:
+        return item_of(self.config, self.data, number)
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         for shard in shards:
