@@ -65,6 +65,7 @@ FLOORS = [
     ("report",),
     ("trained",),
     ("api",),
+    ("gpucheck",),
     ("cli",),
     ("__main__",),
 ]

@@ -1,0 +1,51 @@
+"""`vitnas gpu-check`: what it says and writes, with figures in place of measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import complaint, vitnas_says
+from vitnas.gpucheck import check
+from vitnas.gpucheck.check import GpuCheck, Reading
+
+
+def test_without_a_card_it_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert complaint(capsys, "gpu-check") == (
+        "gpu-check: this machine has no CUDA device; --dry takes the CPU"
+    )
+
+
+def test_a_dry_run_writes_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(check, "_measured", lambda command: Reading({"seconds": 1.0}))
+    out, err = vitnas_says(capsys, "gpu-check", "--dry", code=2)
+    assert out.startswith("dry run on the CPU: 4 figures")
+    assert "failed" in out
+    assert not err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_measured_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = GpuCheck(
+        "NVIDIA H200",
+        {},
+        {
+            name: Reading({"seconds": 5.0, "difference": 0.0, "ratio": 3.0})
+            for name in ("agreement", "proxy", "digits", "shared")
+        },
+        "3 passed",
+    )
+    monkeypatch.setattr(check, "check_gpu", lambda dry, notice: found)
+    out, _ = vitnas_says(capsys, "gpu-check", "--out", str(tmp_path), code=0)
+    assert "tests that need a card: 3 passed" in out
+    assert (tmp_path / "gpu" / "nvidia-h200.json").is_file()
+    assert "**5**" in (tmp_path / "gpu.md").read_text()

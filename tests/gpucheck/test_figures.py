@@ -1,0 +1,35 @@
+"""The figures run, at the size of a dry run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from vitnas.cost.closed_form import closed_form
+from vitnas.gpucheck.figures import DRY, FIGURES, FULL, agreement, hybrid, proxy
+
+
+def test_the_network_of_the_full_check_has_fifty_megaflops() -> None:
+    assert closed_form(hybrid(FULL.width)).flops == pytest.approx(50e6, rel=0.1)
+
+
+def test_a_device_agrees_with_itself() -> None:
+    assert agreement(DRY) == {"difference": 0.0}
+
+
+def test_a_proxy_training_is_timed() -> None:
+    found = proxy(DRY)
+    assert found["seconds"] > 0
+    assert found["images_per_second"] > 0
+    assert "memory_mb" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(FIGURES))
+def test_a_figure_prints_its_values_last(name: str) -> None:
+    command = [sys.executable, "-m", "vitnas.gpucheck.figures", name, "--dry"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert all(value >= 0 for value in json.loads(done.stdout.splitlines()[-1]).values())

@@ -1,0 +1,1 @@
+"""Whether vitnas works on a CUDA device, and how fast: the command `vitnas gpu-check`."""

@@ -1,0 +1,171 @@
+"""Run the figures one after the other, each with a limit, and keep what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vitnas.environment import session_facts
+from vitnas.errors import DeviceError, printable
+
+_LIMIT_S = 150.0
+"""Of one figure: all of them together stay below ten minutes."""
+
+
+class Goal(NamedTuple):
+    """What a card of the H200's class is to reach: at most `bound`, or at least it."""
+
+    figure: str
+    value: str
+    bound: float
+    is_most: bool
+    text: str
+
+
+GOALS = (
+    Goal("agreement", "difference", 1e-3, True, "logits: difference to the CPU, as a share"),
+    Goal("proxy", "seconds", 8.0, True, "10 epochs of a hybrid on 50,000 images of 32 px, s"),
+    Goal("digits", "seconds", 30.0, True, "24 trials of the space digits, s"),
+    Goal("shared", "ratio", 2.0, False, "four networks on one card, times one alone"),
+)
+"""One figure a row of the table, in this order."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one figure came to.
+
+    Attributes:
+        found: values by name; empty if it failed.
+        seconds: that it took, with its start.
+        error: why it failed, in one line.
+    """
+
+    found: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class GpuCheck:
+    """What a check came to.
+
+    Attributes:
+        card: the device's name.
+        facts: versions, hardware, date and revision.
+        readings: by figure.
+        tests: how the CUDA tests of a checkout ended; empty where there is none.
+    """
+
+    card: str
+    facts: Mapping[str, Any]
+    readings: Mapping[str, Reading]
+    tests: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """`nvidia-h200.json`."""
+        return re.sub(r"[^a-z0-9]+", "-", self.card.lower()).strip("-") + ".json"
+
+    @property
+    def failed(self) -> list[str]:
+        """The figures that were not measured."""
+        found = {goal.figure: self.readings.get(goal.figure, Reading()) for goal in GOALS}
+        return [goal.figure for goal in GOALS if goal.value not in found[goal.figure].found]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": 1, **asdict(self)}
+
+
+def is_met(goal: Goal, value: float | None) -> bool | None:
+    """Whether a value reaches its target; None where it is not known."""
+    if value is None:
+        return None
+    return value <= goal.bound if goal.is_most else value >= goal.bound
+
+
+def check_gpu(dry: bool, notice: Callable[[str], None]) -> GpuCheck:
+    """Measure all figures on this machine's card; on the CPU, and little of each, if `dry`.
+
+    Raises:
+        DeviceError: there is no CUDA device, and it is not a dry run.
+    """
+    card = "dry run on the CPU" if dry else _card()
+    notice(f"{card}: {len(GOALS)} figures, at most {len(GOALS) * _LIMIT_S / 60:.0f} min ...")
+    options = ["--dry"] if dry else []
+    found = {}
+    for goal in GOALS:
+        command = [sys.executable, "-m", "vitnas.gpucheck.figures", goal.figure, *options]
+        found[goal.figure] = _measured(command)
+        notice(row_text(goal, found[goal.figure], dry))
+    return GpuCheck(card, session_facts(), found, "" if dry else _tests())
+
+
+def row_text(goal: Goal, reading: Reading, dry: bool = False) -> str:
+    """`24 trials of the space digits, s: 21.3 (at most 30; met)`; of a dry run, that it runs."""
+    value = reading.found.get(goal.value)
+    if value is None:
+        return f"{goal.text}: failed: {reading.error}"
+    if dry:
+        return f"{goal.text}: runs"
+    side = "at most" if goal.is_most else "at least"
+    met = "met" if is_met(goal, value) else "missed"
+    return f"{goal.text}: {value:.3g} ({side} {goal.bound:g}; {met})"
+
+
+def _card() -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise DeviceError("gpu-check: this machine has no CUDA device; --dry takes the CPU")
+    return torch.cuda.get_device_name()
+
+
+def _measured(command: Sequence[str]) -> Reading:
+    started = time.perf_counter()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S)
+        error = "" if not done.returncode else (_last(done.stderr) or f"exit {done.returncode}")
+        found = {} if error else json.loads(_last(done.stdout))
+    except subprocess.TimeoutExpired:
+        found, error = {}, f"no end within {_LIMIT_S:.0f} s"
+    except ValueError:
+        found, error = {}, "it printed no figures"
+    return Reading(found, round(time.perf_counter() - started, 1), error)
+
+
+def _last(text: str) -> str:
+    """The last line, without what cannot be printed."""
+    lines = text.strip().splitlines()
+    return printable(lines[-1]) if lines else ""
+
+
+def _tests() -> str:
+    """How the CUDA tests end, if this is a checkout of vitnas."""
+    folder = Path(__file__).resolve().parents[2]
+    if not (folder / "tests" / "conftest.py").is_file():
+        return ""
+    command = [sys.executable, "-m", "pytest", "-m", "cuda", str(folder / "tests")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, cwd=folder)
+    except subprocess.TimeoutExpired:
+        return f"no end within {_LIMIT_S:.0f} s"
+    return _last(done.stdout)
+
+
+def checks_in(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """The checks that a folder holds, by the name of the card; other files are passed over."""
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(found, dict) and found.get("format") == 1 and "readings" in found:
+            yield found

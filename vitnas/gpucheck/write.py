@@ -1,0 +1,63 @@
+"""A check's file, and the page with the table of all cards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vitnas.files import write_text
+from vitnas.gpucheck.check import GOALS, GpuCheck, checks_in, is_met
+
+_HEAD = """# On a GPU
+
+`vitnas gpu-check` measures the figures of this page on the machine's CUDA device, each in a process
+of its own, in less than ten minutes. In a checkout it also runs the tests that need a card. It
+writes `gpu/<card>.json` beside this page, and this page. `--dry` runs the same code on the CPU,
+with little of everything, and writes nothing.
+
+"""
+_NOTHING = "Not run on a GPU yet.\n"
+
+
+def write(checked: GpuCheck, folder: Path) -> Path:
+    """Write `gpu/<card>.json` in `folder`, and `gpu.md` from all files there; the first one's path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = folder / "gpu" / checked.file_name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(checked.to_json(), indent=1, sort_keys=True) + "\n")
+    write_text(folder / "gpu.md", page(list(checks_in(path.parent))))
+    return path
+
+
+def page(found: Sequence[Mapping[str, Any]]) -> str:
+    """The text of gpu.md."""
+    if not found:
+        return _HEAD + _NOTHING
+    heads = ["", "target", *(str(one["card"]) for one in found)]
+    rows = [heads, ["---", *["--:"] * (len(heads) - 1)]]
+    for target in GOALS:
+        side = "at most" if target.is_most else "at least"
+        cells = [_cell(one, target.figure, target.value) for one in found]
+        rows.append([target.text, f"{side} {target.bound:g}", *cells])
+    rows.append(["tests that need a card", "", *(str(one.get("tests") or "–") for one in found)])
+    rows.append(["torch", "", *(_version(one) for one in found)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"{_HEAD}{table}\n\nBold: the target is met.\n"
+
+
+def _cell(one: Mapping[str, Any], figure: str, value: str) -> str:
+    reading = one["readings"].get(figure) or {}
+    number = reading.get("found", {}).get(value)
+    if number is None:
+        return reading.get("error") or "–"
+    target = next(t for t in GOALS if (t.figure, t.value) == (figure, value))
+    return f"**{number:.3g}**" if is_met(target, number) else f"{number:.3g}"
+
+
+def _version(one: Mapping[str, Any]) -> str:
+    return str(one.get("facts", {}).get("versions", {}).get("torch", "–"))
