@@ -53,6 +53,8 @@ def random_config(seed: int) -> ModelConfig:
         stage["loop"] = random.Random(f"loop {index} of {seed}").choice(["internal", "external"])
     tree["permute_inverse"] = random.Random(f"inverse of {seed}").random() < 0.7
     _split_lrc(random.Random(f"coefficients of {seed}"), tree)
+    if not flat:
+        _add_class_token(random.Random(f"class token of {seed}"), tree)
     _mix_mixers(random.Random(f"mixers of {seed}"), tree)
     _add_reattention(rng, tree)
     if tree["reattention"]["source"] == "own":
@@ -140,6 +142,19 @@ def _stage(rng: random.Random, mixer: str, tokens: int) -> dict[str, Any]:
     if mixer == "mlp":
         stage["tokens_dim"] = rng.choice([None, 5])
     return stage
+
+
+def _add_class_token(rng: random.Random, tree: dict[str, Any]) -> None:
+    """Give some pyramids a class token; their groups divide one token more."""
+    stages = tree["stages"]
+    if any(MIXERS[stage["token_mixer"]].facts.grid for stage in stages) or rng.random() < 0.4:
+        return
+    tree |= {"class_token": True, "global_pool": rng.choice(["token", "avg"])}
+    (height, width), stride = tree["img_size"], tree["stem"]["stride"]
+    for index, stage in enumerate(stages):
+        tokens = (height // (stride << index)) * (width // (stride << index)) + 1
+        if MIXERS[stage["token_mixer"]].facts.groups != "refused":
+            stage["groups"] = [rng.choice(rules.divisors(tokens)) for _ in stage["groups"]]
 
 
 def _split_lrc(rng: random.Random, tree: dict[str, Any]) -> None:

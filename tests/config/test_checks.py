@@ -32,9 +32,13 @@ def test_reattention_needs_whole_maps() -> None:
     assert "g = 1 in every pass" in complaint(MHSA, groups="[4,1]", reattention_blocks=1)
 
 
-def test_a_class_token_stays_in_one_stage_of_tokens() -> None:
-    assert "one stage only" in complaint(MHSA, MHSA, class_token=True)
+def test_a_class_token_stays_among_tokens() -> None:
     assert "reads a grid" in complaint(CONV, class_token=True)
+    assert "dwconv reads a grid" in complaint(MHSA, CONV, class_token=True)
+    pyramid = build(MHSA, MHSA, class_token=True)
+    assert [pyramid.num_tokens(index) for index in (0, 1)] == [16 * 16 + 1, 8 * 8 + 1]
+    message = complaint(MHSA, MHSA, groups="[1][4]", class_token=True)
+    assert "65 tokens cannot be split into 4" in message
     config = build(MHSA, class_token=True)
     assert config.pool == "token"
     assert config.num_tokens(0) == 16 * 16 + 1

@@ -28,7 +28,7 @@ ABLATIONS = {
     "sret_table12": (4, 3),
     "sret_table13": (4, 4),
     "sret_table14": (5, 5),
-    "sret_table3": (6, 6),
+    "sret_table3": (7, 7),
     "sret_table7": (16, 8),
 }
 """Networks of each ablation of the papers, and of its small twin."""

@@ -177,6 +177,22 @@ def test_layers_of_one_stage(layers: str | None, given: tuple[bool, bool]) -> No
     assert network(["mhsa"], broad={"gamma": 0.7, "layers": layers}).stages[0].tapped == given
 
 
+def test_a_class_token_is_not_pooled_with_the_grid() -> None:
+    fine = LayerShape(grid=(4, 6), num_heads=2, dim=8)
+    taps, z = random_taps(2, tokens=25), torch.randn(2, 7, 8)
+
+    def pooled(x: Tensor) -> Tensor:
+        """Each head's 24 patch tokens are pooled to 6."""
+        pictures = x[:, :, 1:].mT.reshape(2, 8, 4, 6)
+        patches = F.max_pool2d(pictures, 2).reshape(2, 2, 4, 6).mT
+        return torch.cat([x[:, :, :1], patches], dim=2)
+
+    by_hand = [Tap(pooled(tap.query), pooled(tap.key), pooled(tap.value)) for tap in taps]
+    expected = BroadAttention(0.4, HERE, [HERE] * 2, prefix=1)(z, by_hand)
+    found = BroadAttention(0.4, HERE, [fine] * 2, prefix=1)(z, taps)
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("class_token", [False, True])
 def test_one_stage_collects_every_layer_also_with_a_class_token(class_token: bool) -> None:
     model = network(["mhsa"], class_token=class_token)

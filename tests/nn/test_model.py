@@ -162,6 +162,29 @@ def test_pooling_a_network_with_a_class_token_by_average_leaves_it_out() -> None
     torch.testing.assert_close(model(images), model.head.classifier(pooled))
 
 
+def test_a_class_token_goes_through_a_pyramid() -> None:
+    """What it reads in the last stage decides; features leave it out."""
+    stages = [{"token_mixer": "mhsa", "embed_dim": dim, "num_heads": 2} for dim in (8, 12)]
+    tree = {"img_size": 16, "stem": {"stride": 4}, "class_token": True, "stages": stages}
+    config = validate(ModelConfig, tree)
+    model, images = ready(config), images_for(config)
+    features = model.forward_features(images)
+    assert (features.shape, model.output_fmt) == ((2, 5, 12), "NLC")
+    torch.testing.assert_close(model(images), model.head.classifier(features[:, 0]))
+    maps = model.forward_intermediates(
+        images, norm=True, return_prefix_tokens=True, intermediates_only=True
+    )
+    assert [(x.shape, token.shape) for x, token in maps] == [
+        ((2, 8, 4, 4), (2, 1, 8)),
+        ((2, 12, 2, 2), (2, 1, 12)),
+    ]
+    torch.testing.assert_close(maps[-1][1], features[:, :1])
+    model.resize(32)
+    assert model.forward_features(images_for(model.config)).shape == (2, 17, 12)
+    model.prune_intermediate_layers([0])
+    assert model(images_for(model.config)).shape == (2, 65, 8)
+
+
 def test_drop_path_rises_linearly_over_all_blocks() -> None:
     stages = [{"token_mixer": "pool", "depth": depth, "embed_dim": 8} for depth in (2, 3)]
     tree = {"img_size": 32, "stages": stages, "drop_path_rate": 0.4}

@@ -38,10 +38,7 @@ def _check_class_token(config: Network) -> None:
         raise RuleError("needs class_token: true", "global_pool", "token", "avg")
     if not config.class_token:
         return
-    if len(config.stages) > 1:
-        rule = "a class token cannot pass a downsampling layer: one stage only, or pool the tokens"
-        raise RuleError(rule, "class_token", True, "false")
-    problem = rules.class_token_fits(config.stages[0].kinds)
+    problem = rules.class_token_fits([kind for stage in config.stages for kind in stage.kinds])
     if problem:
         raise RuleError(problem, "class_token", True, "false")
 

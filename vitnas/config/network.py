@@ -109,7 +109,11 @@ class Network(Frozen):
         description="`learned`: a table of positions that is added after the stem; `conditional`: "
         "a depthwise 3x3 convolution with a skip before the blocks of each stage (CPVT, Twins)",
     )
-    class_token: bool = Field(False, description="whether there is a class token; one stage only")
+    class_token: bool = Field(
+        False,
+        description="whether there is a class token; between stages a linear layer of its own "
+        "takes it to the next width (PiT)",
+    )
     global_pool: Literal["avg", "token"] | None = Field(
         None,
         description="how tokens become one vector; null: the class token if there is one, else the "

@@ -98,6 +98,8 @@ def _rows(config: ModelConfig) -> list[Row]:
     for index, stage in enumerate(config.stages):
         if index:
             rows += _downsample(config, index)
+        if index and config.class_token:
+            rows.append(_widened_token(config, index))
         if config.pos_embed == "conditional":
             rows.append(_conditional_position(config, index))
         for mixer in stage.kinds:
@@ -200,6 +202,12 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     if config.downsample == "metaformer":
         rows.append(Row(index, "norm", *_norm(config.norm, before, 4 * height * width)))
     return rows
+
+
+def _widened_token(config: ModelConfig, index: int) -> Row:
+    """The linear layer that takes the class token to the width of stage `index`."""
+    weights = config.stages[index - 1].embed_dim * (after := config.stages[index].embed_dim)
+    return Row(index, "class_token", weights, weights + after)
 
 
 def _inverted_downsample(config: ModelConfig, index: int, before: int, after: int) -> list[Row]:

@@ -37,9 +37,9 @@ class BroadAttention(nn.Module):
     - BPool is linear over channels. So it is applied to the values before the attention, not to
       the output. The result is the same, and the product with the map has L times fewer MACs.
     - The sum of the layers' logits is one product of concatenated queries and keys.
-    - In a network of several stages tokens are max-pooled to the last grid, and channels are
-      resized to the last width by adaptive average pooling. The number of heads is that of the
-      last collected layer.
+    - In a network of several stages tokens are max-pooled to the last grid (a class token stays
+      as it is), and channels are resized to the last width by adaptive average pooling. The number
+      of heads is that of the last collected layer.
 
     Args:
         gamma: weight of the broad feature, > 0.
@@ -50,6 +50,7 @@ class BroadAttention(nn.Module):
         scale: `head_dim` or `embed_dim`.
         with_v: whether the values of all layers are used; else only the last layer's (Table II).
         with_qk: the same for queries and keys.
+        prefix: class tokens before the patch tokens.
 
     Shape: z `(B, N, C)` -> `(B, N, C)`.
     MACs: N^2 C (L + 1); with queries and keys of only the last layer 2 N^2 C.
@@ -65,8 +66,10 @@ class BroadAttention(nn.Module):
         scale: Literal["head_dim", "embed_dim"] = "head_dim",
         with_v: bool = True,
         with_qk: bool = True,
+        prefix: int = 0,
     ) -> None:
         super().__init__()
+        self.prefix = prefix
         self.gamma, self.target, self.sources = gamma, target, tuple(sources)
         self.pool, self.with_v, self.with_qk = pool, with_v, with_qk
         per_head = target.dim // target.num_heads
@@ -88,6 +91,7 @@ class BroadAttention(nn.Module):
             scale=broad.scale,
             with_v=broad.with_v,
             with_qk=broad.with_qk,
+            prefix=config.num_prefix_tokens,
         )
 
     def forward(self, z: Tensor, taps: list[Tap]) -> Tensor:
@@ -115,8 +119,9 @@ class BroadAttention(nn.Module):
         tokens = x.transpose(1, 2).flatten(2)  # (B, N_i, C_i)
         grid, (rows, columns) = source.grid, self.target.grid
         if grid != self.target.grid:
-            picture = to_picture(tokens, grid)
-            tokens = to_tokens(F.max_pool2d(picture, [grid[0] // rows, grid[1] // columns]))
+            picture = to_picture(tokens[:, self.prefix :], grid)
+            pooled = to_tokens(F.max_pool2d(picture, [grid[0] // rows, grid[1] // columns]))
+            tokens = torch.cat([tokens[:, : self.prefix], pooled], dim=1)
         fitted = resize_channels(tokens, source.dim, self.target.dim)
         return torch.unflatten(fitted, 2, (self.target.num_heads, -1)).transpose(1, 2)
 

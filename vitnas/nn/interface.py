@@ -134,7 +134,7 @@ class TimmInterface(nn.Module):
         self.num_levels = last + 1
         if shorter:
             self.broad, self.collects = None, self.config.map_source is not None
-        if prune_norm:
+        if prune_norm or (shorter and not self.flat):  # the last norm has the last stage's width
             self.norm = nn.Identity()
         if prune_head or (shorter and not self.flat):
             self.num_features = self.head_hidden_size = self.feature_info[last]["num_chs"]

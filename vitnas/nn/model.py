@@ -49,7 +49,8 @@ class HybridTransformer(TimmInterface):
         global_pool: `avg`, `token`, or `""` once pooling is removed.
         num_features, head_hidden_size: channels of the features, and before the classifier.
         feature_info: timm's description of the levels that `forward_intermediates` gives.
-        output_fmt: of `forward_features`: `NLC`, or `NHWC` in a network of several stages.
+        output_fmt: of `forward_features`: `NLC`, or `NHWC` in a network of several stages without
+            class token.
 
     Randomness: initial weights, dropout, drop-path and permutations in training; none in eval.
     """
@@ -63,7 +64,7 @@ class HybridTransformer(TimmInterface):
         self.num_prefix_tokens = config.num_prefix_tokens
         self.feature_info = feature_levels(config)
         self.num_levels, self.flat = len(self.feature_info), len(config.stages) == 1
-        self.output_fmt = "NLC" if self.flat else "NHWC"
+        self.output_fmt = "NLC" if self.flat or config.class_token else "NHWC"
         dim = config.stages[0].embed_dim
         self.stem = Stem(config)
         self.class_token: nn.Parameter | None = None
@@ -115,8 +116,8 @@ class HybridTransformer(TimmInterface):
     def forward_features(self, images: Tensor) -> Tensor:
         """Images -> the last stage's tokens before pooling.
 
-        `(B, N, C)` in a network of one stage, as in timm's ViT; `(B, H, W, C)` in one of several,
-        as in timm's Swin.
+        `(B, N, C)` in a network of one stage or with a class token, as in timm's ViT; else
+        `(B, H, W, C)`, as in timm's Swin.
         """
         x, grid = self.embed(images), self.image_hw
         taps: list[Tap] | None = [] if self.collects else None
@@ -145,8 +146,8 @@ class HybridTransformer(TimmInterface):
                 all with None.
             return_prefix_tokens: give pairs of feature and class token `(B, 1, C)`, in a network
                 that has one.
-            norm: whether the last norm is applied to each. A network whose norm comes after
-                pooling applies none.
+            norm: whether the last norm is applied: to each level of one stage, else to the last
+                stage alone. A network whose norm comes after pooling applies none.
             stop_early: leave out the levels after the last wanted one; broad attention belongs to
                 the last level.
             output_fmt: `NCHW` or `NLC`.
@@ -168,14 +169,17 @@ class HybridTransformer(TimmInterface):
             elif whole or index <= last:
                 x, grid = stage(x, taps), stage.grid
                 if index in take:
-                    taken.append(as_feature(x, grid, output_fmt))
-        class_tokens: list[Tensor] = []
-        if self.flat:
-            prefix = self.num_prefix_tokens
-            taken = [self.norm(y) if norm else y for y in taken]
-            class_tokens = [y[:, :prefix] for y in taken]
-            taken = [as_feature(y[:, prefix:], grid, output_fmt) for y in taken]
-        if return_prefix_tokens and self.num_prefix_tokens > 0:
+                    taken.append(x)
+        if norm and self.flat:
+            taken = [self.norm(y) for y in taken]
+        elif norm and self.num_levels - 1 in take:
+            taken[-1] = self.norm(taken[-1])
+        prefix = self.num_prefix_tokens
+        class_tokens = [y[:, :prefix] for y in taken]
+        grids = [grid if self.flat else self.stages[level].grid for level in sorted({*take})]
+        pairs = zip(taken, grids, strict=True)
+        taken = [as_feature(y[:, prefix:], grid, output_fmt) for y, grid in pairs]
+        if return_prefix_tokens and prefix > 0:
             taken = list(zip(taken, class_tokens, strict=True))  # type: ignore[arg-type]
         if intermediates_only:
             return taken
@@ -186,7 +190,7 @@ class HybridTransformer(TimmInterface):
         if self.broad is not None and taps is not None:
             x = self.broad(x, taps)
         features: Tensor = self.norm(x)
-        return features if self.flat else torch.unflatten(features, 1, grid)
+        return features if self.output_fmt == "NLC" else torch.unflatten(features, 1, grid)
 
     def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
         """Features -> class scores, or with `pre_logits` the `(B, num_features)` before them."""

@@ -44,6 +44,7 @@ class Stage(nn.Module):
                 config.norm_eps,
                 hidden,
                 squeezed,
+                config.num_prefix_tokens,
             )
         self.position: ConditionalPosition | None = None
         if config.pos_embed == "conditional":

@@ -21,6 +21,17 @@ def test_halves_the_grid(kind: str) -> None:
     assert layer(torch.randn(2, 24, 8), (4, 6)).shape == (2, 6, 12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_token_has_a_linear_layer_of_its_own(kind: str) -> None:
+    torch.manual_seed(0)
+    layer, x = Downsample(8, 12, kind, hidden=20, prefix=1).eval(), torch.randn(2, 25, 8)
+    out = layer(x, (4, 6))
+    assert out.shape == (2, 7, 12)
+    torch.testing.assert_close(out[:, 0], layer.token(x[:, 0]))
+    layer.prefix = 0
+    torch.testing.assert_close(out[:, 1:], layer(x[:, 1:], (4, 6)))
+
+
 @pytest.mark.parametrize(("before", "after", "groups"), [(64, 128, 64), (64, 160, 32), (8, 9, 1)])
 def test_sret_groups_where_they_fit(before: int, after: int, groups: int) -> None:
     assert Downsample(before, after, "conv").conv.groups == groups

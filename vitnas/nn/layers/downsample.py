@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from vitnas.config.parts import Norm
@@ -14,7 +15,7 @@ from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
 
 class Downsample(nn.Module):
-    """`(B, H*W, C)` on grid (H, W) -> `(B, H*W/4, C')`.
+    """`(B, N, C)` on grid (H, W) -> `(B, N', C')` on half the grid; N = H*W and a class token.
 
     - `conv`: 3x3, stride 2, bias, gcd(C, C') groups. For doubled widths these are SReT's C groups
       (Appendix, Table 12); other widths take as many groups as fit.
@@ -26,11 +27,15 @@ class Downsample(nn.Module):
       the depthwise one of stride 2 on these, squeeze-excitation, a 1x1 convolution to C'. It has no
       skip (MobileNetV3, EfficientNet). C = M leaves out the first convolution.
 
+    A class token has a linear layer C -> C' of its own, without a norm (PiT, on whose code SReT's
+    stands).
+
     Args:
         before, after: channels C and C'.
         kind: as above.
         norm, norm_eps: kind and epsilon of the norm, for `metaformer`.
         hidden, squeezed: channels M, and those of squeeze-excitation or 0, for `mbconv`.
+        prefix: class tokens before the patch tokens.
     """
 
     def __init__(
@@ -42,8 +47,11 @@ class Downsample(nn.Module):
         norm_eps: float = EPS,
         hidden: int = 0,
         squeezed: int = 0,
+        prefix: int = 0,
     ) -> None:
         super().__init__()
+        self.prefix = prefix
+        self.token = nn.Linear(before, after) if prefix else nn.Identity()
         self.norm: nn.Module = nn.Identity()
         if kind == "metaformer":
             self.norm = build_norm(before, norm, norm_eps)
@@ -61,4 +69,6 @@ class Downsample(nn.Module):
             self.conv = nn.Conv2d(before, after, 3, 2, padding=1, groups=groups)
 
     def forward(self, x: Tensor, grid: Grid) -> Tensor:
-        return to_tokens(self.conv(to_picture(self.norm(x), grid)))
+        patches = self.norm(x[:, self.prefix :])
+        out = to_tokens(self.conv(to_picture(patches, grid)))
+        return torch.cat([self.token(x[:, : self.prefix]), out], dim=1) if self.prefix else out
