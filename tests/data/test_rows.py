@@ -95,3 +95,23 @@ def test_sums_are_exact_in_pieces_too(rows: Rows, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("vitnas.data.rows._PIXELS", 20)
     some = rows.of(torch.tensor([0, 2, 3]))
     assert all(map(torch.equal, channel_sums(some), expected))
+
+
+def test_streamed_images_are_the_same_and_their_numbers_stay_on_the_cpu(rows: Rows) -> None:
+    streamed = rows.streamed("cpu")
+    assert (streamed.shape, streamed.device.type, streamed.size) == (rows.shape, "cpu", 3 * 40)
+    assert streamed.to("cpu") is streamed
+    part = streamed.of(torch.tensor([3, 0]))
+    assert torch.equal(part[:], STORE[[1, 2]])
+    assert torch.equal((part + streamed.of(torch.tensor([2])))[:], STORE[[1, 2, 0]])
+    other = Rows(STORE.clone(), torch.tensor([1])).streamed("cpu")
+    assert torch.equal((part + other)[:], STORE[[1, 2, 1]])
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_images_on_a_cuda_device_are_not_copied_again(rows: Rows) -> None:
+    for there_now in (rows.to("cuda"), rows.streamed("cuda")):
+        assert there_now.to("cuda") is there_now
+        assert there_now[2:4].device.type == "cuda"
+        assert torch.equal(there_now[torch.tensor([3, 0])].cpu(), STORE[[1, 2]])

@@ -18,8 +18,10 @@ from tests.training.conftest import numpy_state
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
+from vitnas.data.rows import Rows
 from vitnas.errors import ConfigError, DeviceError
 from vitnas.nn.model import HybridTransformer
+from vitnas.training import data
 from vitnas.training.data import Images, load_data
 from vitnas.training.proxy import (
     Diverged,
@@ -200,6 +202,34 @@ def test_digits_are_learnt_on_cuda(tiny_config: ModelConfig, digits: Images) -> 
     assert last.top1 > 80
     assert next(training.model.parameters()).is_cuda
     assert torch.equal(torch.cuda.get_rng_state(), state)
+
+
+def test_images_that_are_streamed_train_as_those_in_memory(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    train, val = digits.train.streamed("cpu"), digits.val.streamed("cpu")
+    streamed = replace(digits, train=train, val=val)
+    assert _curve(tiny_config, streamed) == _curve(tiny_config, digits)
+    assert torch.equal(streamed.fold(1).train.x, digits.fold(1).train.x)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_images_that_do_not_fit_on_a_device_come_to_it_in_batches(
+    tiny_config: ModelConfig, digits: Images, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    monkeypatch.setattr(data, "RESIDENT", share)
+    proxy = SHORT.model_copy(update={"augment": "none"})
+    training = ProxyTraining(tiny_config, proxy, digits, 0, "cuda")
+    assert isinstance(training.images.train.pixels, Rows) == (share == 0)
+    seen = torch.cat([batch.x for batch in training._batches(1)])
+    whole = digits.train.subset(SHORT.train_fraction, digits.split_seed)
+    assert seen.is_cuda
+    assert float(seen.double().sum()) == pytest.approx(
+        float(whole.normalise(whole.x).double().sum())
+    )
+    assert len(list(training)) == 2
 
 
 def test_more_images_than_were_read_cannot_be_trained_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -18,11 +19,12 @@ class Rows:
     So labels, and whatever is drawn from them, are those of the whole data set.
 
     Attributes:
-        store: (m, C, H, W) uint8, the images that were read, in memory or on disk.
+        store: (m, C, H, W) uint8, the images that were read, in memory or on disk. Where they are
+            streamed to a device, `places` stay on the CPU.
         places: (n,) int64, the number of each in `store`; -1 = not there.
     """
 
-    store: Tensor | Shards
+    store: Tensor | Shards | Streamed
     places: Tensor
 
     def __len__(self) -> int:
@@ -34,7 +36,7 @@ class Rows:
         Raises:
             IndexError: one of them is not there; seen on the CPU alone.
         """
-        places = self.places[index]
+        places = self.places[_beside(self.places, index)]
         is_seen = places.device.type == "cpu"  # elsewhere, looking would wait for the device
         if is_seen and len(places) and int(places.min()) < 0:
             raise IndexError("an image is asked for that was not read")
@@ -50,20 +52,31 @@ class Rows:
 
     def of(self, index: Tensor) -> Rows:
         """Those of these indices, or where a mask is true; no pixel is copied."""
-        return Rows(self.store, self.places[index])
+        return Rows(self.store, self.places[_beside(self.places, index)])
 
     def to(self, device: str | torch.device) -> Rows:
         """The same images, those that are there on `device`; no copy if they are already."""
-        return self if torch.device(device) == self.device else self._copied(device)
+        return self if _is_at(self.device, device) else self._copied(device)
+
+    def streamed(self, device: str | torch.device) -> Rows:
+        """The same images on the host, of which each batch comes to `device`."""
+        return Rows(Streamed(_host(self.store), device), self.places.cpu())
+
+    @property
+    def size(self) -> int:
+        """Bytes of the images that are there."""
+        return int((self.places >= 0).sum()) * math.prod(self.shape[1:])
 
     def __add__(self, other: Rows) -> Rows:
         """These images, then those of `other`; a store in memory is copied if they differ."""
-        if self.store is other.store:
+        first, second = _host(self.store), _host(other.store)
+        if first is second:
             return Rows(self.store, torch.cat([self.places, other.places]))
-        assert isinstance(self.store, Tensor)
-        assert isinstance(other.store, Tensor)
-        later = torch.where(other.places < 0, -1, other.places + len(self.store))
-        return Rows(torch.cat([self.store, other.store]), torch.cat([self.places, later]))
+        assert isinstance(first, Tensor)
+        assert isinstance(second, Tensor)
+        later = torch.where(other.places < 0, -1, other.places + len(first))
+        both = Rows(torch.cat([first, second]), torch.cat([self.places, later]))
+        return both.streamed(self.device) if isinstance(self.store, Streamed) else both
 
     def in_memory(self) -> Rows:
         """The same images, none of them on disk.
@@ -81,7 +94,34 @@ class Rows:
     def _copied(self, device: str | torch.device) -> Rows:
         there = self.places >= 0
         places = torch.where(there, there.cumsum(0) - 1, -1)
-        return Rows(self.store[self.places[there]].to(device), places.to(device))
+        return Rows(_host(self.store)[self.places[there]].to(device), places.to(device))
+
+
+class Streamed:
+    """Images on the host, indexed as a tensor on a CUDA device that is too small for them.
+
+    A batch is pinned and copied without waiting: the host reads it while the device computes.
+
+    Args:
+        host: (m, C, H, W) uint8, in memory or on disk.
+        device: where batches go.
+    """
+
+    def __init__(self, host: Tensor | Shards, device: str | torch.device) -> None:
+        self.host, self.device = host, torch.device(device)
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.host.shape
+
+    def __getitem__(self, numbers: Tensor) -> Tensor:
+        """Pixels (k, C, H, W) on the device."""
+        batch = self.host[numbers]
+        pinned = batch.pin_memory() if self.device.type == "cuda" else batch
+        return pinned.to(self.device, non_blocking=True)
 
 
 Pixels = Tensor | Rows
@@ -90,7 +130,9 @@ Pixels = Tensor | Rows
 
 def there(images: Pixels, index: Tensor) -> Tensor:
     """Those of the indices whose images are there, in their order."""
-    return index[images.places[index] >= 0] if isinstance(images, Rows) else index
+    if not isinstance(images, Rows):
+        return index
+    return index[(images.places[_beside(images.places, index)] >= 0).to(index.device)]
 
 
 def taken(images: Pixels, index: Tensor) -> Pixels:
@@ -123,3 +165,19 @@ def channel_sums(images: Pixels) -> tuple[Tensor, Tensor]:
 
 
 _PIXELS = 1 << 22  # of one channel, that are summed at a time
+
+
+def _beside(places: Tensor, index: Tensor | slice) -> Tensor | slice:
+    """`index` on the device of `places`."""
+    return index if isinstance(index, slice) else index.to(places.device)
+
+
+def _is_at(there: torch.device, device: str | torch.device) -> bool:
+    """Whether a device is `device`; `cuda` without a number is each CUDA device."""
+    wanted = torch.device(device)
+    return wanted.type == there.type and wanted.index in (None, there.index)
+
+
+def _host(store: Tensor | Shards | Streamed) -> Tensor | Shards:
+    """The images themselves, where a store only hands them on."""
+    return store.host if isinstance(store, Streamed) else store

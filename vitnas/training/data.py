@@ -153,9 +153,27 @@ class Images:
         test = None if self._test is None else self._test.in_memory()
         return replace(self, train=self.train.in_memory(), val=self.val.in_memory(), _test=test)
 
-    def to(self, device: str | torch.device) -> Images:
-        """The same data with `train` and `val` on `device`; the test images stay where they are."""
+    def to(self, device: str | torch.device, share: float = 1.0) -> Images:
+        """The same data with `train` and `val` on `device`; the test images stay where they are.
+
+        On CUDA they stay on the host, too, where they would take more than `RESIDENT` of the
+        device's memory, or of a `share` of it: each batch then comes to the device by itself.
+        """
+        if self.train.pixels.device.type == "cpu" and not _fits(self, torch.device(device), share):
+            train, val = self.train.streamed(device), self.val.streamed(device)
+            return replace(self, train=train, val=val)
         return replace(self, train=self.train.to(device), val=self.val.to(device))
+
+
+RESIDENT = 0.4
+"""Share of a training's part of a CUDA device's memory that images may take."""
+
+
+def _fits(images: Images, device: torch.device, share: float) -> bool:
+    if device.type != "cuda":
+        return True
+    _, whole = torch.cuda.mem_get_info(device)
+    return images.train.size + images.val.size <= RESIDENT * share * whole
 
 
 def check_enough(left: int, of: int, fraction: float, address: str) -> None:

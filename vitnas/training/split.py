@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vitnas.data.rows import Pixels, joined, taken, there
+from vitnas.data.rows import Pixels, Rows, joined, taken, there
 from vitnas.data.source import split_by_class
 
 
@@ -83,8 +83,28 @@ class Split:
         pixels = self.pixels
         return self if isinstance(pixels, Tensor) else replace(self, pixels=pixels.in_memory())
 
+    @property
+    def size(self) -> int:
+        """Bytes of the images that are there."""
+        return self.pixels.numel() if isinstance(self.pixels, Tensor) else self.pixels.size
+
+    @property
+    def numbers_device(self) -> torch.device:
+        """Where numbers of images are looked up."""
+        return self.pixels.device if isinstance(self.pixels, Tensor) else self.pixels.places.device
+
+    def streamed(self, device: str | torch.device) -> Split:
+        """The same images, of which each batch comes to `device` when it is asked for."""
+        pixels = self.pixels
+        rows = Rows(pixels, torch.arange(len(pixels))) if isinstance(pixels, Tensor) else pixels
+        return self._with(rows.streamed(device), device)
+
     def to(self, device: str | torch.device) -> Split:
         """The same images on `device`; no copy if they are there already."""
+        return self._with(self.pixels.to(device), device)
+
+    def _with(self, pixels: Pixels, device: str | torch.device) -> Split:
+        """The same with these pixels, and all else on `device`."""
         y, mean, std = (part.to(device) for part in (self.y, self.mean, self.std))
         taught = None if self.taught is None else self.taught.to(device)
-        return Split(self.pixels.to(device), y, mean, std, taught)
+        return Split(pixels, y, mean, std, taught)

@@ -77,7 +77,7 @@ class Worker:
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         device = resolve_device(self.device)
-        images = {size: images.to(device) for size, images in self.images.items()}
+        images = {s: images.to(device, self.gpu_share) for s, images in self.images.items()}
         teachers = {size: teacher.to(device) for size, teacher in self.teachers.items()}
         images = {s: taught(each, self.proxy, teachers.get(s)) for s, each in images.items()}
         return replace(self, images=images, teachers=teachers, device=str(device))
