@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 from vitnas import testing
 from vitnas.config.mixers import MIXERS
@@ -16,6 +17,28 @@ __all__ = ["GRID", "WIDTH", "MixerContract", "place_of", "tokens_for"]
 
 NORMS = {"layer_norm", "batch_norm"}
 
+ATTENTION: dict[str, dict[str, Any]] = {
+    "default": {},
+    "gelu": {"attn_act": "gelu"},
+    "masked diagonal": {"mask_diagonal": True},
+    "wide": {"attn_dim": 20},
+    "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
+    "class token": {"class_token": True},
+    "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
+}
+"""Forms that every attention has, for `variants`."""
+
+STATIC_KEY: dict[str, dict[str, Any]] = {
+    **ATTENTION,
+    "relu": {"attn_act": "relu"},
+    "star_relu": {"attn_act": "star_relu", "temperature": {"kind": "learnable"}},
+    "randn": {"key_init": "randn"},
+    "tokens as query": {"q_proj": False},
+    "windows": {"windows": 2},
+    "windows and all else": {"windows": 2, "attn_act": "gelu", "mask_diagonal": True},
+}
+"""Forms that `ska` and `cska` have."""
+
 
 class MixerContract(testing.MixerContract):
     """Inherit, set `mixer`, and list in `variants` the fields that select its forms."""
@@ -25,6 +48,7 @@ class MixerContract(testing.MixerContract):
         stage = place.stage_config
         return {
             "N": place.num_tokens,
+            "n": place.num_tokens // stage.num_windows,
             "C": stage.embed_dim,
             "h": stage.heads,
             "g": stage.groups[pass_index],

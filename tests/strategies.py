@@ -69,6 +69,7 @@ def random_config(seed: int) -> ModelConfig:
         tree["stem"]["kind"] = "shifted"
     for stage in tree["stages"]:
         _add_attention(rng, stage)
+    _add_windows(random.Random(f"windows of {seed}"), tree)
     return validate(ModelConfig, tree)
 
 
@@ -237,6 +238,12 @@ def _add_attention(rng: random.Random, stage: dict[str, Any]) -> None:
             stage["attn_dim"] = rng.choice([None, None, 4, 10, 20, 40])
     if "key_kernel" in fields:
         stage["key_kernel"] = rng.choice([1, 3, 3, 5])
+
+
+def _add_windows(rng: random.Random, tree: dict[str, Any]) -> None:
+    for stage, grid in zip(tree["stages"], validate(ModelConfig, tree).grids, strict=True):
+        if "windows" in validate(StageConfig, stage).facts.fields and not tree.get("class_token"):
+            stage["windows"] = rng.choice([n for n in (1, 2, 3) if not any(s % n for s in grid)])
 
 
 def _add_layers(rng: random.Random, tree: dict[str, Any]) -> None:

@@ -99,6 +99,7 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "key_init": ["trunc_normal", "randn"],
     "q_proj": [True, False],
     "key_kernel": [1, 3, 5],
+    "windows": [1, 2, 4],
 }
 
 

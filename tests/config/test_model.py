@@ -135,6 +135,10 @@ def test_what_is_wrong_is_said_in_one_line(fields: dict[str, Any], expected: str
         ({"num_heads": 2, "head_dim": 16}, "stages[1].head_dim = 16: 2 heads of 16 are not"),
         ({"head_dim": 32, "embed_dim": 40}, "stages[1].head_dim = 32: must divide embed_dim 40"),
         ({"kernel_size": 4, "token_mixer": "dwconv"}, "stages[1].kernel_size = 4: must be odd"),
+        (
+            {"windows": 3, "token_mixer": "ska"},
+            "stages[1].windows = 3: must divide both sides of the",
+        ),
         ({"key_kernel": 2, "token_mixer": "cska"}, "stages[1].key_kernel = 2: must be odd"),
         ({"depth": 0}, "stages[1].depth = 0: should be greater than or equal to 1"),
         ({"groups": [3, 1]}, "stages[1].groups = [3, 1]: 64 tokens cannot be split into 3"),

@@ -64,7 +64,7 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     stems = {t["stem"]["kind"] for t in tree}
     assert stems == {"patch", "conv", "metaformer", "deepvit", "bvit", "shifted"}
     stages = [stage for config in configs for stage in config.stages if stage.facts.maps]
-    for name in ("attn_dim", "attn_act", "mask_diagonal", "key_kernel"):
+    for name in ("attn_dim", "attn_act", "mask_diagonal", "key_kernel", "windows"):
         assert len({getattr(stage, name) for stage in stages}) >= 2
     assert len({config.broad.layers for config in configs}) >= 4
     assert {t["reattention"]["norm"] for t in tree if t["reattention_blocks"]} == {

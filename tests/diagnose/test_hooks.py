@@ -53,6 +53,20 @@ def test_group_maps_in_true_order_give_the_mixers_own_output(permute: str) -> No
         assert (maps[index] > 0).sum(-1).eq(16 // groups).all()
 
 
+@pytest.mark.parametrize("mixer", ["ska", "cska"])
+def test_window_maps_in_true_order_give_the_mixers_own_output(mixer: str) -> None:
+    model = network(MHSA | {"token_mixer": mixer, "windows": 2})
+    module: Any = model.stages[0].blocks[0].mixer
+    calls: list[tuple[Tensor, Tensor]] = []
+    handle = module.register_forward_hook(lambda m, args, out: calls.append((args[0], out)))
+    attention = maps_of(model, pictures())[0]
+    handle.remove()
+    x, out = calls[0]
+    value = heads(module.qv(x).chunk(2, dim=-1)[1], module.num_heads)
+    torch.testing.assert_close(module.proj((attention @ value).transpose(1, 2).flatten(2)), out)
+    assert (attention > 0).sum(-1).eq(4).all()
+
+
 def test_shifted_windows_in_true_order_give_swins_own_output() -> None:
     torch.manual_seed(0)
     model = small_swin(64, 4).eval()

@@ -316,11 +316,36 @@ def test_the_function_of_the_picture_is_nearly_kept(variant: str, class_token: b
     assert (after - expected).norm() < 0.1 * expected.norm()  # not rescaled: more than 1
 
 
+@pytest.mark.parametrize("fields", [{}, {"attn_act": "gelu"}], ids=str)
+@pytest.mark.parametrize("mixer", ["ska", "cska"])
+def test_a_window_is_resized_like_a_picture_of_its_own(mixer: str, fields: dict[str, Any]) -> None:
+    """The second of four windows of 6x6 tokens, which become windows of 12x12."""
+    place, place_alone = (
+        _place_on(mixer, windows=windows, img_size=side, **fields)
+        for windows, side in ((2, 12), (1, 6))
+    )
+    torch.manual_seed(0)
+    whole, alone = (build_mixer(one).eval() for one in (place, place_alone))
+    state = whole.state_dict()
+    for name in ("static_key", "key.weight", "key.bias"):
+        if name in state:
+            state[name] = state[name].chunk(4, dim=int(name == "static_key"))[1]
+    alone.load_state_dict(state)
+    resized(whole, place, 2)
+    resized(alone, place_alone, 2)
+    x = waves(TokenLayout((24, 24), 0), 16, 5)
+    out, window = (
+        t.unflatten(1, (24, 24))[:, :12, 12:].flatten(1, 2) for t in (whole(x, (24, 24)), x)
+    )
+    torch.testing.assert_close(out, alone(window, (12, 12)))
+
+
 def _place_on(mixer: str, **fields: Any) -> Any:
     stage: dict[str, Any] = {"token_mixer": mixer, "embed_dim": 16}
     if mixer != "mlp":
         stage["num_heads"] = 4
-    stage |= {name: fields.pop(name) for name in ("key_kernel", "attn_act") if name in fields}
+    of_stage = ("key_kernel", "attn_act", "windows")
+    stage |= {name: fields.pop(name) for name in of_stage if name in fields}
     tree = {"img_size": 12, "stem": {"stride": 1}, "stages": [stage], **fields}
     config = validate(ModelConfig, tree)
     return Place(config, 0, reattention=bool(config.reattention_blocks))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from vitnas.config import rules
 from vitnas.config.files import RuleError
 from vitnas.config.fits import broad_problem, reattention_limit
@@ -17,6 +19,7 @@ def check_network(config: Network) -> None:
         problem = rules.groups_fit(stage.kinds, config.num_tokens(index), stage.groups)
         if problem:
             _raise_groups(config, index, problem)
+    _check_windows(config)
     _check_reattention(config)
     _check_broad(config)
 
@@ -56,6 +59,17 @@ def _raise_groups(config: Network, index: int, problem: str) -> None:
         problem += f" ({height}x{width} grid at img_size {config.img_size})"
         nearest = [rules.nearest_divisor(tokens, number) for number in stage.groups]
     raise RuleError(problem, f"stages[{index}].groups", list(stage.groups), nearest)
+
+
+def _check_windows(config: Network) -> None:
+    for index, stage in enumerate(config.stages):
+        if stage.num_windows == 1:
+            continue
+        problem = rules.windows_fit(stage.windows, config.grids[index], config.class_token)
+        if problem:
+            side = 1 if config.class_token else gcd(*config.grids[index])
+            nearest = rules.nearest_divisor(side, stage.windows)
+            raise RuleError(problem, f"stages[{index}].windows", stage.windows, nearest)
 
 
 def _check_reattention(config: Network) -> None:

@@ -110,6 +110,13 @@ def heads_misfit(field: str, stage: StageConfig, value: int | None, _: Network) 
     return f"{where} = {wrong}: {rule}"
 
 
+def windows_misfit(stage: StageConfig, windows: int, network: Network) -> str | None:
+    """The grid cannot be cut into so many windows."""
+    if windows == 1:
+        return None
+    return rules.windows_fit(windows, network.grid_of(stage), network.class_token)
+
+
 def too_many_blocks(network: Network, count: int, _: Network) -> str | None:
     """There are fewer blocks that can have re-attention."""
     limit = reattention_limit(network)

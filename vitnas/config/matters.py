@@ -27,6 +27,7 @@ from vitnas.config.fits import (
     schedule_misfit,
     tail_misfit,
     too_many_blocks,
+    windows_misfit,
 )
 from vitnas.config.mixers import MIXERS, mixer_named, names_with
 from vitnas.config.network import Network
@@ -320,6 +321,11 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         lambda stage: "q_proj" in stage.facts.fields and stage.attn_width == stage.embed_dim,
     ),
     "key_kernel": _of_mixer("key_kernel"),
+    "windows": FieldRule(
+        "`token_mixer` is `ska` or `cska`",
+        lambda stage: "windows" in stage.facts.fields,
+        misfit=windows_misfit,
+    ),
     "expansion": _of_mixer(
         "expansion",
         lambda stage, ratio, _: None if ratio == stage.facts.expansion else ratio,

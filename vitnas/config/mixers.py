@@ -87,7 +87,7 @@ class Mixer:
 _ATTENTION = MixerFacts(
     heads=True, maps=True, taps=True, fields=("attn_dim", "qk_scale", "attn_act", "mask_diagonal")
 )
-_STATIC_KEY = replace(_ATTENTION, fields=(*_ATTENTION.fields, "key_init", "q_proj"))
+_STATIC_KEY = replace(_ATTENTION, fields=(*_ATTENTION.fields, "key_init", "q_proj", "windows"))
 
 MIXERS: dict[str, Mixer] = {
     "mhsa": Mixer(

@@ -166,7 +166,14 @@ class Network(Frozen):
 
     def tokens_of(self, stage: StageConfig) -> int:
         """Tokens N in a stage of this network: `stages` holds this very object."""
-        return self.num_tokens(next(i for i, other in enumerate(self.stages) if other is stage))
+        return self.num_tokens(self._index_of(stage))
+
+    def grid_of(self, stage: StageConfig) -> tuple[int, int]:
+        """(H, W) of the tokens in a stage: `stages` holds this very object."""
+        return self.grids[self._index_of(stage)]
+
+    def _index_of(self, stage: StageConfig) -> int:
+        return next(i for i, other in enumerate(self.stages) if other is stage)
 
     def downsample_channels(self, index: int) -> tuple[int, int]:
         """Channels inside the layer before stage `index`; those of its squeeze-excitation, or 0.

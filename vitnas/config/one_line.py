@@ -31,6 +31,8 @@ def _one_stage(stage: StageConfig) -> str:
         text += f" h{stage.heads}"
         if stage.attn_width != stage.embed_dim:
             text += f"x{stage.attn_width // stage.heads}"
+    if stage.num_windows > 1:
+        text += f" w{stage.windows}"
     if stage.groups != (1,):
         text += " " + format_schedule([stage.groups])
     if stage.is_external and stage.depth > 1:

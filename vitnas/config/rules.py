@@ -84,6 +84,15 @@ def class_token_fits(mixers: Sequence[str]) -> str | None:
     return f"{reading[0]} reads a grid of tokens: no class token" if reading else None
 
 
+def windows_fit(windows: int, grid: tuple[int, int], class_token: bool) -> str | None:
+    """Why a grid cannot be cut into so many windows along each side, or None."""
+    if windows > 1 and class_token:
+        return "a class token is in no window"
+    if any(side % windows for side in grid):
+        return "must divide both sides of the {}x{} grid".format(*grid)
+    return None
+
+
 def schedule_of(groups: Sequence[int], passes: int | None) -> tuple[int, ...]:
     """The groups of each pass: `groups` cut or repeated; as they are where `passes` is null."""
     count = len(groups) if passes is None else passes

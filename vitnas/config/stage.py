@@ -175,6 +175,11 @@ class StageConfig(Frozen):
     key_kernel: Positive = Field(
         3, description="odd side of the kernel of `cska`'s convolution, its key (SKA, Section 7)"
     )
+    windows: Positive = Field(
+        1,
+        description="the grid is cut into this number of windows along each side; tokens attend "
+        "inside their window, and each window has a static key of its own (SKA's Swin at 32 px)",
+    )
     q_proj: bool = Field(
         True,
         description="whether the query is a projection of the tokens; false: the tokens (SKA)",
@@ -254,6 +259,11 @@ class StageConfig(Frozen):
     def projects_query(self) -> bool:
         """Whether the query of a static-key mixer is a projection of the tokens."""
         return self.q_proj or self.attn_width != self.embed_dim
+
+    @property
+    def num_windows(self) -> int:
+        """Windows of the whole grid, in which the tokens of a static-key mixer attend."""
+        return self.windows**2 if "windows" in self.facts.fields else 1
 
     @property
     def has_nll(self) -> bool:

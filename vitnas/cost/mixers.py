@@ -35,7 +35,8 @@ def _ska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     width, linears = stage.attn_width, 2 + stage.projects_query
     params = _linears(config, stage, linears) + tokens * width + numbers_of_maps(config, stage)
-    flops = tokens * width * (linears * stage.embed_dim + 2 * tokens)
+    seen = tokens // stage.num_windows
+    flops = tokens * width * (linears * stage.embed_dim + 2 * seen)
     return params, [flops] * len(stage.groups)
 
 
@@ -46,7 +47,10 @@ def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
     params = _linears(config, stage, linears) + numbers_of_maps(config, stage)
     params += kernel * tokens * width + stage.heads * tokens + config.class_token * tokens * width
     rows_of_map = kernel * patches + config.class_token  # a class token's row is no convolution
-    flops = tokens * width * (linears * stage.embed_dim + tokens + rows_of_map)
+    rows = (
+        tokens * (linears * stage.embed_dim) + tokens * (tokens + rows_of_map) // stage.num_windows
+    )
+    flops = width * rows
     return params, [flops] * len(stage.groups)
 
 

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from vitnas.diagnose.layers import LayerPlace
 from vitnas.errors import VitnasError
+from vitnas.nn.layers.tokens import to_windows
 from vitnas.nn.mixers.mhsa import MultiHeadSelfAttention
+from vitnas.nn.mixers.ska import StaticKeyMixer
 from vitnas.nn.modes import evaluating
 
 Seen = Callable[[int, Tensor], None]
@@ -76,7 +78,7 @@ def as_tokens(output: Any, fmt: str = "NCHW") -> Tensor:
 def token_order(place: LayerPlace, inside: int) -> Tensor | None:
     """Positions of the n tokens of each of g groups, `(g, n)`; None if all tokens see each other.
 
-    The groups are those of `mhsa` in this pass, or the windows of timm's Swin.
+    The groups are those of `mhsa` in this pass, or the windows of `ska`, `cska` or timm's Swin.
 
     Args:
         place: the pass and block of the map.
@@ -88,6 +90,9 @@ def token_order(place: LayerPlace, inside: int) -> Tensor | None:
     mixer = place.attention
     if isinstance(mixer, MultiHeadSelfAttention):
         return _group_order(mixer, max(0, place.passed - 1), inside)
+    if isinstance(mixer, StaticKeyMixer) and mixer.windows > 1 and mixer.grid is not None:
+        positions = torch.arange(inside * mixer.windows**2)[None, :, None]
+        return to_windows(positions, mixer.grid, mixer.windows)[..., 0]
     if all(hasattr(place.owner, n) for n in ("input_resolution", "window_size", "shift_size")):
         return _window_order(place.owner)
     return None

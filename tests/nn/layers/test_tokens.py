@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from vitnas.nn.layers.tokens import to_picture, to_tokens
+from vitnas.nn.layers.tokens import from_windows, to_picture, to_tokens, to_windows
 
 
 def test_rows_come_first() -> None:
@@ -12,3 +12,13 @@ def test_rows_come_first() -> None:
     tokens = to_tokens(picture)
     assert tokens.flatten().tolist() == [0, 1, 2, 3, 4, 5]
     assert torch.equal(to_picture(tokens, (2, 3)), picture)
+
+
+def test_windows_and_back() -> None:
+    """The second image of two, on a grid of 4x6: four windows of 2x3, rows first."""
+    tokens = torch.arange(96.0).reshape(2, 24, 2)
+    windows = to_windows(tokens, (4, 6), 2)
+    assert windows.shape == (8, 6, 2)
+    assert torch.equal(windows[5], tokens[1, [3, 4, 5, 9, 10, 11]])
+    assert torch.equal(from_windows(windows, (4, 6), 2), tokens)
+    assert to_windows(tokens, (4, 6), 1) is from_windows(tokens, (4, 6), 1) is tokens

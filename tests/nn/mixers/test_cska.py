@@ -8,26 +8,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.contracts import GRID, MixerContract, place_of, tokens_for
+from tests.contracts import GRID, STATIC_KEY, MixerContract, place_of, tokens_for
 from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
 
 class TestContract(MixerContract):
     mixer = "cska"
     variants: ClassVar = {
-        "default": {},
-        "gelu": {"attn_act": "gelu"},
-        "masked diagonal": {"mask_diagonal": True},
-        "wide": {"attn_dim": 20},
-        "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
-        "relu": {"attn_act": "relu"},
-        "star_relu": {"attn_act": "star_relu", "temperature": {"kind": "learnable"}},
-        "class token": {"class_token": True},
-        "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
-        "randn": {"key_init": "randn"},
+        **STATIC_KEY,
         "1x1": {"key_kernel": 1},
         "5x5 and a class token": {"key_kernel": 5, "class_token": True},
         "wider than the grid": {"key_kernel": 9},
+        "5x5 in windows": {"key_kernel": 5, "windows": 2},
     }
 
 
@@ -94,3 +86,21 @@ def test_gives_nothing_to_broad_attention() -> None:
     taps = list[Tap]()
     mixer(tokens_for(place), place.grid, 0, taps)
     assert taps == []
+
+
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_each_window_is_a_picture_of_its_own_with_its_own_convolution(kernel: int) -> None:
+    """On a grid of 4x6 tokens, four windows of 2x3, with zeros around each."""
+    mixer, place = build(windows=2, key_kernel=kernel)
+    whole = tokens_for(place)
+    alone = build_mixer(place_of("cska", img_size=(2, 3), key_kernel=kernel)).eval()
+    out = mixer(whole, place.grid).unflatten(1, (4, 6))
+    for number in range(4):
+        down, across = divmod(number, 2)
+        rows, columns = slice(2 * down, 2 * down + 2), slice(3 * across, 3 * across + 3)
+        state = mixer.state_dict()
+        for name in ("key.weight", "key.bias"):
+            state[name] = state[name].chunk(4)[number]
+        alone.load_state_dict(state)
+        picture = whole.unflatten(1, (4, 6))[:, rows, columns].flatten(1, 2)
+        torch.testing.assert_close(out[:, rows, columns].flatten(1, 2), alone(picture, (2, 3)))

@@ -9,7 +9,7 @@ import torch
 from timm.models.vision_transformer import Attention
 from torch import Tensor
 
-from tests.contracts import WIDTH, MixerContract, place_of, tokens_for
+from tests.contracts import ATTENTION, WIDTH, MixerContract, place_of, tokens_for
 from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
 REATTENTION = {"reattention_blocks": 1}
@@ -18,15 +18,9 @@ REATTENTION = {"reattention_blocks": 1}
 class TestContract(MixerContract):
     mixer = "mhsa"
     variants: ClassVar = {
-        "gelu": {"attn_act": "gelu"},
-        "masked diagonal": {"mask_diagonal": True},
-        "wide": {"attn_dim": 20},
-        "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
+        **ATTENTION,
         "relu": {"attn_act": "relu", "groups": [1, 4]},
         "star_relu": {"attn_act": "star_relu", "reattention_blocks": 1},
-        "whole": {},
-        "class token": {"class_token": True},
-        "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
         "groups": {"groups": [4]},
         "groups of one token": {"groups": [24]},
         "second pass": {"groups": [8, 2], "permute": "second"},

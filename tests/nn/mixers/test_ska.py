@@ -7,23 +7,14 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from tests.contracts import MixerContract, place_of, tokens_for
+from tests.contracts import STATIC_KEY, MixerContract, place_of, tokens_for
 from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
 
 class TestContract(MixerContract):
     mixer = "ska"
     variants: ClassVar = {
-        "default": {},
-        "gelu": {"attn_act": "gelu"},
-        "masked diagonal": {"mask_diagonal": True},
-        "wide": {"attn_dim": 20},
-        "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
-        "relu": {"attn_act": "relu"},
-        "star_relu": {"attn_act": "star_relu", "temperature": {"kind": "learnable"}},
-        "class token": {"class_token": True},
-        "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
-        "randn": {"key_init": "randn"},
+        **STATIC_KEY,
         "two passes": {"groups": [1, 1]},
     }
 
@@ -82,3 +73,29 @@ def test_the_tapped_key_is_the_static_one() -> None:
     query, value = mixer.qv(x).chunk(2, dim=-1)
     torch.testing.assert_close(tap.query.transpose(1, 2).flatten(2), query)
     torch.testing.assert_close(tap.value.transpose(1, 2).flatten(2), value)
+
+
+def test_each_window_is_a_picture_of_its_own_with_its_own_key() -> None:
+    """On a grid of 4x6 tokens, four windows of 2x3."""
+    mixer, place = build(windows=2)
+    whole, small = tokens_for(place), place_of("ska", img_size=(2, 3))
+    out = mixer(whole, place.grid).unflatten(1, (4, 6))
+    alone = build_mixer(small).eval()
+    for number in range(4):
+        down, across = divmod(number, 2)
+        rows, columns = slice(2 * down, 2 * down + 2), slice(3 * across, 3 * across + 3)
+        state = mixer.state_dict()
+        state["static_key"] = state["static_key"][:, 6 * number : 6 * number + 6]
+        alone.load_state_dict(state)
+        picture = whole.unflatten(1, (4, 6))[:, rows, columns].flatten(1, 2)
+        torch.testing.assert_close(out[:, rows, columns].flatten(1, 2), alone(picture, (2, 3)))
+
+
+def test_a_key_of_windows_is_tapped_in_the_order_of_the_tokens() -> None:
+    mixer, place = build(windows=2)
+    taps = list[Tap]()
+    mixer(tokens_for(place), place.grid, 0, taps)
+    key, own = taps[0].key[0], mixer.static_key
+    assert torch.equal(key[:, :3], own[:, :3])
+    assert torch.equal(key[:, 3:6], own[:, 6:9])  # the first row of the second window
+    assert torch.equal(key[:, 6:9], own[:, 3:6])

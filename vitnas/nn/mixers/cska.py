@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
-from vitnas.nn.layers.tokens import Grid, to_picture
-from vitnas.nn.mixers.attention import options_at
+from vitnas.nn.layers.tokens import Grid, from_windows, to_picture, to_windows
 from vitnas.nn.mixers.base import Place, Tap
-from vitnas.nn.mixers.ska import KeyInit, StaticKeyMixer, init_key
+from vitnas.nn.mixers.ska import KeyInit, StaticKeyMixer, init_key, static_key_options
 
 
 class ConvStaticKeyAttention(StaticKeyMixer):
@@ -28,6 +27,9 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     logits are divided by sqrt(d), and the convolution starts as truncated normal 0.02. The paper's
     kernel is 3x3; its Section 7 names the choice of the kernel as open.
 
+    With windows, the map of each is that of its n tokens alone: its convolution has weights of its
+    own, N is n in what is said above, and zeros surround the window.
+
     A class token is not in the grid. Its row comes first and has its own static key (h, N, d).
 
     Args:
@@ -41,8 +43,8 @@ class ConvStaticKeyAttention(StaticKeyMixer):
 
     Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + w^2 N A + h N and biases, and N A
     more with a class token.
-    MACs: ``N * A * ((2 + q) * C + N + w**2 * (N - c) + c)``; c is 1 with a class token, else 0; q
-    is 1 if the query is projected, else 0.
+    MACs: ``N * A * ((2 + q) * C + n + w**2 * (n - c) + c)``; n is N without windows; c is 1 with a
+    class token, else 0; q is 1 if the query is projected, else 0.
     Randomness: dropout, in training only.
     """
 
@@ -58,9 +60,14 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         **attention: Any,
     ) -> None:
         super().__init__(dim, num_heads, **attention)
-        self.num_tokens, half = num_tokens, key_kernel // 2
+        count, half = self.windows**2, key_kernel // 2
+        self.num_tokens = num_tokens // count
         self.key = nn.Conv2d(
-            self.width, num_heads * num_tokens, key_kernel, padding=half, groups=num_heads
+            count * self.width,
+            num_heads * num_tokens,
+            key_kernel,
+            padding=half,
+            groups=count * num_heads,
         )
         self.class_key: nn.Parameter | None = None
         if class_token:
@@ -77,22 +84,22 @@ class ConvStaticKeyAttention(StaticKeyMixer):
             stage.heads,
             place.num_tokens,
             class_token=config.class_token,
-            qkv_bias=config.qkv_bias,
-            q_proj=stage.projects_query,
-            key_init=stage.key_init,
             key_kernel=stage.key_kernel,
-            **options_at(place),
+            **static_key_options(place),
         )
 
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         query, value = self._query_value(x)
-        attention = self._map(self._scaled(self._logits(query, grid)))
-        return self._project(self._apply_map(attention, self._split_heads(value)))
+        query, value = (to_windows(part, grid, self.windows) for part in (query, value))
+        inside = self._window_of(TokenLayout(grid, 0)).grid
+        attention = self._map(self._scaled(self._logits(query, inside)))
+        mixed = self._apply_map(attention, self._split_heads(value))
+        return self._project(from_windows(mixed, grid, self.windows))
 
     def _logits(self, query: Tensor, grid: Grid) -> Tensor:
-        """`(B, N, C)` -> the maps `(B, h, N, N)` before scale and softmax."""
+        """`(B * W, n, A)` -> the maps `(B * W, h, n, n)` before scale and softmax."""
         if self.class_key is None:
             return self._patch_rows(query, grid)
         class_row = self._split_heads(query[:, :1]) @ self.class_key.transpose(
@@ -101,18 +108,22 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         return torch.cat([class_row, self._patch_rows(query[:, 1:], grid)], dim=2)
 
     def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
-        picture = self.key(to_picture(query, grid))  # (B, h * N, H, W)
-        rows = torch.unflatten(picture.flatten(2), 1, (self.num_heads, self.num_tokens))
-        return rows.transpose(-2, -1)
+        count = self.windows**2  # its windows are beside each other in the channels
+        picture = torch.unflatten(to_picture(query, grid), 0, (-1, count)).flatten(1, 2)
+        picture = self.key(picture)  # (B, W * h * n, ...)
+        rows = torch.unflatten(picture.flatten(2), 1, (count, self.num_heads, self.num_tokens))
+        return rows.flatten(0, 1).transpose(-2, -1)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """Output channels are (head, key token): the convolution's weight and bias over tokens."""
-        conv, heads = self.key, self.num_heads
-        changes = [*super().resized(old, new), Change(self, "num_tokens", new.tokens)]
-        changes.append(Change(conv, "out_channels", heads * new.tokens))
+        """Output channels are (window, head, key token); weight and bias are over tokens."""
+        conv, changes = self.key, super().resized(old, new)
+        before, after = self._window_of(old), self._window_of(new)
+        changes.append(Change(self, "num_tokens", after.tokens))
+        changes.append(Change(conv, "out_channels", conv.groups * after.tokens))
         for name in ("weight", "bias"):
-            by_head = torch.unflatten(getattr(conv, name), 0, (heads, old.tokens))
-            changes.append(Change(conv, name, resize_tokens(by_head, 1, old, new).flatten(0, 1)))
+            by_head = torch.unflatten(getattr(conv, name), 0, (conv.groups, before.tokens))
+            resized = resize_tokens(by_head, 1, before, after)
+            changes.append(Change(conv, name, resized.flatten(0, 1)))
         if self.class_key is not None:
             changes.append(Change(self, "class_key", resize_tokens(self.class_key, 1, old, new)))
         return changes

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vitnas.nn.layers.init import STD
 from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
-from vitnas.nn.layers.tokens import Grid
+from vitnas.nn.layers.tokens import Grid, from_windows, to_windows
 from vitnas.nn.mixers.attention import AttentionMixer, options_at
 from vitnas.nn.mixers.base import Place, Tap
 
@@ -33,6 +33,9 @@ class StaticKeyMixer(AttentionMixer):
         num_heads: heads h; head_dim d = A / h, where A are the channels of Q, C by default.
         qkv_bias: whether query and value have a bias.
         q_proj: whether the query is a projection of the tokens; else the tokens are the query.
+        windows: windows along each side of the grid, W = windows^2 in all; tokens attend inside
+            their window.
+        grid: (H, W) of the tokens, for those who look at maps of windows.
         **attention: as for `AttentionMixer`.
     """
 
@@ -43,10 +46,12 @@ class StaticKeyMixer(AttentionMixer):
         *,
         qkv_bias: bool = True,
         q_proj: bool = True,
+        windows: int = 1,
+        grid: Grid | None = None,
         **attention: Any,
     ) -> None:
         super().__init__(dim, num_heads, **attention)
-        self.q_proj = q_proj
+        self.q_proj, self.windows, self.grid = q_proj, windows, grid
         self.qv = nn.Linear(dim, (2 if q_proj else 1) * self.width, bias=qkv_bias)
 
     def _query_value(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,6 +61,27 @@ class StaticKeyMixer(AttentionMixer):
             return x, projected
         query, value = projected.chunk(2, dim=-1)
         return query, value
+
+    def _window_of(self, layout: TokenLayout) -> TokenLayout:
+        """The tokens of a window, or all tokens without windows."""
+        height, width = layout.grid
+        return TokenLayout((height // self.windows, width // self.windows), layout.prefix)
+
+    def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
+        return [*super().resized(old, new), Change(self, "grid", new.grid)]
+
+
+def static_key_options(place: Place) -> dict[str, Any]:
+    """The options of `ska` and `cska` at `place`."""
+    stage = place.stage_config
+    return {
+        "qkv_bias": place.config.qkv_bias,
+        "q_proj": stage.projects_query,
+        "key_init": stage.key_init,
+        "windows": stage.windows,
+        "grid": place.grid,
+        **options_at(place),
+    }
 
 
 class StaticKeyAttention(StaticKeyMixer):
@@ -69,7 +95,8 @@ class StaticKeyAttention(StaticKeyMixer):
     truncated normal 0.02.
 
     The key belongs to the positions of one resolution. So tokens cannot be sliced into groups, and
-    their number is fixed.
+    their number is fixed. They can be cut into windows of n tokens each. Then K has one key for
+    each window, one window after the other, and tokens attend inside their window.
 
     Args:
         dim: channels C.
@@ -79,7 +106,7 @@ class StaticKeyAttention(StaticKeyMixer):
         **attention: as for `StaticKeyMixer`.
 
     Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + N A and biases.
-    MACs: ``N * A * ((2 + q) * C + 2 * N)``; q is 1 where the query is projected, else 0.
+    MACs: ``N * A * ((2 + q) * C + 2 * n)``; q is 1 where the query is projected, else 0.
     Randomness: dropout, in training only.
     """
 
@@ -103,23 +130,36 @@ class StaticKeyAttention(StaticKeyMixer):
             stage.embed_dim,
             stage.heads,
             place.num_tokens,
-            qkv_bias=place.config.qkv_bias,
-            q_proj=stage.projects_query,
-            key_init=stage.key_init,
-            **options_at(place),
+            **static_key_options(place),
         )
 
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
         query, value = self._query_value(x)
-        query, value = self._split_heads(query), self._split_heads(value)
-        key = self.static_key.expand_as(query)
         if taps is not None:
-            taps.append(Tap(query, key, value))
-        return self._project(self._attend(query, key, value))
+            taps.append(self._tap(query, value, grid))
+        inner = (to_windows(part, grid, self.windows) for part in (query, value))
+        query, value = (self._split_heads(part) for part in inner)
+        mixed = self._attend(query, self._keys(x.shape[0]), value)
+        return self._project(from_windows(mixed, grid, self.windows))
+
+    def _by_window(self) -> Tensor:
+        """The key `(h, W, n, d)`."""
+        return torch.unflatten(self.static_key, 1, (self.windows**2, -1))
+
+    def _keys(self, batch: int) -> Tensor:
+        """The key for `batch` images, `(B * W, h, n, d)`."""
+        keys = self._by_window().transpose(0, 1)
+        return keys.expand(batch, *keys.shape).flatten(0, 1)
+
+    def _tap(self, query: Tensor, value: Tensor, grid: Grid) -> Tap:
+        query, value = self._split_heads(query), self._split_heads(value)
+        key = from_windows(self._by_window().flatten(0, 1), grid, self.windows)
+        return Tap(query, key.expand_as(query), value)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """The key (h, N, d) is resized over its tokens. A softmax adapts to their number."""
-        key = resize_tokens(self.static_key, 1, old, new)
+        """The key of each window is resized over its tokens. A softmax adapts to their number."""
+        sides = self._window_of(old), self._window_of(new)
+        key = resize_tokens(self._by_window(), 2, *sides).flatten(1, 2)
         return [*super().resized(old, new), Change(self, "static_key", key)]
