@@ -179,6 +179,7 @@ def export(
     under: str | None = None,
     knee: bool = False,
     epochs: int | None = None,
+    formats: tuple[str, ...] = (),
     notice: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Write one network of a run as a folder that `vitnas.load` reads.
@@ -191,8 +192,9 @@ def export(
         knee: the knee of the front.
         epochs: train again for this many; None = the proxy's weights, which are trained again with
             the trial's own seed when the run did not keep them (it keeps the front's).
-        notice: called with a line before a training, which says how long it takes, and with one
-            after each epoch.
+        formats: files that run without vitnas: of `py`, `pt2` and `onnx`; see docs/export.md.
+        notice: called with a line before a training, which says how long it takes, with one after
+            each epoch, and with what is said of `formats`.
 
     Raises:
         VitnasError: no such network, or the folder cannot be used.
@@ -200,12 +202,15 @@ def export(
     from vitnas.exported.choose import choose_trial
     from vitnas.exported.folder import check_free
     from vitnas.exported.network import export_network
-    from vitnas.trained import weights_of
+    from vitnas.trained import shown_images, weights_of
 
     chosen = choose_trial(run, trial=trial, under=under, knee=knee)
     check_free(Path(to))
     weights, how = weights_of(run, chosen, epochs, notice)
-    return export_network(run, chosen, weights, to, **how)
+    if formats:
+        images, preprocessing = shown_images(run, chosen, notice)
+        how |= {"images": images, "preprocessing": preprocessing}
+    return export_network(run, chosen, weights, to, formats=formats, notice=notice, **how)
 
 
 def train(
@@ -218,6 +223,7 @@ def train(
     workers: int = 0,
     listener: Callable[[dict[str, Any]], None] | None = None,
     notice: Callable[[str], None] | None = None,
+    formats: tuple[str, ...] = (),
     **options: Any,
 ) -> Path:
     """Train a network for long and write it as a folder that `vitnas.load` reads.
@@ -232,7 +238,8 @@ def train(
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         workers: processes that read images from folders.
         listener: called with the log's entry after every epoch.
-        notice: called once with what is about to be trained, in one line.
+        notice: called with what is about to be trained, and with what is said of `formats`.
+        formats: files that run without vitnas: of `py`, `pt2` and `onnx`; see docs/export.md.
         **options: `epochs`, `img_size`, `teacher`, `score_on`, `seed`, `init_from`; see
             `vitnas.training.plan.make_plan`.
 
@@ -244,7 +251,15 @@ def train(
     plan = make_plan(model, data, recipe, **options)
     from vitnas.training.train import train_network
 
-    return train_network(plan, to, device=device, workers=workers, listener=listener, notice=notice)
+    return train_network(
+        plan,
+        to,
+        device=device,
+        workers=workers,
+        listener=listener,
+        notice=notice,
+        formats=formats,
+    )
 
 
 def diagnose(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from vitnas.config.files import validate
 from vitnas.config.space import SpaceConfig
@@ -11,7 +15,10 @@ from vitnas.data.telling import Teller
 from vitnas.diagnose.subject import Subject, subject_of
 from vitnas.durations import span
 from vitnas.engine.store.weights import KeptWeights
-from vitnas.errors import RunError, typed
+from vitnas.errors import RunError, VitnasError, typed
+from vitnas.exported.check import NUMBER
+from vitnas.exported.preprocessing import Preprocessing, trained_on
+from vitnas.nn.model import build_model
 from vitnas.nn.weights import network_with, weights_bytes
 from vitnas.records import TrialRecord
 from vitnas.run import Run
@@ -68,6 +75,27 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
     network = network_with(trial.network, weights, kept.path(trial.number))
     where = f"those of trial {trial.number} in {run.path}"
     return subject_of(network, f"{run.name}_trial_{trial.number}", where)
+
+
+def shown_images(
+    run: Run, trial: TrialRecord, notice: Notice
+) -> tuple[Tensor | None, Preprocessing | None]:
+    """Normalised images that score candidates, and how they are prepared; None without the data."""
+    from vitnas.diagnose.images import show
+
+    data = validate(SpaceConfig, dict(run.space)).data
+    known = run.environment.data
+    subject = subject_of(build_model(trial.network), run.name, "")
+    try:
+        drawn = show(data, subject, NUMBER).images
+    except VitnasError as error:
+        notice(f"its images are not there, so random ones check the files: {error}")
+        return None, None
+    if known.mean and known.std:
+        mean, std = (255 * torch.tensor(value)[:, None, None] for value in (known.mean, known.std))
+        drawn = replace(drawn, mean=mean, std=std)
+    values = [(part.flatten() / 255).tolist() for part in (drawn.mean, drawn.std)]
+    return drawn.normalise(drawn.x), trained_on(data.name, *values)
 
 
 def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:

@@ -25,6 +25,8 @@ from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError, DataError
 from vitnas.run import Run
 
+RUNS, BARE = ("--formats", "py"), ("--formats", "none")
+
 
 @pytest.fixture(scope="module")
 def road(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -79,10 +81,11 @@ def test_an_exported_network_is_the_one_that_was_searched(
     from vitnas.nn.weights import load_weights
 
     assert run.knee is not None
-    out, _ = vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)
+    out, _ = vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", *RUNS, code=0)
     assert "vitnas.load('mine')" in out
+    assert "model.py: the same scores without vitnas on 16 images that score candidates" in out
     assert {path.name for path in Path("mine").iterdir()} == {
-        "config.yaml", "model.safetensors", "README.md"
+        "config.yaml", "model.safetensors", "model.py", "README.md"
     }  # fmt: skip
     by_hand = vitnas.build_model(vitnas.load_config("mine/config.yaml"))
     load_weights(by_hand, road / "weights" / f"{run.knee.number}.safetensors")
@@ -99,7 +102,7 @@ def test_an_export_that_trains_says_how_long_it_takes(
     copy = shutil.copytree(road, tmp_path / "copy")
     kept = copy / "weights" / f"{number}.safetensors"
     kept.rename(tmp_path / "kept")
-    out, _ = vitnas_says(capsys, "export", str(copy), "--knee", "--to", "again", code=0)
+    out, _ = vitnas_says(capsys, "export", str(copy), "--knee", "--to", "again", *BARE, code=0)
     first, *epochs, _ = out.splitlines()
     again = f"trial {number}: its weights are not kept; training it again for {run.epochs} epochs"
     assert first == f"{again}, about 10 s"
@@ -107,7 +110,7 @@ def test_an_export_that_trains_says_how_long_it_takes(
     assert Path("again/model.safetensors").read_bytes() == (tmp_path / "kept").read_bytes()
     complaint(capsys, "export", str(copy), "--knee", "--to", "again")
     out, _ = vitnas_says(
-        capsys, "export", str(road), "--knee", "--epochs", "1", "--to", "anew", code=0
+        capsys, "export", str(road), "--knee", "--epochs", "1", "--to", "anew", *BARE, code=0
     )
     assert out.startswith(f"trial {number}: training it anew for 1 epoch, about 10 s\nepoch 1/1")
 
@@ -199,7 +202,7 @@ def test_to_look_at_a_run_imports_nothing_that_it_names(
 def test_an_export_whose_mixer_is_not_installed_names_its_package(
     road: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)
+    vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", *BARE, code=0)
     file = Path("mine/config.yaml")
     file.write_text(re.sub(r"token_mixer: \w+", "token_mixer: 'nowhere.at:All'", file.read_text()))
     with pytest.raises(ConfigError, match=r"mine/config\.yaml: .* the package nowhere is not in"):
@@ -207,7 +210,7 @@ def test_an_export_whose_mixer_is_not_installed_names_its_package(
 
 
 def test_a_damaged_export_is_one_line(road: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", code=0)
+    vitnas_says(capsys, "export", str(road), "--knee", "--to", "mine", *BARE, code=0)
     weights = Path("mine/model.safetensors")
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(DataError, match=r"model\.safetensors: not a safetensors"):
@@ -280,7 +283,7 @@ def test_the_image_size_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(trial.test_top1 is not None for trial in run.front)
     assert getattr(run.environment.data, "mean", None) is None
     chosen = str(sizes["[12, 8]"].number)
-    vitnas_says(capsys, "export", "run", "--trial", chosen, "--to", "net", code=0)
+    vitnas_says(capsys, "export", "run", "--trial", chosen, "--to", "net", *BARE, code=0)
     assert vitnas.load("net")(torch.zeros(1, 1, 12, 8)).shape == (1, 10)
 
 

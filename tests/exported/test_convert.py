@@ -26,7 +26,7 @@ MODEL = {
     "stages": [{"token_mixer": "mhsa", "depth": 2, "embed_dim": 24, "num_heads": 12}],
 }
 BROAD = {**MODEL, "reattention_blocks": 0, "broad": {"gamma": 1.0}}
-FILES = ["README.md", "config.yaml", "model.safetensors"]
+FILES = ["README.md", "config.yaml", "model.py", "model.safetensors"]
 
 State = dict[str, Tensor]
 
@@ -183,7 +183,7 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     torch.save(state, "a.pth")
-    monkeypatch.setattr("vitnas.exported.convert.write_bytes", full_disk)
+    monkeypatch.setattr("vitnas.exported.write.write_bytes", full_disk)
     assert complaint(capsys, "a.pth", *SMALL) == "net: cannot be written: no space left on device"
 
 

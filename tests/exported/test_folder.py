@@ -117,5 +117,5 @@ def test_names_of_classes_are_one_a_line(tmp_path: Path) -> None:
     write_classes(tmp_path, ("cat", "two\nlines", "a\u2028b"))
     assert read_classes(tmp_path) == ("cat", "two lines", "a b")
     (tmp_path / CLASSES_FILE).write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"classes\.txt: is not a text file in UTF-8"):
+    with pytest.raises(DataError, match=r"labels\.txt: is not a text file in UTF-8"):
         read_classes(tmp_path)

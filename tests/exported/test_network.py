@@ -84,7 +84,7 @@ def test_the_names_of_the_classes_come_back(tmp_path: Path) -> None:
     folder = export_network(named, chosen, weights_bytes(network(tree())), tmp_path / "net")
     assert load(folder).label_names == tuple(names)
     (folder / CLASSES_FILE).write_text("one\ntwo\n")
-    with pytest.raises(DataError, match=r"classes\.txt: 2 names for 10 classes"):
+    with pytest.raises(DataError, match=r"labels\.txt: 2 names for 10 classes"):
         load(folder)
 
 

@@ -10,6 +10,11 @@ import typer
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
 from vitnas.cli.streams import say
 
+Formats = Annotated[
+    str,
+    typer.Option(help="Files that run without vitnas: of py, pt2 and onnx, with commas; or none."),
+]
+
 
 @app.command("export")
 def export_command(
@@ -24,14 +29,16 @@ def export_command(
         int | None,
         typer.Option(min=1, max=MOST["epochs"], help="Train again for this many epochs."),
     ] = None,
+    formats: Formats = "py,pt2,onnx",
 ) -> None:
-    """Write a network of RUN as config.yaml, model.safetensors and README.md."""
+    """Write a network of RUN: its configuration, its weights, and files that run without vitnas."""
     from vitnas import api
+    from vitnas.exported.write import parse_formats
 
+    asked = parse_formats(formats)
     loaded = api.load_run(run)
-    folder = api.export(
-        loaded, to, trial=trial, under=under, knee=knee, epochs=epochs, notice=_print_now
-    )
+    chosen: dict[str, Any] = {"trial": trial, "under": under, "knee": knee}
+    folder = api.export(loaded, to, **chosen, epochs=epochs, formats=asked, notice=_print_now)
     print_folder(folder)
 
 
@@ -66,12 +73,19 @@ def train(
     workers: Annotated[
         int, typer.Option(min=0, max=MOST["workers"], help="Processes that read image files.")
     ] = 0,
+    formats: Formats = "py",
 ) -> None:
     """Train MODEL by a recipe; the same command resumes a stopped training."""
     from vitnas import api
+    from vitnas.exported.write import parse_formats
 
-    options = {"epochs": epochs, "img_size": img_size, "teacher": teacher, "init_from": init_from}
-    options["score_on"] = score_on
+    options: dict[str, Any] = {
+        "epochs": epochs,
+        "img_size": img_size,
+        "teacher": teacher,
+        "init_from": init_from,
+    }
+    options |= {"score_on": score_on, "formats": parse_formats(formats)}
     folder = api.train(
         model,
         to,
@@ -108,11 +122,14 @@ def convert(
             min=1, max=MOST["img_size"], help="Pixels a side, if the weights do not tell."
         ),
     ] = None,
+    formats: Formats = "py",
 ) -> None:
     """Write weights of a paper's own code, or of timm, as a folder that vitnas.load reads."""
     from vitnas.exported.convert import convert as to_folder
+    from vitnas.exported.write import parse_formats
 
-    done = to_folder(checkpoint, layout, to, model=model, img_size=img_size)
+    how: dict[str, Any] = {"formats": parse_formats(formats), "notice": _print_now}
+    done = to_folder(checkpoint, layout, to, model=model, img_size=img_size, **how)
     say(done.text())
     print_folder(done.folder)
 

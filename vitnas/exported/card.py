@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -13,11 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from vitnas import __version__
 from vitnas.config.model import ModelConfig
 from vitnas.config.one_line import one_line
-from vitnas.cost.closed_form import closed_form
+from vitnas.cost.closed_form import Cost, closed_form
 from vitnas.environment import command_line
 
 if TYPE_CHECKING:
     from vitnas.exported.conversion import Conversion
+    from vitnas.exported.write import Written
     from vitnas.records import TrialRecord
     from vitnas.run import Run
 
@@ -46,6 +48,7 @@ def model_card(
     scores: Scores,
     folder: Path,
     command: str | None = None,
+    written: Written | None = None,
 ) -> str:
     """The card as Markdown. Unknown values are left out."""
     session, data = run.environment.last, run.environment.data
@@ -55,6 +58,7 @@ def model_card(
         "card.md.j2",
         command,
         trial=trial,
+        standalone=written,
         scores=scores,
         run=run,
         space=run.space.get("name") or run.name,
@@ -72,13 +76,16 @@ def model_card(
     )
 
 
-def conversion_card(conversion: Conversion, command: str | None = None) -> str:
+def conversion_card(
+    conversion: Conversion, command: str | None = None, written: Written | None = None
+) -> str:
     """The card of converted weights: their source, options that were set, tensors left out."""
     return card_of(
         conversion.config,
         conversion.folder,
         "conversion.md.j2",
         command,
+        standalone=written,
         title=conversion.layout.title,
         file=conversion.file.name,
         sha256=conversion.sha256,
@@ -102,6 +109,7 @@ def card_of(
         command: what wrote it; by default the command line of this process.
         **facts: what the template needs in addition to the network.
     """
+    cost = closed_form(config)
     environment = Environment(
         loader=PackageLoader("vitnas.exported"),
         autoescape=False,
@@ -113,7 +121,8 @@ def card_of(
         name=folder.name,
         source=repr(folder.as_posix()),
         network=one_line(config),
-        cost=closed_form(config),
+        cost=cost,
+        stages=_flops_by_stage(cost),
         shape=(config.in_chans, *config.image_hw),
         num_classes=config.num_classes,
         version=__version__,
@@ -121,7 +130,16 @@ def card_of(
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         **facts,
     )
-    return card.rstrip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", card).rstrip() + "\n"
+
+
+def _flops_by_stage(cost: Cost) -> dict[str, tuple[int, float]]:
+    """FLOPs and their share in percent: of each stage, then of stem, head and the rest."""
+    found: dict[str, int] = {}
+    for row in cost.rows:
+        name = row.kind if row.stage is None else f"stage {row.stage + 1}"
+        found[name] = found.get(name, 0) + row.flops
+    return {name: (flops, 100 * flops / cost.flops) for name, flops in found.items() if flops}
 
 
 def _error(run: Run, trial: TrialRecord) -> float | None:

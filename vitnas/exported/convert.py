@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.files import as_number, dump_yaml, exists, write_bytes, write_text
+from vitnas.config.files import as_number, exists, write_text
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.card import conversion_card
 from vitnas.exported.conversion import Conversion
-from vitnas.exported.folder import CARD_FILE, CONFIG_FILE, WEIGHTS_FILE, beside, check_free
+from vitnas.exported.folder import CARD_FILE, beside, check_free
+from vitnas.exported.write import Content, write_network
 from vitnas.nn.zoo import zoo_names
 from vitnas.nn.zoo.weights import LAYOUTS, Layout
 
@@ -28,6 +30,8 @@ def convert(
     model: str | None = None,
     img_size: int | None = None,
     command: str | None = None,
+    formats: tuple[str, ...] = (),
+    notice: Callable[[str], None] = lambda line: None,
 ) -> Conversion:
     """Write a checkpoint of another code as a folder with config.yaml and model.safetensors.
 
@@ -41,6 +45,8 @@ def convert(
         model: a model of the zoo or a model file; None = the network that has these shapes.
         img_size: side of the images in pixels, if the weights do not show it; None = the model's.
         command: the command that made the folder, for the model card; by default this process's.
+        formats: which of `vitnas.exported.write.FORMATS` are written, too.
+        notice: called with a line on the files of `formats`, and with one on each that is left out.
 
     Raises:
         ConfigError: there is no such layout or model, or the weights belong to another network. The
@@ -60,10 +66,12 @@ def convert(
     except ConfigError as error:
         at_option = error.address.startswith("--")
         raise error if at_option else error.at(file=read.file) from None
+    content = Content(config, weights, f"{config.name} of {code.title}", formats=formats)
     with beside(folder) as draft:
-        write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
-        write_bytes(draft / WEIGHTS_FILE, weights)
-        write_text(draft / CARD_FILE, conversion_card(conversion, command))
+        written = write_network(draft, folder, content)
+        write_text(draft / CARD_FILE, conversion_card(conversion, command, written))
+    for line in written.lines():
+        notice(line)
     return conversion
 
 

@@ -18,7 +18,7 @@ GRAFT_FILE = "graft.yaml"
 RECIPE_FILE, LOG_FILE = "recipe.yaml", "log.jsonl"
 """Further files of a network that a recipe trained."""
 CARD_FILE = "README.md"
-CLASSES_FILE = "classes.txt"
+CLASSES_FILE, _OLD_CLASSES_FILE = "labels.txt", "classes.txt"
 """The names of the classes, one a line, as timm's `--class-map` has them; where they are known."""
 _MOST_BYTES = 1 << 24
 
@@ -86,6 +86,8 @@ def read_classes(folder: Path) -> tuple[str, ...]:
         DataError: the file cannot be read.
     """
     path = folder / CLASSES_FILE
+    if not path.exists():
+        path = folder / _OLD_CLASSES_FILE  # of a folder that was written before
     if not path.exists():
         return ()
     try:

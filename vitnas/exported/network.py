@@ -1,22 +1,22 @@
-"""A network of a run as a folder: config.yaml, model.safetensors, README.md."""
+"""A network of a run as a folder."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitnas.config.files import dump_yaml, write_bytes, write_text
+from vitnas.config.files import write_text
+from vitnas.config.notation import human
+from vitnas.errors import printable
 from vitnas.exported.card import Scores, model_card
-from vitnas.exported.folder import (
-    CARD_FILE,
-    CONFIG_FILE,
-    WEIGHTS_FILE,
-    beside,
-    check_free,
-    write_classes,
-)
+from vitnas.exported.folder import CARD_FILE, beside, check_free
+from vitnas.exported.preprocessing import Preprocessing, trained_on
+from vitnas.exported.write import Content, write_network
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from vitnas.records import TrialRecord
     from vitnas.run import Run
 
@@ -32,6 +32,10 @@ def export_network(
     test_top1: float | None = None,
     command: str | None = None,
     file: Path | None = None,
+    preprocessing: Preprocessing | None = None,
+    images: Tensor | None = None,
+    formats: tuple[str, ...] = (),
+    notice: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Write `trial`'s network with `weights` as a folder that `load` reads.
 
@@ -47,12 +51,17 @@ def export_network(
             Without them, the weights are those of the search's proxy training.
         command: the command that made the folder, for the model card; by default this process's.
         file: the file of the weights, for errors.
+        preprocessing: how an image becomes the network's input; by default by what the run says.
+        images: normalised images (n, C, H, W) to check the files on; None = random ones.
+        formats: which of `vitnas.exported.write.FORMATS` are written, too.
+        notice: called with a line on the files of `formats`, and with one on each that is left out.
 
     Returns:
         The folder.
 
     Raises:
-        RunError: the folder is not empty or cannot be written.
+        RunError: the folder is not empty or cannot be written, or a file that should run without
+            vitnas gives other scores.
         ConfigError, DataError: the weights do not belong to the trial's network.
     """
     from vitnas.nn.weights import network_with
@@ -64,9 +73,29 @@ def export_network(
     if epochs is not None:
         scores = Scores(epochs, top1, test_top1, anew=True)
     network_with(config, weights, file)
+    data = run.environment.data
+    if preprocessing is None and data.mean and data.std:
+        preprocessing = trained_on(data.name or "", data.mean, data.std)
+    content = Content(
+        config,
+        weights,
+        _title(run, trial, scores),
+        data.classes or (),
+        preprocessing,
+        images,
+        formats,
+    )
     with beside(folder) as draft:
-        write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
-        write_bytes(draft / WEIGHTS_FILE, weights)
-        write_classes(draft, run.environment.data.classes or ())
-        write_text(draft / CARD_FILE, model_card(run, trial, config, scores, folder, command))
+        written = write_network(draft, folder, content)
+        card = model_card(run, trial, config, scores, folder, command, written)
+        write_text(draft / CARD_FILE, card)
+    for line in written.lines():
+        notice(line)
     return folder
+
+
+def _title(run: Run, trial: TrialRecord, scores: Scores) -> str:
+    """`digits, trial 7: 98.61 % top-1, 210k FLOPs`: a name that carries its measurements."""
+    accuracy = "" if scores.top1 is None else f"{scores.top1:.2f} % top-1, "
+    name = run.space.get("name") or run.name
+    return f"{printable(str(name))}, trial {trial.number}: {accuracy}{human(trial.flops)} FLOPs"

@@ -31,7 +31,7 @@ def load(folder: str | Path) -> nn.Module:
         ConfigError: config.yaml is missing or not a model file, or the weights belong to another
             network; the error names the first tensor that does not fit.
         DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
-            not finite; or classes.txt has another number of names than the network has outputs.
+            not finite; or labels.txt has another number of names than the network has outputs.
     """
     from vitnas.nn.weights import network_with
 

@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.exported.card import card_of, listed, numbers
+from vitnas.exported.write import Written
 from vitnas.training.data import Images
 from vitnas.training.plan import Plan
 
 
 def training_card(
-    plan: Plan, images: Images, log: list[dict[str, Any]], test: float | None, folder: Path
+    plan: Plan,
+    images: Images,
+    log: list[dict[str, Any]],
+    test: float | None,
+    folder: Path,
+    written: Written | None = None,
 ) -> str:
     """The card as Markdown.
 
@@ -19,12 +25,14 @@ def training_card(
         plan, images, log: of the training that has ended.
         test: top-1 on the test images in percent, or None.
         folder: where the network is written.
+        written: its files that run without vitnas.
     """
     return card_of(
         plan.config,
         folder,
         "training.md.j2",
         plan=plan,
+        standalone=written,
         recipe=plan.recipe,
         top1=log[-1]["top1"],
         test_top1=test,

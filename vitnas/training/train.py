@@ -16,19 +16,19 @@ from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.data.telling import SILENT, Teller
-from vitnas.errors import ConfigError, RunError, reason_of
+from vitnas.errors import ConfigError, RunError, printable, reason_of
+from vitnas.exported.check import NUMBER
 from vitnas.exported.folder import (
     CARD_FILE,
-    CONFIG_FILE,
     LOG_FILE,
     RECIPE_FILE,
-    WEIGHTS_FILE,
     beside,
     check_free,
-    write_classes,
 )
+from vitnas.exported.preprocessing import trained_on
 from vitnas.exported.read import load
-from vitnas.files import check_own, remove_folder, write_bytes, write_text, writing
+from vitnas.exported.write import Content, Written, write_network
+from vitnas.files import check_own, remove_folder, write_text, writing
 from vitnas.nn.model import HybridTransformer
 from vitnas.nn.weights import load_weights, weights_bytes
 from vitnas.training import checkpoint
@@ -69,6 +69,7 @@ def train_network(
     workers: int = 0,
     listener: Callable[[Entry], None] | None = None,
     notice: Callable[[str], None] | None = None,
+    formats: tuple[str, ...] = (),
 ) -> Path:
     """Train what `plan` says and write it as a folder that `vitnas.load` reads.
 
@@ -83,7 +84,8 @@ def train_network(
         workers: processes that read and augment images of an image folder.
         listener: called with the log's entry after every epoch.
         notice: called before the first one with what is about to be trained, in one line, and with
-            the image files that are skipped.
+            the image files that are skipped; at the end with what is said of `formats`.
+        formats: which of `vitnas.exported.write.FORMATS` are written, too.
 
     Raises:
         VitnasError: something does not fit together, the training diverged or memory is exhausted.
@@ -109,7 +111,10 @@ def train_network(
             write_text(work / LOG_FILE, _lines(log))
             if listener is not None:
                 listener(log[-1])
-        _export(plan, training.scored(), images, log, folder)
+        written = _export(plan, training.scored(), images, log, folder, formats)
+        for line in written.lines():
+            if notice is not None:
+                notice(line)
     remove_folder(work, _ours(work))
     return folder
 
@@ -148,15 +153,30 @@ def _prepare(
     return training, images
 
 
-def _export(plan: Plan, model: nn.Module, images: Images, log: list[Entry], folder: Path) -> None:
+def _export(
+    plan: Plan,
+    model: nn.Module,
+    images: Images,
+    log: list[Entry],
+    folder: Path,
+    formats: tuple[str, ...],
+) -> Written:
     test = evaluate(model, images.test(), plan.recipe.eval_batch_size) if images.has_test else None
+    content = Content(
+        plan.config,
+        weights_bytes(model),
+        f"{printable(plan.config.name)} after {plan.recipe.epochs} epochs",
+        images.names,
+        trained_on(plan.data.name, images.mean, images.std),
+        images.val.normalise(images.val.pixels[:NUMBER]).cpu(),
+        formats,
+    )
     with beside(folder) as draft:
-        write_text(draft / CONFIG_FILE, dump_yaml(plan.config.to_tree()))
-        write_bytes(draft / WEIGHTS_FILE, weights_bytes(model))
-        write_classes(draft, images.names)
+        written = write_network(draft, folder, content)
         write_text(draft / LOG_FILE, _lines(log))
         write_text(draft / RECIPE_FILE, dump_yaml(plan.recipe.model_dump(mode="json")))
-        write_text(draft / CARD_FILE, training_card(plan, images, log, test, folder))
+        write_text(draft / CARD_FILE, training_card(plan, images, log, test, folder, written))
+    return written
 
 
 def _lines(log: list[Entry]) -> str:

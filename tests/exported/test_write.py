@@ -1,0 +1,75 @@
+"""Every export has the same files, and they run elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.exported.test_network import LOOPED, network, one_trial
+from tests.nn.networks import ready, vit
+from vitnas.errors import ConfigError, RunError
+from vitnas.exported.folder import beside
+from vitnas.exported.network import export_network
+from vitnas.exported.source import write as source
+from vitnas.exported.write import Content, Written, parse_formats, write_network
+from vitnas.nn.weights import weights_bytes
+
+
+def test_formats() -> None:
+    assert parse_formats("onnx, py") == ("py", "onnx")
+    assert parse_formats("none") == ()
+    with pytest.raises(ConfigError, match=r"--formats = 'onx': .* \(nearest: onnx\)"):
+        parse_formats("py,onx")
+
+
+def write(place: Path, content: Content) -> Written:
+    with beside(place) as draft:
+        return write_network(draft, place, content)
+
+
+def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
+    """As `python model.py image.png`, in a folder that was moved, without vitnas."""
+    lines: list[str] = []
+    model = weights_bytes(network(LOOPED))
+    folder = export_network(
+        *one_trial(LOOPED), model, tmp_path / "net", formats=("py",), notice=lines.append
+    )
+    assert "model.py: the same scores without vitnas on 16 random images" in lines[0]
+    moved = folder.rename(tmp_path / "moved")
+    (moved / "labels.txt").write_text("".join(f"class {number}\n" for number in range(10)))
+    Image.new("RGB", (40, 50), "red").save(tmp_path / "a.png")
+    command = [sys.executable, "-I", str(moved / "model.py"), str(tmp_path / "a.png")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    title, *best = done.stdout.splitlines()
+    assert title == str(tmp_path / "a.png")
+    assert len(best) == 5
+    assert all("%  class " in line for line in best)
+    assert "trial 5: 61.25 % top-1" in (moved / "model.py").read_text()
+    assert "`model.py` is this network" in (moved / "README.md").read_text()
+
+
+def test_what_cannot_be_expressed_is_said_and_the_rest_is_written(tmp_path: Path) -> None:
+    config = vit(in_chans=5)
+    content = Content(config, weights_bytes(ready(config)), "a network", formats=("py",))
+    written = write(tmp_path / "net", content)
+    assert written.lines() == ["model.py: left out, because it has no text for in_chans = 5 yet"]
+    names = {path.name for path in (tmp_path / "net").iterdir()}
+    assert "model.safetensors" in names
+    assert "model.py" not in names
+
+
+def test_a_wrong_file_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = source.model_source
+    monkeypatch.setattr(
+        source, "model_source", lambda *how: right(*how).replace("F.gelu(", "F.relu(")
+    )
+    content = Content(vit(), weights_bytes(ready(vit())), "a network", formats=("py",))
+    with pytest.raises(RunError, match=r"model\.py was not written"):
+        write(tmp_path / "net", content)
+    assert not list(tmp_path.iterdir())

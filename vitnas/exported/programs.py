@@ -1,0 +1,110 @@
+"""model.pt2 and model.onnx: a network as a program that needs no Python of ours."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitnas.errors import printable, shorten
+
+if TYPE_CHECKING:
+    from vitnas.nn.model import HybridTransformer
+
+OPSET = 20
+"""Of model.onnx."""
+
+_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+
+
+def write_programs(
+    folder: Path, network: HybridTransformer, formats: tuple[str, ...]
+) -> dict[str, str]:
+    """Write model.pt2 and model.onnx with any number of images a batch.
+
+    Args:
+        folder: there is nothing else of these names.
+        network: in eval mode on the CPU.
+        formats: `pt2` and `onnx`, or one of them.
+
+    Returns:
+        Why a file was left out, by its name.
+    """
+    wanted = [name for name in ("pt2", "onnx") if name in formats]
+    missing = [package for package in _PACKAGES if find_spec(package) is None]
+    left_out = {}
+    if "onnx" in wanted and missing:
+        wanted.remove("onnx")
+        left_out["model.onnx"] = f"{' and '.join(missing)} not installed (pip install vitnas[onnx])"
+    if not wanted:
+        return left_out
+    with _quiet():
+        try:
+            program = _traced(network)
+        except Exception as error:  # PyTorch's exporter has kinds of its own
+            return {**left_out, **{f"model.{name}": _why(error) for name in wanted}}
+        for name in wanted:
+            try:
+                _WRITERS[name](program, folder / f"model.{name}")
+            except Exception as error:
+                (folder / f"model.{name}").unlink(missing_ok=True)
+                left_out[f"model.{name}"] = _why(error)
+    return left_out
+
+
+def _traced(network: HybridTransformer) -> Any:
+    import torch
+
+    images = torch.zeros(2, network.in_chans, *network.image_hw)
+    batch = torch.export.Dim("batch")
+    return torch.export.export(network, (images,), dynamic_shapes=({0: batch},))
+
+
+def _write_pt2(program: Any, path: Path) -> None:
+    import torch
+
+    torch.export.save(program, path)
+
+
+def _write_onnx(program: Any, path: Path) -> None:
+    import torch
+
+    written: Any = torch.onnx.export(
+        program,
+        dynamo=True,
+        opset_version=OPSET,
+        input_names=["images"],
+        output_names=["scores"],
+        verbose=False,
+    )
+    written.save(str(path))
+
+
+_WRITERS = {"pt2": _write_pt2, "onnx": _write_onnx}
+
+
+def _why(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"PyTorch cannot export it: {shorten(printable(lines[0]))}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporters' own messages."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
