@@ -151,7 +151,7 @@ class StaticKeyAttention(StaticKeyMixer):
     def _keys(self, batch: int) -> Tensor:
         """The key for `batch` images, `(B * W, h, n, d)`."""
         keys = self._by_window().transpose(0, 1)
-        return keys.expand(batch, *keys.shape).flatten(0, 1)
+        return keys.expand(batch, -1, -1, -1, -1).flatten(0, 1)
 
     def _tap(self, query: Tensor, value: Tensor, grid: Grid) -> Tap:
         query, value = self._split_heads(query), self._split_heads(value)
