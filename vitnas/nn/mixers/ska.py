@@ -136,12 +136,12 @@ class StaticKeyAttention(StaticKeyMixer):
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        query, value = self._query_value(x)
-        if taps is not None:
-            taps.append(self._tap(query, value, grid))
-        inner = (to_windows(part, grid, self.windows) for part in (query, value))
+        inner = (to_windows(part, grid, self.windows) for part in self._query_value(x))
         query, value = (self._split_heads(part) for part in inner)
-        mixed = self._attend(query, self._keys(x.shape[0]), value)
+        key = self._keys(x.shape[0])
+        if taps is not None:
+            taps.append(Tap(*(self._whole(part, grid) for part in (query, key, value))))
+        mixed = self._attend(query, key, value)
         return self._project(from_windows(mixed, grid, self.windows))
 
     def _by_window(self) -> Tensor:
@@ -153,10 +153,11 @@ class StaticKeyAttention(StaticKeyMixer):
         keys = self._by_window().transpose(0, 1)
         return keys.expand(batch, -1, -1, -1, -1).flatten(0, 1)
 
-    def _tap(self, query: Tensor, value: Tensor, grid: Grid) -> Tap:
-        query, value = self._split_heads(query), self._split_heads(value)
-        key = from_windows(self._by_window().flatten(0, 1), grid, self.windows)
-        return Tap(query, key.expand_as(query), value)
+    def _whole(self, part: Tensor, grid: Grid) -> Tensor:
+        """`(B * W, h, n, d)` -> `(B, h, N, d)`: the windows as one grid."""
+        if self.windows == 1:
+            return part
+        return self._split_heads(from_windows(part.transpose(1, 2).flatten(2), grid, self.windows))
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """The key of each window is resized over its tokens. A softmax adapts to their number."""
