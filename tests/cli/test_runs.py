@@ -160,7 +160,7 @@ def test_a_run_may_lie_in_any_folder(
     vitnas_says(capsys, "report", "--", out, code=0)
     found = re.search("`vitnas (export .*)`", (Path(out) / "report.md").read_text())
     assert found
-    vitnas_says(capsys, *shlex.split(found[1]), code=0)
+    vitnas_says(capsys, *shlex.split(found[1]), *BARE, code=0)
     assert vitnas.load("my_network")
 
 

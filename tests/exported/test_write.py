@@ -31,6 +31,7 @@ def write(place: Path, content: Content) -> Written:
         return write_network(draft, place, content)
 
 
+@pytest.mark.slow
 def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
     """As `python model.py image.png`, in a folder that was moved, without vitnas."""
     lines: list[str] = []

@@ -68,6 +68,7 @@ def test_the_papers_networks(name: str) -> None:
     assert found < CLOSE
 
 
+@pytest.mark.slow
 def test_it_is_formatted_and_has_no_long_line(tmp_path: Path) -> None:
     """By ruff's own defaults, as somebody else runs it."""
     configs = [one for seed in range(40) if not unexpressed(one := random_config(seed))]
