@@ -32,11 +32,12 @@ def interrupts_wait_for(module: str) -> None:
     another.
     """
     if module not in sys.modules:
-        sys.meta_path.insert(0, _Finder(module, _without_interrupts))
+        sys.meta_path.insert(0, _Finder(module, interrupts_later))
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
+def interrupts_later() -> Iterator[None]:
+    """A Ctrl-C inside waits for the end of the block."""
     import signal
     import threading
 

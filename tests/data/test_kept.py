@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from tests.data.sets import flip
-from tests.data.test_timm_sets import COLOURS, by_class, png, timm, write_tar
-from tests.training.conftest import write_idx
+from tests.data.test_timm_sets import COLOURS, by_class, png, timm, write_fashion, write_tar
 from vitnas.config.data import DataConfig
 from vitnas.data import kept
 from vitnas.data.cache import held_sets, home
@@ -133,12 +132,7 @@ def test_a_builder_that_is_killed_goes_on_where_it_was(
 
 
 def test_grey_images_of_torchvision_keep_their_one_channel(tmp_path: Path) -> None:
-    raw = tmp_path / "FashionMNIST" / "raw"
-    raw.mkdir(parents=True)
-    images = np.random.default_rng(0).integers(0, 256, (20, 28, 28))
-    for part in ("train", "t10k"):
-        write_idx(raw / f"{part}-images-idx3-ubyte", images)
-        write_idx(raw / f"{part}-labels-idx1-ubyte", np.arange(20) % 10)
+    images = write_fashion(tmp_path)
     config = timm(tmp_path, dataset="torch/fashion_mnist", val_fraction=0.5)
     for _ in range(2):
         pixels = read_source(config, (28, 28)).train[0]

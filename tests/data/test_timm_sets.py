@@ -114,13 +114,19 @@ def test_a_broken_image_is_named_and_skipped_and_not_replaced(tmp_path: Path) ->
     assert "2 of 120 images cannot be read, more than 1%" in said(timm(tmp_path / "all.tar"))
 
 
-def test_images_of_torchvision(tmp_path: Path) -> None:
-    raw = tmp_path / "FashionMNIST" / "raw"
+def write_fashion(root: Path) -> np.ndarray:
+    """Fashion-MNIST as torchvision keeps it, with the same 20 images twice; these images."""
+    raw = root / "FashionMNIST" / "raw"
     raw.mkdir(parents=True)
     images = np.random.default_rng(0).integers(0, 256, (20, 28, 28))
     for part in ("train", "t10k"):
         write_idx(raw / f"{part}-images-idx3-ubyte", images)
         write_idx(raw / f"{part}-labels-idx1-ubyte", np.arange(20) % 10)
+    return images
+
+
+def test_images_of_torchvision(tmp_path: Path) -> None:
+    images = write_fashion(tmp_path)
     source = read_source(timm(tmp_path, dataset="torch/fashion_mnist"), (28, 28))
     assert source.test is not None
     assert source.classes[:2] == ("T-shirt/top", "Trouser")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +20,6 @@ from vitnas.data.decode import BrokenImage, check_readable, without_warnings
 from vitnas.data.imageset import ImageFile, ImageSet
 from vitnas.data.shard import (
     ShardFacts,
-    build_in_worker,
     build_shard,
     compared,
     decoded,
@@ -30,6 +31,7 @@ from vitnas.data.shard import (
 from vitnas.data.telling import SILENT, Bar, Teller
 from vitnas.durations import span
 from vitnas.errors import DataError
+from vitnas.hook import interrupts_later
 
 COMPARING_S = 0.5
 """Time for comparing pixels that have not changed with their checksums, oldest first, at a start.
@@ -180,7 +182,8 @@ def _build(origin: Origin, missing: Sequence[int], teller: Teller) -> None:
     """Decode the images of the shards `missing` and write these."""
     total, so_far = _count(origin.images, missing), 0
     if total <= _FEW:
-        sum(origin.write(missing))
+        for _ in origin.write(missing):
+            pass  # each turn writes a shard; so few need no bar
         return
     bar = Bar(teller.doing, total)
     bar(0)
@@ -229,15 +232,43 @@ class FilesOrigin:
 
 
 def _built(images: ImageSet, jobs: Sequence[_Job]) -> Iterator[int]:
-    """The number of images in each shard that processes of their own have written."""
-    from joblib import Parallel, delayed
-    from joblib.externals.loky import get_reusable_executor
+    """The number of images in each shard that processes of their own have written.
+
+    After Ctrl-C they finish what they decode, and a later start has it.
+    """
+    from concurrent.futures import FIRST_COMPLETED, wait
+
+    from joblib.externals.loky import ProcessPoolExecutor
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
+    others, number = ProcessPoolExecutor(cores()), 2 * cores()
+    calls = (others.submit(build_shard, *job, images.facts.image_hw) for job in jobs)
     try:
-        work = Parallel(n_jobs=cores(), batch_size=1, return_as="generator_unordered")
-        yield from work(delayed(build_in_worker)(*job, images.facts.image_hw) for job in jobs)
+        with _deaf_to_ctrl_c():
+            waiting = set(islice(calls, number))
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            waiting |= set(islice(calls, len(done)))
+            yield from (call.result() for call in done)
     except BrokenProcessPool:
         raise DataError("a process that decodes images was killed; was memory short?") from None
     finally:
-        get_reusable_executor().shutdown(wait=True)
+        others.shutdown()
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that start inside never get Ctrl-C, from their first instruction on; this one gets
+    it when the block ends, and ends them."""
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    with interrupts_later():
+        for tracker in (resource_tracker, loky_tracker):
+            tracker.ensure_running()  # started below, it would change what is blocked
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)

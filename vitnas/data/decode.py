@@ -68,6 +68,12 @@ def read_rgb(path: Path, file: BinaryIO | None = None) -> Image.Image:
         return as_rgb(ImageOps.exif_transpose(image))
 
 
+def read_grey(path: Path) -> Image.Image:
+    """As `read_rgb`, in grey of 8 bits."""
+    with _opened(path) as image:
+        return _in_8_bits(ImageOps.exif_transpose(image)).convert("L")
+
+
 def read_whole(path: Path, file: BinaryIO) -> bytes:
     """All bytes of an open file; raises `BrokenImage`."""
     try:
@@ -94,13 +100,26 @@ def as_grey_or_rgb(image: Image.Image) -> Image.Image:
     return flat.convert("L" if flat.mode in ("1", "L") else "RGB")
 
 
-def fitted(image: Image.Image, image_hw: tuple[int, int]) -> npt.NDArray[np.uint8]:
-    """(C, H, W) uint8: scaled to cover `image_hw` = (H, W) pixels, then cut to its centre."""
-    whole = ImageOps.fit(image, (image_hw[1], image_hw[0]), Image.Resampling.BICUBIC)
-    pixels = np.array(whole, dtype=np.uint8)
+def fitted(
+    image: Image.Image,
+    image_hw: tuple[int, int],
+    by: Image.Resampling = Image.Resampling.BICUBIC,
+    border: float = 0.0,
+) -> npt.NDArray[np.uint8]:
+    """(C, H, W) uint8: scaled to cover `image_hw` = (H, W) pixels, then cut to its centre.
+
+    Args:
+        border: share of the image's sides that is cut off at each end.
+    """
+    return planes(ImageOps.fit(image, (image_hw[1], image_hw[0]), by, border))
+
+
+def planes(image: Image.Image) -> npt.NDArray[np.uint8]:
+    """(C, H, W) uint8 of an image in 8 bits."""
+    pixels = np.array(image, dtype=np.uint8)
     flat: npt.NDArray[np.uint8] = pixels if pixels.ndim == 3 else pixels[:, :, None]
-    planes: npt.NDArray[np.uint8] = flat.transpose(2, 0, 1)
-    return planes
+    found: npt.NDArray[np.uint8] = flat.transpose(2, 0, 1)
+    return found
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -79,12 +78,6 @@ def write_shard(
     file = io.BytesIO()
     np.savez(file, **found)
     write_bytes(place.with_suffix(".npz"), file.getbuffer())
-
-
-def build_in_worker(place: Path, paths: Sequence[str], image_hw: tuple[int, int]) -> int:
-    """As `build_shard`, in a process that leaves Ctrl-C to the one that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return build_shard(place, paths, image_hw)
 
 
 def decoded(
