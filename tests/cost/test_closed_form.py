@@ -38,13 +38,13 @@ def check(config: ModelConfig) -> None:
     assert torch_flops(config) == 2 * (formula.flops - formula.norm_flops)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_formula_equals_fvcore_equals_torch(seed: int) -> None:
     check(random_config(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1060))
+@pytest.mark.parametrize("seed", [*range(20, 40), *range(1000, 1060)])
 def test_formula_equals_fvcore_equals_torch_over_more(seed: int) -> None:
     check(random_config(seed))
 
@@ -56,6 +56,7 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     parts = "stem pos_embed class_token downsample reattention mlp nll norm residual broad head"
     assert set(kinds) == {*MIXERS, *parts.split()}
     assert min(kinds.values()) >= 4
+    assert sum(config.has_distillation_token for config in configs[:40]) >= 2
     tree = [config.model_dump() for config in configs]
     downsampling = {t["downsample"] for t in tree if len(t["stages"]) > 1}
     assert downsampling == {"conv", "metaformer", "patch", "separable", "mbconv"}

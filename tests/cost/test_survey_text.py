@@ -9,7 +9,7 @@ import pytest
 
 from tests.config.trees import space_of
 from tests.cost.spaces import SMALL
-from vitnas.config.one_line import one_line
+from vitnas.config.one_line import one_lines
 from vitnas.config.space import SearchSpace
 from vitnas.cost.survey import SpaceSurvey, survey
 from vitnas.cost.survey_text import survey_json, survey_text
@@ -31,9 +31,7 @@ def test_a_space_that_was_listed(space: SearchSpace, found: SpaceSurvey) -> None
     assert lines[1] == f"  networks    {found.num_networks:,.0f}, {len(space.axes)} axes"
     assert lines[4] == "  in limits   100 % of all of them"
     assert lines[5] == "  samples"
-    assert [line.partition(" FLOPs  ")[2] for line in lines[6:]] == [
-        one_line(config) for config in found.samples
-    ]
+    assert [line.partition(" FLOPs  ")[2] for line in lines[6:]] == one_lines(found.samples)
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,18 @@
 a block count in each pass, its parameters once. `vitnas.cost.counter` counts the built network; the
 tests check that both agree for every kind of configuration.
 
-Letters: N tokens, C channels, h heads, g groups, L passes. Token mixers' formulas are in `mixers`.
+Letters: N tokens, C channels, h heads, g groups, L passes. Formulas of token mixers, stems and
+norms are in `mixers`, `stems` and `norms`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import Norm, Residual
+from vitnas.config.parts import Residual
 from vitnas.config.stage import StageConfig
 from vitnas.cost.mixers import (
     FORMULAS,
@@ -25,15 +25,8 @@ from vitnas.cost.mixers import (
     numbers_of_maps,
     other_formula,
 )
-
-LAYER_NORM, BATCH_NORM = 5, 2
-"""FLOPs per element, as fvcore counts them."""
-_NORMS: dict[Norm, tuple[int, int]] = {
-    "layernorm": (LAYER_NORM, 2),
-    "layernorm_nobias": (LAYER_NORM, 1),
-    "batchnorm": (BATCH_NORM, 2),
-}
-"""FLOPs per element and parameters per channel of a norm of tokens."""
+from vitnas.cost.norms import BATCH_NORM, LAYER_NORM, norm_cost
+from vitnas.cost.stems import stem_cost
 
 _RESIDUALS: dict[Residual, int] = {"plain": 0, "lrc": 2, "lrc_branch": 1, "lrc_identity": 1}
 """Parameters of a residual connection; `scale` has one for each channel."""
@@ -115,78 +108,15 @@ def _rows(config: ModelConfig) -> list[Row]:
 
 
 def _stem(config: ModelConfig) -> list[Row]:
-    dim, stem = config.stages[0].embed_dim, config.stem
-    height, width = config.image_hw
-    flops = params = elements = channels = 0  # of the convolutions, and what their batch norms see
-    for kernel, stride, before, after, bias, normed in _STEMS[stem.kind](config):
-        height, width = height // stride, width // stride
-        weights = kernel * kernel * before * after
-        flops += weights * height * width
-        params += weights + bias * after
-        elements += normed * after * height * width
-        channels += normed * after
-    norm = BATCH_NORM * elements, 2 * channels
-    if stem.kind == "metaformer":
-        norm = _norm(config.norm, dim, height * width)
-    elif stem.kind == "shifted":
-        norm = _norm(config.norm, 5 * config.in_chans * stem.stride**2, height * width)
-    rows = [Row(None, "stem", flops, params)]
-    if any(norm):
-        rows.append(Row(None, "norm", *norm))
+    dim, cost = config.stages[0].embed_dim, stem_cost(config)
+    rows = [Row(None, "stem", cost.flops, cost.params)]
+    if cost.norm_params:
+        rows.append(Row(None, "norm", cost.norm_flops, cost.norm_params))
     if config.class_token:
-        rows.append(Row(None, "class_token", 0, dim))
+        rows.append(Row(None, "class_token", 0, config.num_prefix_tokens * dim))
     if config.pos_embed == "learned":
         rows.append(Row(None, "pos_embed", 0, config.num_tokens(0) * dim))
     return rows
-
-
-_Conv = tuple[int, int, int, int, bool, bool]
-"""kernel, stride, channels before and after, has a bias, has a batch norm."""
-
-
-def _patch_stem(config: ModelConfig) -> Iterator[_Conv]:
-    stride = config.stem.stride
-    yield stride, stride, config.in_chans, config.stages[0].embed_dim, True, False
-
-
-def _shifted_stem(config: ModelConfig) -> Iterator[_Conv]:
-    stride = config.stem.stride
-    yield stride, stride, 5 * config.in_chans, config.stages[0].embed_dim, True, False
-
-
-def _conv_stem(config: ModelConfig) -> Iterator[_Conv]:
-    before, halvings = config.in_chans, config.stem.halvings
-    for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
-        yield 3, 2 if index < halvings else 1, before, after, True, True
-        before = after
-
-
-def _metaformer_stem(config: ModelConfig) -> Iterator[_Conv]:
-    stride = config.stem.stride
-    yield 2 * stride - 1, stride, config.in_chans, config.stages[0].embed_dim, True, False
-
-
-def _deepvit_stem(config: ModelConfig) -> Iterator[_Conv]:
-    width, patch = config.stem.width, config.stem.stride // 2
-    yield 7, 2, config.in_chans, width, False, True
-    yield 3, 1, width, width, False, True
-    yield patch, patch, width, config.stages[0].embed_dim, True, False
-
-
-def _bvit_stem(config: ModelConfig) -> Iterator[_Conv]:
-    patch = config.stem.stride // 2
-    yield 7, 2, config.in_chans, config.in_chans, True, False
-    yield patch, patch, config.in_chans, config.stages[0].embed_dim, True, False
-
-
-_STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
-    "patch": _patch_stem,
-    "conv": _conv_stem,
-    "metaformer": _metaformer_stem,
-    "deepvit": _deepvit_stem,
-    "bvit": _bvit_stem,
-    "shifted": _shifted_stem,
-}
 
 
 def _downsample(config: ModelConfig, index: int) -> list[Row]:
@@ -200,14 +130,14 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
         weights //= math.gcd(before, after)
     rows = [Row(index, "downsample", weights * height * width, weights + after)]
     if config.downsample == "metaformer":
-        rows.append(Row(index, "norm", *_norm(config.norm, before, 4 * height * width)))
+        rows.append(Row(index, "norm", *norm_cost(config.norm, before, 4 * height * width)))
     return rows
 
 
 def _widened_token(config: ModelConfig, index: int) -> Row:
-    """The linear layer that takes the class token to the width of stage `index`."""
+    """The linear layer that takes the tokens before the grid to the width of stage `index`."""
     weights = config.stages[index - 1].embed_dim * (after := config.stages[index].embed_dim)
-    return Row(index, "class_token", weights, weights + after)
+    return Row(index, "class_token", config.num_prefix_tokens * weights, weights + after)
 
 
 def _inverted_downsample(config: ModelConfig, index: int, before: int, after: int) -> list[Row]:
@@ -216,8 +146,8 @@ def _inverted_downsample(config: ModelConfig, index: int, before: int, after: in
     hidden, squeezed = config.downsample_channels(index)
     inside = inverted_residual(before, hidden, after, 3, squeezed)
     expanded = hidden if inside.first else 0
-    flops, params = _norm("batchnorm", hidden + after, tokens)
-    more_flops, more_params = _norm("batchnorm", expanded, 4 * tokens)
+    flops, params = norm_cost("batchnorm", hidden + after, tokens)
+    more_flops, more_params = norm_cost("batchnorm", expanded, 4 * tokens)
     return [
         Row(index, "downsample", inside.flops(4 * tokens, tokens), inside.params),
         Row(index, "norm", flops + more_flops, params + more_params),
@@ -247,7 +177,7 @@ def _blocks(config: ModelConfig, mixer: str, index: int) -> list[Row]:
         branches = 2
         flops, params = _mlp(config, dim, stage.mlp_ratio, tokens)
         rows.append(_shared(index, "mlp", passes, depth, passes * flops, flops, params))
-    norm_flops, norm_params = _norm(stage.norm or config.norm, dim, tokens)
+    norm_flops, norm_params = norm_cost(stage.norm or config.norm, dim, tokens)
     flops, params = branches * norm_flops, branches * norm_params
     if is_whole:
         flops, params = _inner_norms(stage, mixer, tokens)
@@ -268,7 +198,7 @@ def _nlls(config: ModelConfig, stage: StageConfig, index: int) -> list[Row]:
         return []
     dim, tokens = stage.embed_dim, config.num_tokens(index)
     flops, params = _mlp(config, dim, stage.nll_ratio, tokens)
-    norm_flops, norm_params = _norm(stage.norm or config.norm, dim, tokens)
+    norm_flops, norm_params = norm_cost(stage.norm or config.norm, dim, tokens)
     rows = [
         Row(index, "nll", count * flops, count * params, passes),
         Row(index, "norm", count * norm_flops, count * norm_params, passes),
@@ -318,13 +248,7 @@ def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens:
 def _inner_norms(stage: StageConfig, mixer: str, tokens: int) -> tuple[int, int]:
     """FLOPs and parameters of the batch norms inside a mixer that is a whole block."""
     inside = NORMED_CHANNELS.get(mixer)
-    return _norm("batchnorm", inside(stage), tokens) if inside else (0, 0)
-
-
-def _norm(kind: Norm, channels: int, tokens: int) -> tuple[int, int]:
-    """FLOPs and parameters of one norm of tokens."""
-    flops, params = _NORMS[kind]
-    return flops * tokens * channels, params * channels
+    return norm_cost("batchnorm", inside(stage), tokens) if inside else (0, 0)
 
 
 # After the stages
@@ -339,17 +263,21 @@ def _broad(config: ModelConfig) -> Row:
 
 
 def _head(config: ModelConfig) -> list[Row]:
-    """The last norm, if any, is over all tokens with a class token, else over the pooled vector."""
+    """The last norm, if any, is over all tokens with a class token, else over the pooled vector.
+
+    A distillation token has a classifier of its own.
+    """
     dim, classes = config.stages[-1].embed_dim, config.num_classes
     tokens = config.num_tokens(len(config.stages) - 1) if config.pool == "token" else 1
-    normed = config.head.norm == "layernorm"
+    normed, heads = config.head.norm == "layernorm", 1 + config.has_distillation_token
     norm_flops, norm_params = normed * LAYER_NORM * tokens * dim, normed * 2 * dim
     flops, params = dim * classes, classes
     if config.head.kind == "mlp":
         hidden = 4 * dim
-        norm_flops, norm_params = norm_flops + LAYER_NORM * hidden, norm_params + 2 * hidden
+        norm_flops += heads * LAYER_NORM * hidden
+        norm_params += heads * 2 * hidden
         flops, params = dim * hidden + hidden * classes, hidden + classes
     return [
         Row(None, "norm", norm_flops, norm_params),
-        Row(None, "head", flops, flops + params),
+        Row(None, "head", heads * flops, heads * (flops + params)),
     ]

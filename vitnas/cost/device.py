@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from pkgutil import resolve_name
 
@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from vitnas.config.costs import CostKind
 from vitnas.nn.modes import evaluating
 
+Network = Callable[[Tensor], object]
+"""What is timed: images in, anything out."""
 _WARM_UPS = 3
 _LEAST_S, _LEAST_PASSES = 0.3, 7
 
@@ -55,7 +57,7 @@ def _amount(
     return round(float(function(model, images)), 6)
 
 
-def latency_ms(model: nn.Module, images: Tensor) -> float:
+def latency_ms(model: Network, images: Tensor) -> float:
     """Milliseconds of a forward pass, the median of many.
 
     Timed by `torch.utils.benchmark`, which waits for CUDA: three passes to warm up, then passes for
@@ -64,7 +66,7 @@ def latency_ms(model: nn.Module, images: Tensor) -> float:
     return 1e3 * _median_seconds(model, images)
 
 
-def throughput(model: nn.Module, images: Tensor) -> float:
+def throughput(model: Network, images: Tensor) -> float:
     """Images a second in forward passes of this batch, timed as `latency_ms` is."""
     return len(images) / _median_seconds(model, images)
 
@@ -80,7 +82,7 @@ def peak_memory_mb(model: nn.Module, images: Tensor) -> float:
     return (_held(model, images) + _allocated(model, images)) / 1e6
 
 
-def _median_seconds(model: nn.Module, images: Tensor) -> float:
+def _median_seconds(model: Network, images: Tensor) -> float:
     """The median time of a pass."""
     logging.getLogger("torch.utils.cpp_extension").setLevel(
         logging.ERROR

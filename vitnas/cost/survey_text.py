@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from vitnas.config.notation import human
-from vitnas.config.one_line import one_line
+from vitnas.config.one_line import one_line, one_lines
 from vitnas.config.space import SearchSpace
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.survey import SpaceSurvey
@@ -41,8 +41,8 @@ def survey_text(space: SearchSpace, survey: SpaceSurvey) -> str:
     ]
     if survey.samples:
         lines.append("  samples")
-    samples = ((human(closed_form(config).flops), config) for config in survey.samples)
-    lines += (f"    {flops:>7} FLOPs  {one_line(config)}" for flops, config in samples)
+    for config, line in zip(survey.samples, one_lines(survey.samples), strict=True):
+        lines.append(f"    {human(closed_form(config).flops):>7} FLOPs  {line}")
     lines += (f"  problem     {problem}" for problem in survey.problems)
     return "\n".join(lines)
 

@@ -1,0 +1,89 @@
+"""What a stem costs, from the configuration alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from vitnas.config.model import ModelConfig
+from vitnas.cost.norms import BATCH_NORM, norm_cost
+
+
+class StemCost(NamedTuple):
+    """FLOPs for one image and parameters: of the convolutions, and of the norms.
+
+    A linear layer counts as the convolution that does the same.
+    """
+
+    flops: int
+    params: int
+    norm_flops: int
+    norm_params: int
+
+
+def stem_cost(config: ModelConfig) -> StemCost:
+    """The cost of the stem, without class token and positions."""
+    stem, (height, width) = config.stem, config.image_hw
+    flops = params = elements = channels = 0  # of the convolutions, and what their batch norms see
+    for kernel, stride, before, after, bias, normed in _STEMS[stem.kind](config):
+        height, width = height // stride, width // stride
+        weights = kernel * kernel * before * after
+        flops += weights * height * width
+        params += weights + bias * after
+        elements += normed * after * height * width
+        channels += normed * after
+    norm = BATCH_NORM * elements, 2 * channels
+    if stem.kind == "metaformer":
+        norm = norm_cost(config.norm, config.stages[0].embed_dim, height * width)
+    elif stem.kind == "shifted":
+        norm = norm_cost(config.norm, 5 * config.in_chans * stem.stride**2, height * width)
+    return StemCost(flops, params, *norm)
+
+
+_Conv = tuple[int, int, int, int, bool, bool]
+"""kernel, stride, channels before and after, has a bias, has a batch norm."""
+
+
+def _patch(config: ModelConfig) -> Iterator[_Conv]:
+    stride = config.stem.stride
+    yield stride, stride, config.in_chans, config.stages[0].embed_dim, True, False
+
+
+def _shifted(config: ModelConfig) -> Iterator[_Conv]:
+    stride = config.stem.stride
+    yield stride, stride, 5 * config.in_chans, config.stages[0].embed_dim, True, False
+
+
+def _conv(config: ModelConfig) -> Iterator[_Conv]:
+    before, halvings = config.in_chans, config.stem.halvings
+    for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
+        yield 3, 2 if index < halvings else 1, before, after, True, True
+        before = after
+
+
+def _metaformer(config: ModelConfig) -> Iterator[_Conv]:
+    stride = config.stem.stride
+    yield 2 * stride - 1, stride, config.in_chans, config.stages[0].embed_dim, True, False
+
+
+def _deepvit(config: ModelConfig) -> Iterator[_Conv]:
+    width, patch = config.stem.width, config.stem.stride // 2
+    yield 7, 2, config.in_chans, width, False, True
+    yield 3, 1, width, width, False, True
+    yield patch, patch, width, config.stages[0].embed_dim, True, False
+
+
+def _bvit(config: ModelConfig) -> Iterator[_Conv]:
+    patch = config.stem.stride // 2
+    yield 7, 2, config.in_chans, config.in_chans, True, False
+    yield patch, patch, config.in_chans, config.stages[0].embed_dim, True, False
+
+
+_STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {
+    "patch": _patch,
+    "conv": _conv,
+    "metaformer": _metaformer,
+    "deepvit": _deepvit,
+    "bvit": _bvit,
+    "shifted": _shifted,
+}
