@@ -1,6 +1,7 @@
 """A search and replays give what they gave before: the files here are an earlier vitnas's.
 
-They are of the first one whose front and whose sampler go by expected top-1.
+They are of the first one whose front and whose sampler go by expected top-1; the search, of the
+first one that varies the most promising candidates, too.
 """
 
 from __future__ import annotations

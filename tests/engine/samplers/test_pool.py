@@ -31,3 +31,16 @@ def test_the_pool_begins_with_networks_that_are_alike_in_all_stages() -> None:
     offered = SpacePool(load_space("hybrid_cifar"), 0, first=60).sample()
     mixers = [{v for k, v in p.params.items() if k.endswith("token_mixer")} for p in offered]
     assert sum(len(different) == 1 for different in mixers) >= 10
+
+
+def test_the_best_of_what_was_offered_is_varied() -> None:
+    """Half of what is new is like the one network that was kept, though there is no parent."""
+    space = load_space("hybrid_cifar")
+    pool = SpacePool(space, 0, first=20, fresh=12, size=1)
+    best = pool.offer(set(), [])[0]
+    pool.keep([best])
+    new = [proposal for proposal in pool.offer(set(), []) if proposal.key != best.key]
+    shared = [len(best.params.items() & proposal.params.items()) for proposal in new]
+    assert sum(count > 0.7 * len(best.params) for count in shared) >= 3
+    again = pool.offer({best.key}, [])
+    assert best.key not in {proposal.key for proposal in again}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 Params = Mapping[str, Any]
+_VARIED = 8
 
 
 @dataclass(frozen=True)
@@ -62,22 +63,25 @@ class SpacePool:
     without plain draws a short search hardly sees what is best everywhere.
 
     A draw takes much longer than computing costs and gain, so the best networks stay for the next
-    offer.
+    offer. The first few of them are varied, too: a network that the model expects to be good is
+    often close to one that it expects to be better, and chance alone seldom draws it.
 
     Args:
         space: what is drawn from; its limits are met.
         seed: of the draws.
         first: random draws to begin with; half as many plain ones follow.
-        fresh: draws at each offer; half of them vary a parent, a quarter are plain.
+        fresh: draws at each offer; half of them vary a parent or one of the best, a quarter are
+            plain.
         size: how many of the best are remembered.
     """
 
     def __init__(
-        self, space: SearchSpace, seed: int, *, first: int = 256, fresh: int = 8, size: int = 512
+        self, space: SearchSpace, seed: int, *, first: int = 512, fresh: int = 16, size: int = 512
     ) -> None:
         self._space, self._random = space, random.Random(seed)
         self._first, self._fresh, self._size = first, fresh, size
         self._held: dict[str, Proposal] = {}
+        self._best: list[Proposal] = []
 
     def sample(self) -> Sequence[Proposal]:
         count, self._first = self._first, 0
@@ -87,6 +91,8 @@ class SpacePool:
 
     def offer(self, known: Container[str], parents: Sequence[Params]) -> Sequence[Proposal]:
         self.sample()
+        promising = [proposal.params for proposal in self._best if proposal.key not in known]
+        parents = [*parents, *promising]
         plain, varied = self._fresh // 4, self._fresh // 2 if parents else 0
         self._draw(PlainTrial, plain)
         self._draw(RandomTrial, self._fresh - plain - varied)
@@ -96,6 +102,7 @@ class SpacePool:
 
     def keep(self, best: Iterable[Proposal]) -> None:
         kept = list(best)[: self._size]
+        self._best = kept[:_VARIED]
         self._held = {proposal.key: proposal for proposal in kept}
 
     def _draw(self, source: Callable[[int], Trial], count: int) -> None:
