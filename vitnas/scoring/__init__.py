@@ -1,0 +1,1 @@
+"""Scoring a trained network, and asking it: what `vitnas evaluate` and `vitnas predict` do."""
