@@ -31,7 +31,7 @@ def card(scores: Scores = PROXY, environment: dict[str, Any] = ENVIRONMENT, **mo
     "part",
     [
         "# one\n",
-        "`1x dwconv 32 > 1x mhsa 64 h2`",
+        "`1x dwconv 32 > 1x mhsa 64 h2 | stem conv | stride 2`",
         "| FLOPs of one image (multiply-adds) | 2,500,000 |",
         "| parameters | 40,000 |",
         "| top-1 on the scoring split | 61.25 % |",

@@ -26,7 +26,7 @@ MODEL = {
     "stages": [{"token_mixer": "mhsa", "depth": 2, "embed_dim": 24, "num_heads": 12}],
 }
 BROAD = {**MODEL, "reattention_blocks": 0, "broad": {"gamma": 1.0}}
-FILES = ["README.md", "config.yaml", "model.py", "model.safetensors"]
+FILES = ["README.md", "config.json", "config.yaml", "model.py", "model.safetensors"]
 
 State = dict[str, Tensor]
 
@@ -62,6 +62,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return line.removeprefix("vitnas: ").rstrip("\n")
 
 
+BARE = ("--formats", "none")
 SMALL = ("--from", "deepvit", "--model", "small.yaml", "--to", "net")
 
 
@@ -69,7 +70,7 @@ def test_what_is_no_weight_is_left_out_and_named(
     state: State, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.save({"model": {**state, "blocks.0.total_ops": torch.zeros(1)}, "epoch": 7}, "a.pth")
-    out = says(capsys, "a.pth", *SMALL, code=0)
+    out = says(capsys, "a.pth", *SMALL, *BARE, code=0)
     assert f"a.pth: {len(state)} tensors of small, none left over" in out
     assert "left out: blocks.0.total_ops (a FLOP counter's entry, no weight)" in out
     assert torch.equal(vitnas.load("net").state_dict()["head.classifier.bias"], state["head.bias"])
@@ -82,7 +83,7 @@ def test_the_folder_and_its_card(state: State, capsys: pytest.CaptureFixture[str
     assert sorted(path.name for path in Path("net").iterdir()) == FILES
     card = Path("net/README.md").read_text()
     for part in (
-        "# net\n\n`2x mhsa 24 h12 | re 1`",
+        "# net\n\n`2x mhsa 24 h12 | class token | re 1`",
         "| input | 3 x 32 x 32, floats |",
         "| output | 10 class scores",
         "DeepViT's code (zhoudaquan/dvit_repo): `a.pth`, under 'model'",
@@ -102,7 +103,8 @@ def test_the_card_says_what_was_set_and_left_out(capsys: pytest.CaptureFixture[s
     torch.save({"state_dict": {f"model.{n}": v for n, v in code.state_dict().items()}}, "a.ckpt")
     stem = {"kind": "bvit", "stride": 32}
     Path("broad.yaml").write_text(yaml.safe_dump({**BROAD, "stem": stem, "img_size": 64}))
-    out = says(capsys, "a.ckpt", "--from", "bvit", "--model", "broad.yaml", "--to", "net", code=0)
+    chosen = ("--from", "bvit", "--model", "broad.yaml", "--to", "net", *BARE)
+    out = says(capsys, "a.ckpt", *chosen, code=0)
     card = Path("net/README.md").read_text()
     for option in ("stem.kind: bvit", "qkv_bias: false", "norm_eps: 1.0e-5", "broad.gamma: 0.4"):
         assert f"- `{option}`" in card

@@ -35,9 +35,9 @@ def test_a_tie_is_no_other_class() -> None:
 
 def test_vitnas_cannot_be_imported_in_it(tmp_path: Path) -> None:
     torch.save((torch.zeros(1, 1, 1, 1), torch.zeros(1, 1)), tmp_path / "scores.pt")
-    for name in ("vitnas", "timm"):
-        (tmp_path / "model.py").write_text(f"import {name}\n")
-        command = [sys.executable, str(_SCRIPT), str(tmp_path), str(tmp_path / "scores.pt")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode
-        assert f"import of {name} halted" in done.stderr
+    (tmp_path / "model.py").write_text("try:\n    import vitnas\nfinally:\n    import timm\n")
+    command = [sys.executable, str(_SCRIPT), str(tmp_path), str(tmp_path / "scores.pt")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "import of vitnas halted" in done.stderr
+    assert "import of timm halted" in done.stderr

@@ -15,6 +15,7 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.folder import CLASSES_FILE, CONFIG_FILE, WEIGHTS_FILE
+from vitnas.exported.hub import HUB_FILE
 from vitnas.exported.network import export_network
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
@@ -63,12 +64,13 @@ def test_the_same_logits_come_back(config: dict[str, Any], tmp_path: Path) -> No
     assert load_config(folder / CONFIG_FILE).to_tree() == validate(ModelConfig, config).to_tree()
 
 
-def test_the_folder_has_three_files_and_no_leftovers(tmp_path: Path) -> None:
+def test_the_folder_has_its_files_and_no_leftovers(tmp_path: Path) -> None:
     folder = tmp_path / "nets" / "one"
     folder.mkdir(parents=True)  # empty folders are welcome
     export_network(*one_trial(), weights_bytes(network(tree())), str(folder))
     assert sorted(path.name for path in folder.iterdir()) == [
         "README.md",
+        HUB_FILE,
         CONFIG_FILE,
         WEIGHTS_FILE,
     ]

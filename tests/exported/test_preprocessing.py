@@ -14,7 +14,12 @@ from tests.exported.source.parity import module_of
 from tests.nn.networks import vit
 from vitnas.config.model import ModelConfig
 from vitnas.data.decode import fitted, read_rgb
-from vitnas.exported.preprocessing import Preprocessing, trained_on, unknown
+from vitnas.exported.preprocessing import (
+    Preprocessing,
+    of_timm,
+    trained_on,
+    unknown,
+)
 from vitnas.exported.source.write import model_source
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
@@ -68,7 +73,15 @@ def test_a_border_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
-    assert "do not say" in unknown(vit()).remark
-    assert len(unknown(vit(in_chans=1)).mean) == 1
-    source = model_source(vit(), unknown(vit()), "test")
+    assert "do not say" in unknown(3).remark
+    assert len(unknown(1).mean) == 1
+    source = model_source(vit(), unknown(3), "test")
     assert "# The weights do not say how images were prepared" in source
+
+
+def test_timm_says_how_its_weights_were_trained() -> None:
+    cfg = {"mean": MEAN, "std": STD, "interpolation": "bilinear", "crop_pct": 0.875}
+    assert of_timm(cfg, 3) == Preprocessing(MEAN, STD, "cover", "bilinear", 0.875)
+    assert of_timm(cfg | {"crop_mode": "squash"}, 3).fit == "stretch"
+    assert of_timm(cfg, 1) == unknown(1)
+    assert of_timm({}, 3) == unknown(3)

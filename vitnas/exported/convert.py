@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.files import as_number, exists, write_text
+from vitnas.config.files import exists, write_text
+from vitnas.config.findings import as_number
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.card import conversion_card

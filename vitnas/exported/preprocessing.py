@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vitnas.config.model import ModelConfig
-
+Interpolation = Literal["bicubic", "bilinear", "lanczos"]
+Fit = Literal["cover", "stretch"]
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -24,8 +25,8 @@ class Preprocessing:
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    fit: Literal["cover", "stretch"] = "cover"
-    interpolation: Literal["bicubic", "bilinear"] = "bicubic"
+    fit: Fit = "cover"
+    interpolation: Interpolation = "bicubic"
     crop: float = 1.0
     remark: str = ""
 
@@ -50,9 +51,22 @@ def trained_on(data: str, mean: Any, std: Any) -> Preprocessing:
     return Preprocessing(tuple(mean), tuple(std), "stretch", "bilinear")
 
 
-def unknown(config: ModelConfig) -> Preprocessing:
+def unknown(channels: int) -> Preprocessing:
     """For weights that do not say how they were trained: ImageNet's values, or none for grey."""
     remark = "The weights do not say how images were prepared in training; check these values."
-    if config.in_chans == 3:
+    if channels == 3:
         return Preprocessing(*_IMAGENET, remark=remark)
-    return Preprocessing((0.5,) * config.in_chans, (0.5,) * config.in_chans, remark=remark)
+    return Preprocessing((0.5,) * channels, (0.5,) * channels, remark=remark)
+
+
+def of_timm(cfg: Mapping[str, Any], channels: int) -> Preprocessing:
+    """As timm's weights were trained, by their `pretrained_cfg`; `unknown` where it is silent."""
+    mean, std = (tuple(cfg.get(key) or ()) for key in ("mean", "std"))
+    if not len(mean) == len(std) == channels:
+        return unknown(channels)
+    asked = cfg.get("interpolation")
+    interpolation: Interpolation = asked if asked in ("bilinear", "lanczos") else "bicubic"
+    if cfg.get("crop_mode") == "squash":
+        return Preprocessing(mean, std, "stretch", interpolation)
+    crop = float(cfg.get("crop_pct") or 1.0)
+    return Preprocessing(mean, std, "cover", interpolation, crop if 0 < crop < 1 else 1.0)

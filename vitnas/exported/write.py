@@ -12,6 +12,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.check import Check, check_files
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE, write_classes
+from vitnas.exported.hub import HUB_FILE, hub_text
 from vitnas.exported.preprocessing import Preprocessing, unknown
 from vitnas.exported.programs import write_programs
 
@@ -94,7 +95,7 @@ def parse_formats(text: str) -> tuple[str, ...]:
 
 
 def write_network(draft: Path, folder: Path, content: Content) -> Written:
-    """Write config.yaml, the weights, the names of the classes and the files of `formats`.
+    """Write config.yaml, config.json, the weights, the names of the classes, and `formats`.
 
     The files of `formats` are run in a fresh process without vitnas.
 
@@ -112,7 +113,8 @@ def write_network(draft: Path, folder: Path, content: Content) -> Written:
     write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
     write_bytes(draft / WEIGHTS_FILE, content.weights)
     write_classes(draft, content.names)
-    preprocessing = content.preprocessing or unknown(config)
+    preprocessing = content.preprocessing or unknown(config.in_chans)
+    write_text(draft / HUB_FILE, hub_text(config, content.names, preprocessing))
     if not content.formats:
         return Written(preprocessing)
     network = network_with(config, content.weights)

@@ -18,7 +18,7 @@ from vitnas.nn.weights import state_of
 
 
 def source_of(config: ModelConfig) -> str:
-    return model_source(config, unknown(config), config.name)
+    return model_source(config, unknown(config.in_chans), config.name)
 
 
 def module_of(source: str) -> types.ModuleType:

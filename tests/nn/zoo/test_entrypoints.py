@@ -14,10 +14,11 @@ import torch
 import vitnas  # noqa: F401
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo import zoo_config, zoo_names
-from vitnas.nn.zoo.entrypoints import register, timm_names
+from vitnas.nn.zoo.entrypoints import ANY, register, timm_names
 
 
-@pytest.mark.parametrize("first", ["vitnas", "timm"])
+# The tests of this process import vitnas first.
+@pytest.mark.parametrize("first", ["timm", pytest.param("vitnas", marks=pytest.mark.slow)])
 def test_either_order_of_imports(first: str) -> None:
     code = (
         f"import warnings; warnings.simplefilter('error', UserWarning); import {first}\n"
@@ -25,7 +26,7 @@ def test_either_order_of_imports(first: str) -> None:
         "print(timm.is_model('sret_t'), timm.is_model('vitnas_caformer_s18'))\n"
         "print(timm.models.__spec__.loader is timm.models.__loader__)\n"
         "print(timm.model_entrypoint('caformer_s18').__module__)\n"
-        "print(timm.create_model('sret_t', num_classes=10).__class__.__module__)\n"
+        "print(timm.create_model('sret_t', device='meta').__class__.__module__)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -39,7 +40,24 @@ def test_only_names_that_timm_has_get_a_prefix() -> None:
     assert prefixed == {"caformer_s18", "convformer_s18", "caformer_b36"}
     assert all(timm_names[name] == f"vitnas_{name}" for name in prefixed)
     assert set(timm.list_models("*deepvit*")) == {n for n in zoo_names() if "deepvit" in n}
-    assert set(timm.list_models(module="entrypoints")) == set(timm_names.values())
+    assert set(timm.list_models(module="entrypoints")) == {ANY, *timm_names.values()}
+
+
+def test_any_network_is_built_from_its_fields() -> None:
+    fields = {
+        "img_size": 16,
+        "in_chans": 1,
+        "num_classes": 2,
+        "stem": {"kind": "patch", "stride": 4},
+    }
+    stages = [{"token_mixer": "mhsa", "embed_dim": 16, "head_dim": 8}]
+    model = timm.create_model(ANY, **fields, stages=stages, drop_rate=0.1)
+    assert model(torch.randn(2, 1, 16, 16)).shape == (2, 2)
+    assert model.config.drop_rate == 0.1
+    with pytest.raises(ConfigError, match=r"stages: is required"):
+        timm.create_model(ANY)
+    with pytest.raises(ConfigError, match=r"stagess = .*unknown option \(nearest: stages\)"):
+        timm.create_model(ANY, stagess=stages)
 
 
 def test_registering_twice_changes_nothing() -> None:

@@ -1,5 +1,8 @@
 """The papers' models in timm: `timm.create_model("sret_t", num_classes=10, img_size=384)`.
 
+`timm.create_model("vitnas", stages=[...], ...)` is the network of a model file; exports name it in
+their config.json, so that timm loads them.
+
 This module runs when both vitnas and timm are imported, in either order. So it imports timm only
 inside its functions. If timm already has a model of the same name, ours gets the prefix
 `vitnas_`. No model of timm is replaced.
@@ -23,7 +26,13 @@ if TYPE_CHECKING:
 
     from vitnas.nn.model import HybridTransformer
 
-__all__ = ["OptionError", "register", "timm_names"]
+_ConfigOf = Callable[..., ModelConfig]
+"""Fields -> the network that they describe."""
+
+__all__ = ["ANY", "OptionError", "register", "timm_names", "weights_of"]
+
+ANY = "vitnas"
+"""timm's name for a network that is no model of the zoo: all fields are options."""
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and deviation of ImageNet, as in DeiT's and MetaFormer's recipes (SReT, BViT, SKA)."""
@@ -46,20 +55,31 @@ class OptionError(ConfigError, TypeError):
 
 
 def register() -> None:
-    """Register every model of the zoo with timm. A second call does nothing."""
+    """Register `ANY` and every model of the zoo with timm. A second call does nothing."""
     from timm.models import is_model
 
+    if ANY not in default_cfgs:
+        _register(ANY, _any_network, {"fixed_input_size": True})
     for name in zoo_names():
         if name not in timm_names:
             timm_names[name] = f"vitnas_{name}" if is_model(name) else name
-            _register(name, timm_names[name])
+            _register(timm_names[name], partial(zoo_config, name), _pretrained_cfg(name))
 
 
-def _register(name: str, ours: str) -> None:
+def _any_network(**fields: Any) -> ModelConfig:
+    """The network of a model file.
+
+    Raises:
+        ConfigError: a field is missing, or a value is not possible.
+    """
+    return validate(ModelConfig, fields)
+
+
+def _register(ours: str, config_of: _ConfigOf, pretrained_cfg: dict[str, Any]) -> None:
     from timm.models import generate_default_cfgs, register_model
 
-    default_cfgs.update(generate_default_cfgs({ours: _pretrained_cfg(name)}))
-    create = _entrypoint(name, ours)
+    default_cfgs.update(generate_default_cfgs({ours: pretrained_cfg}))
+    create = _entrypoint(ours, config_of)
     create.__name__ = create.__qualname__ = ours
     setattr(sys.modules[__name__], ours, create)
     register_model(create)
@@ -74,10 +94,16 @@ def _pretrained_cfg(name: str) -> dict[str, Any]:
         "pool_size": config.grids[-1] if len(config.stages) > 1 else None,
         "fixed_input_size": True,
         "interpolation": "bicubic",
-        "first_conv": "stem.conv.0",
-        "classifier": "head.classifier" + (".3" if config.head.kind == "mlp" else ""),
+        **weights_of(config),
         **_evaluation(name, config),
     }
+
+
+def weights_of(config: ModelConfig) -> dict[str, str]:
+    """The layers that timm changes for other channels or classes, by its words for them."""
+    last = ".3" if config.head.kind == "mlp" else ""
+    first = {} if config.stem.kind == "shifted" else {"first_conv": "stem.conv.0"}
+    return {**first, "classifier": f"head.classifier{last}"}
 
 
 def _evaluation(name: str, config: ModelConfig) -> dict[str, Any]:
@@ -94,7 +120,7 @@ def _evaluation(name: str, config: ModelConfig) -> dict[str, Any]:
     return {"crop_pct": 1.0 if whole else 0.875, "mean": MEAN, "std": STD}
 
 
-def _entrypoint(name: str, ours: str) -> Callable[..., nn.Module]:
+def _entrypoint(ours: str, config_of: _ConfigOf) -> Callable[..., nn.Module]:
     def create(
         pretrained: bool = False,
         pretrained_cfg: Any = None,
@@ -111,10 +137,10 @@ def _entrypoint(name: str, ours: str) -> Callable[..., nn.Module]:
     ) -> nn.Module:
         from timm.models import build_model_with_cfg
 
-        config = _checked(name, options)  # first: timm's builder removes some options
+        config = _checked(config_of, options)  # first: timm's builder removes some options
         features = {"feature_cls": feature_cls, "out_indices": out_indices}
         model: nn.Module = build_model_with_cfg(
-            partial(_build, name, device, dtype),
+            partial(_build, config_of, device, dtype),
             ours,
             pretrained,
             pretrained_cfg=pretrained_cfg,
@@ -129,14 +155,14 @@ def _entrypoint(name: str, ours: str) -> Callable[..., nn.Module]:
         return model
 
     create.__doc__ = (
-        f"{name} of vitnas. Options are the fields of `vitnas.ModelConfig`, and timm's own for "
+        f"{ours} of vitnas. Options are the fields of `vitnas.ModelConfig`, and timm's own for "
         "weights, features, device and dtype. `num_classes=0` removes the classifier, "
         "`global_pool=''` the pooling."
     )
     return create
 
 
-def _checked(name: str, options: dict[str, Any]) -> ModelConfig:
+def _checked(config_of: _ConfigOf, options: dict[str, Any]) -> ModelConfig:
     """The network of `options`, except the values that only `reset_classifier` can set.
 
     Raises:
@@ -149,7 +175,7 @@ def _checked(name: str, options: dict[str, Any]) -> ModelConfig:
             nearest = nearest_name(option, known)
             rule = "unknown option" + ("" if nearest else f"; known are {', '.join(sorted(known))}")
             raise OptionError(rule, address=option, value=value, nearest=nearest)
-    return zoo_config(name, **_split(options)[0])
+    return config_of(**_split(options)[0])
 
 
 def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -165,14 +191,14 @@ def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return fields, head
 
 
-def _build(name: str, device: Any, dtype: Any, **options: Any) -> HybridTransformer:
+def _build(config_of: _ConfigOf, device: Any, dtype: Any, **options: Any) -> HybridTransformer:
     import torch
 
     from vitnas.nn.model import build_model
 
     fields, head = _split(options)
     with nullcontext() if device is None else torch.device(device):
-        model = build_model(zoo_config(name, **fields))
+        model = build_model(config_of(**fields))
         if head:
             model.reset_classifier(
                 head.get("num_classes", model.num_classes), head.get("global_pool")

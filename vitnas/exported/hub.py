@@ -1,0 +1,112 @@
+"""config.json: what timm needs to load a folder, `timm.create_model("local-dir:FOLDER")`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from vitnas.config.files import exists, validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.parts import Frozen, as_tuple
+from vitnas.errors import ConfigError, DataError, reason_of
+from vitnas.exported.preprocessing import Interpolation, Preprocessing, of_timm
+from vitnas.files import read_bytes
+from vitnas.nn.zoo.entrypoints import ANY, weights_of
+
+HUB_FILE = "config.json"
+_MOST_BYTES = 1 << 24
+_Value = Annotated[float, Field(ge=-1e6, le=1e6)]
+_Deviation = Annotated[float, Field(gt=0.0, le=1e6)]
+
+
+def hub_text(config: ModelConfig, names: Sequence[str], how: Preprocessing) -> str:
+    """config.json in the form of timm's hub (timm.models.save_for_hf).
+
+    Its architecture is `vitnas`, which `import vitnas` registers with timm; `model_args` are the
+    fields of config.yaml.
+
+    Args:
+        config: the network.
+        names: of its classes, or none.
+        how: how an image becomes its input.
+    """
+    tree = {key: value for key, value in config.to_tree().items() if key != "name"}
+    found: dict[str, Any] = {
+        "architecture": ANY,
+        "num_classes": config.num_classes,
+        "model_args": tree,
+        "pretrained_cfg": _pretrained_cfg(config, how),
+    }
+    if names:
+        found["label_names"] = list(names)
+    if how.remark:
+        found["remark"] = how.remark
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _pretrained_cfg(config: ModelConfig, how: Preprocessing) -> dict[str, Any]:
+    """The fields that timm's data pipeline and its loading of weights read."""
+    return {
+        "custom_load": False,
+        "input_size": [config.in_chans, *config.image_hw],
+        "fixed_input_size": True,
+        "interpolation": how.interpolation,
+        "crop_pct": how.crop,
+        "crop_mode": "squash" if how.fit == "stretch" else "center",
+        "mean": list(how.mean),
+        "std": list(how.std),
+        "num_classes": config.num_classes,
+        "pool_size": list(config.grids[-1]) if len(config.stages) > 1 else None,
+        **weights_of(config),
+    }
+
+
+def read_preprocessing(folder: Path, channels: int) -> Preprocessing | None:
+    """How an image becomes the input of a folder's network; None where it has no config.json.
+
+    Raises:
+        DataError: the file cannot be read, or is not JSON.
+        ConfigError: a value is wrong, or for another number of channels.
+    """
+    path = folder / HUB_FILE
+    if not exists(path):
+        return None
+    tree = _read(path)
+    found = validate(_Stated, tree.get("pretrained_cfg"), file=path)
+    for name in ("mean", "std"):
+        value = getattr(found, name)
+        if len(value) != channels:
+            rule = f"the network takes {channels} channels"
+            raise ConfigError(rule, address=name, value=list(value), file=path)
+    remark = tree.get("remark", "")
+    how = of_timm(found.model_dump(), channels)
+    return replace(how, remark=remark) if isinstance(remark, str) else how
+
+
+class _Stated(Frozen):
+    """What is read of `pretrained_cfg`; it has more fields."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mean: Annotated[tuple[_Value, ...], BeforeValidator(as_tuple)]
+    std: Annotated[tuple[_Deviation, ...], BeforeValidator(as_tuple)]
+    interpolation: Interpolation = "bicubic"
+    crop_pct: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    crop_mode: Literal["center", "squash"] = "center"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        tree = json.loads(read_bytes(path, _MOST_BYTES))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {reason_of(error)}") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path}: is not JSON") from None
+    if not isinstance(tree, dict):
+        raise DataError(f"{path}: is not an object of JSON")
+    return tree
