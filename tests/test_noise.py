@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from vitnas.noise import (
     CONFIDENT,
     PLAUSIBLE,
     PRIOR_DEGREES,
+    Expected,
     Noise,
     binomial_error,
     chances_of,
@@ -171,3 +173,13 @@ def test_order_of_trainings_does_not_matter() -> None:
     ]
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-12)
+
+
+def test_who_is_ahead_is_students_t() -> None:
+    noise = measure([[90.0, 91.0, 92.0], [80.0]], 500)
+    one, other = Expected(91.0, 0.6), Expected(90.0, 0.8)
+    assert noise.ahead(one, other) == pytest.approx(stats.t.cdf(1.0, noise.degrees))
+    assert noise.ahead(one, other) + noise.ahead(other, one) == pytest.approx(1.0)
+    sure = Expected(50.0, 0.0)
+    assert noise.ahead(sure, sure) == 0.5
+    assert noise.ahead(Expected(60.0, 0.0), sure) == pytest.approx(1.0)

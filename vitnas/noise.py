@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import erfc, sqrt
+from math import erfc, hypot, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
@@ -91,6 +91,13 @@ class Noise:
         """Standard error in points of a mean top-1 in percent over so many trainings."""
         variance = self.dispersion * float(_binomial(np.array([top1]), self.num_images)[0])
         return sqrt(variance / num_trainings)
+
+    def ahead(self, one: Expected, other: Expected) -> float:
+        """Probability that the first top-1 is truly higher than the second: Student's t."""
+        from scipy.special import stdtr  # imported here: errors alone do not need it
+
+        error = max(hypot(one.error, other.error), _LEAST_ERROR)
+        return float(stdtr(self.degrees, (one.top1 - other.top1) / error))
 
     def expected(self, trainings: Sequence[Sequence[float]]) -> list[Expected]:
         """What each network's own trainings tell; it has at least one, in percent."""

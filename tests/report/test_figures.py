@@ -5,42 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.report.runs import invented_run, run_of, tree, trial
+from tests.report.runs import run_of, trial
 from vitnas.records import Outcome
 from vitnas.report.figures import (
     MOST_CURVES,
     MOST_POINTS,
     curves_figure,
-    front_figure,
     thin,
     volume_figure,
 )
-from vitnas.report.page import render_pages
+from vitnas.report.front_figure import front_figure
 
 PATH = Path("results/small")
-
-
-def test_every_drawable_trial_is_drawn_once() -> None:
-    run = invented_run(PATH, 150)
-    figure = front_figure(run)
-    assert figure is not None
-    marks = [t for t in figure.data if t["mode"] == "markers" and "knee" not in t["name"]]
-    drawn = run.count(Outcome.COMPLETE) + run.count(Outcome.STOPPED)
-    assert sum(len(trace["x"]) for trace in marks) == drawn
-    hollow = marks[0]
-    assert hollow["name"] == "stopped early"
-    assert all(symbol.endswith("-open") for symbol in hollow["marker"]["symbol"])
-    assert sum(name["name"].startswith("knee") for name in figure.data) == 1
-
-
-def test_the_step_line_is_the_front() -> None:
-    run = run_of(PATH, trial(0, 50.0), trial(1, 60.0, 4_000_000), trial(2, 40.0, 2_000_000))
-    figure = front_figure(run)
-    assert figure is not None
-    (line,) = (trace for trace in figure.data if trace["name"] == "Pareto front")
-    assert line["line"]["shape"] == "hv"
-    assert line["x"][:2] == [1_000_000, 4_000_000]
-    assert line["y"] == [50.0, 60.0, 60.0]
 
 
 def test_large_runs_are_thinned_and_say_so() -> None:
@@ -70,14 +46,3 @@ def test_figures_are_json_without_nan() -> None:
 def test_nothing_to_draw_is_none() -> None:
     run = run_of(PATH, trial(0, None, outcome=Outcome.FAILED))
     assert front_figure(run) is curves_figure(run) is volume_figure(run) is None
-
-
-def test_the_legend_says_no_more_than_it_knows(tmp_path: Path) -> None:
-    """One ska and one dwconv are not "mostly ska": the mixer stands there by its name alone."""
-    run = run_of(tmp_path, trial(0, config=tree("ska", "dwconv")))
-    figure = front_figure(run)
-    assert figure is not None
-    assert [trace["name"] for trace in figure.data] == ["Pareto front", "ska"]
-    page = render_pages(run, b"").html
-    assert "mostly" not in page
-    assert "token mixer that runs most often (in a tie, the first)" in page

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.report.runs import trial
 from vitnas.config.one_line import one_line
-from vitnas.report.networks import UNKNOWN, dominant_mixer, network_line
+from vitnas.report.networks import UNKNOWN, dominant_mixer, network_line, network_lines
 
 
 def test_a_network_is_one_line() -> None:
@@ -32,4 +32,6 @@ def test_what_cannot_be_read_is_said() -> None:
     strange, nothing = replace(trial(0), config={"x": 1}), replace(trial(0), config={})
     assert network_line(strange) == f"unreadable configuration {strange.key}"
     assert network_line(nothing) == "not recorded"
+    listed = network_lines([nothing, trial(0), strange])
+    assert listed == [network_line(nothing), network_line(trial(0)), network_line(strange)]
     assert dominant_mixer(strange) == dominant_mixer(nothing) == UNKNOWN

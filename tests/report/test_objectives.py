@@ -17,7 +17,7 @@ from vitnas.engine.store.study import read_run
 from vitnas.pareto import hypervolume
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report import front_text, write_report
-from vitnas.report.figures import front_figure
+from vitnas.report.front_figure import front_figure
 from vitnas.report.plots import step_line
 from vitnas.report.progress import reference_point, volume_curve
 from vitnas.report.summary import key_numbers, lead, summary_view
@@ -85,7 +85,7 @@ def test_tables(tmp_path: Path) -> None:
 
 def test_a_study_of_earlier_code_reads_the_same(tmp_path: Path) -> None:
     """Its latency and memory were fields of their own. That code wrote its tables, except for the
-    columns of expected top-1."""
+    columns of expected top-1 and the networks' lines, which said less."""
     held = Path(__file__).parent / "measured_study"
     with closing(sqlite3.connect(tmp_path / "study.db")) as database:
         database.executescript((held / "study.sql").read_text())

@@ -14,7 +14,7 @@ from vitnas.exported.choose import choose_trial
 from vitnas.noise import binomial_error
 from vitnas.records import Outcome, TrialRecord, averaged
 from vitnas.report.caveats import sentences
-from vitnas.report.figures import front_figure
+from vitnas.report.front_figure import front_figure
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
 from vitnas.report.standing import error_of, off_front, open_trials

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from vitnas.noise import Noise
-from vitnas.surrogate.expected import FEWEST, expected_top1
+from vitnas.surrogate.evidence import FEWEST
+from vitnas.surrogate.expected import expected_top1
 
 IMAGES = 400
 NOISE = Noise(1.0, 4, IMAGES)

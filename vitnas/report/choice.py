@@ -1,4 +1,4 @@
-"""A network that is chosen from a run: its parts, its neighbours, and how sure the choice is.
+"""A network that is chosen from a run: its neighbours, its rivals, and how sure the choice is.
 
 How sure: expected top-1 of the networks in question are taken as independent and Student-t (see
 `vitnas.noise`). What further trainings would tell is drawn: true values from what is expected now,
@@ -10,32 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vitnas.columns import columns
-from vitnas.config.costs import COSTS, EXACT, cost_of
-from vitnas.config.one_line import one_line
-from vitnas.cost.description import describe_table
-from vitnas.errors import typed
 from vitnas.exported.choose import Target, fitting
-from vitnas.noise import Noise, chances_of
+from vitnas.noise import Expected, Noise, chances_of
 from vitnas.records import TrialRecord
-from vitnas.report.networks import network_line
-from vitnas.report.standing import estimate_error, expected_text, mean_text
-from vitnas.report.tables import measured_columns
-from vitnas.report.text import (
-    NOTHING,
-    cost_text,
-    count_text,
-    duration_text,
-    percent_text,
-    plural,
-    signed_text,
-)
+from vitnas.report.standing import estimate_error, estimated
 from vitnas.run import Run
 
 _RIVAL = 0.05
@@ -134,11 +116,12 @@ def choose(run: Run, target: Target) -> Picked:
     if noise is None:
         chance = None
     elif target.min_top1 is not None:
-        chance = _higher(noise, _pair(run, chosen), (target.min_top1, 0.0))
+        chance = noise.ahead(estimated(run, chosen), Expected(target.min_top1, 0.0))
     else:
-        chances = _chances(run, noise, found)
+        chances = _chances(noise, found)
         chance = chances[chosen.number]
-        rivals = tuple(Rival(*pair) for pair in chances.items() if pair[1] >= _RIVAL)[:_MOST_RIVALS]
+        likely = [number for number in chances if chances[number] >= _RIVAL][:_MOST_RIVALS]
+        rivals = tuple(Rival(n, chances[n]) for n in dict.fromkeys([*likely, chosen.number]))
     return Picked(
         run=run,
         target=target,
@@ -151,20 +134,7 @@ def choose(run: Run, target: Target) -> Picked:
     )
 
 
-def _pair(run: Run, trial: TrialRecord) -> tuple[float, float]:
-    """Expected top-1 and its standard error; an error of 0 where it is not known."""
-    return trial.estimate or 0.0, estimate_error(run, trial) or 0.0
-
-
-def _higher(noise: Noise, one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Probability that the first top-1 is truly higher than the second."""
-    from scipy.special import stdtr  # imported here: the report's other pages do not need it
-
-    error = hypot(one[1], other[1])
-    return float(stdtr(noise.degrees, (one[0] - other[0]) / error)) if error else 0.5
-
-
-def _chances(run: Run, noise: Noise, found: Sequence[TrialRecord]) -> dict[int, float]:
+def _chances(noise: Noise, found: Sequence[TrialRecord]) -> dict[int, float]:
     """Of each network, by number, the probability to be the best, the likeliest first."""
     expected = [t.expected or noise.expected([t.trainings])[0] for t in found]
     values = chances_of(expected, [[0.0]] * len(found), noise.degrees).tolist()
@@ -176,7 +146,7 @@ def _further(run: Run, noise: Noise, rivals: Sequence[Rival]) -> tuple[Further, 
     """For up to 8 more trainings of each, until the best is chosen with 0.9."""
     trials = {trial.number: trial for trial in run.complete}
     members = [trials[rival.number] for rival in rivals]
-    means, errors = np.array([_pair(run, trial) for trial in members]).T
+    means, errors = np.array([estimated(run, trial) for trial in members]).T
     alone = np.array([noise.error(trial.estimate or 0.0) for trial in members])
     seconds = [trial.seconds for trial in members]
     known = None if None in seconds else sum(one or 0.0 for one in seconds)
@@ -224,124 +194,6 @@ def _neighbours(run: Run, chosen: TrialRecord) -> tuple[Neighbour, ...]:
 
 
 def _beside(run: Run, chosen: TrialRecord, trial: TrialRecord) -> Neighbour:
-    ours, theirs = _pair(run, chosen), _pair(run, trial)
-    better = None if run.noise is None else _higher(run.noise, theirs, ours)
-    return Neighbour(trial, theirs[0] - ours[0], trial.flops / max(chosen.flops, 1), better)
-
-
-# Words
-
-
-def choice_text(choice: Picked) -> str:
-    """The choice for a terminal."""
-    run, trial = choice.run, choice.trial
-    parts = [_headline(choice), "", _numbers(run, trial), network_line(trial), ""]
-    parts += [*describe_table(trial.network), "", *_beside_text(choice)]
-    parts += ["", _sure_text(choice), *_further_text(choice)]
-    parts += [f"Export it: vitnas export {typed(run.path)} --trial {trial.number} --to my_network"]
-    return "\n".join(parts)
-
-
-def _headline(choice: Picked) -> str:
-    among = plural(choice.number_fitting, "network")
-    what = "highest top-1" if choice.target.min_top1 is None else "fewest FLOPs"
-    robust = ", each by the top-1 that it exceeds with 95 %" if choice.target.is_robust else ""
-    wanted = choice.target.text()
-    limits = f" with {wanted}" if wanted else ""
-    return f"Trial {choice.trial.number} has the {what} of {among}{limits}{robust}."
-
-
-def _numbers(run: Run, trial: TrialRecord) -> str:
-    top1 = f"expected top-1 {expected_text(trial)} %, " if trial.expected else ""
-    test = trial.mean_test_top1
-    tested = "not scored on test" if test is None else f"{percent_text(test)} % on test"
-    costs = [
-        cost_text(name, cost_of(trial, name)) + ("" if COSTS[name].unit else f" {COSTS[name].noun}")
-        for name in (*EXACT, *measured_columns(run))
-    ]
-    return f"{top1}scored {mean_text(run, trial)} %, {tested}; {', '.join(costs)}"
-
-
-def _beside_text(choice: Picked) -> list[str]:
-    if not choice.neighbours:
-        return ["It is alone on the front."]
-    heads = ("beside it", "points", "FLOPs", "better with", "parameters", "network")
-    rows = [
-        (
-            f"trial {one.trial.number}",
-            signed_text(one.points),
-            f"x{one.flops:.2f}",
-            NOTHING if one.better is None else f"{one.better:.2f}",
-            count_text(one.trial.num_params or None),
-            network_line(one.trial),
-        )
-        for one in choice.neighbours
-    ]
-    return columns([heads, *rows], left=(0, -1))
-
-
-def _sure_text(choice: Picked) -> str:
-    if choice.chance is None:
-        return "How sure that is cannot be said: errors of top-1 are not known."
-    if choice.target.min_top1 is not None:
-        least = f"{choice.target.min_top1:g}"
-        return f"Its true top-1 is at least {least} % with a probability of {choice.chance:.2f}."
-    text = f"It is the best of them with a probability of {choice.chance:.2f}"
-    others = [one for one in choice.rivals if one.number != choice.trial.number]
-    if others:
-        listed = ", ".join(f"trial {one.number} ({one.chance:.2f})" for one in others)
-        text += f". Others that may be: {listed}"
-    return f"{text}."
-
-
-def _further_text(choice: Picked) -> list[str]:
-    if not choice.further:
-        return []
-    now = choice.further[0]
-    numbers = ", ".join(str(one.number) for one in choice.rivals)
-    steps = [
-        (
-            f"{one.times} more",
-            f"{one.chance:.2f}",
-            f"{one.loss:.2f}",
-            duration_text(one.seconds),
-        )
-        for one in choice.further[1:]
-    ]
-    heads = ("trainings of each", "best with", "points lost", "in all")
-    return [
-        f"Of these ({numbers}), the one chosen now is {now.loss:.2f} points below the best on "
-        "average. After further trainings:",
-        "",
-        *columns([heads, *steps]),
-        "",
-        f"The search's own command with --replicates {choice.further[-1].times} makes them, and "
-        "those of all others that may be on the front.",
-    ]
-
-
-def choice_json(choice: Picked) -> dict[str, Any]:
-    """The choice as plain values; unknown ones are None."""
-    trial = choice.trial
-    return {
-        "trial": trial.number,
-        "network": one_line(trial.network),
-        "number_fitting": choice.number_fitting,
-        "expected_top1": trial.estimate,
-        "error": estimate_error(choice.run, trial),
-        "top1": trial.top1,
-        "test_top1": trial.mean_test_top1,
-        **{name: cost_of(trial, name) for name in (*EXACT, *measured_columns(choice.run))},
-        "chance": choice.chance,
-        "rivals": [vars(one) for one in choice.rivals],
-        "further": [vars(one) for one in choice.further],
-        "neighbours": [
-            {
-                "trial": one.trial.number,
-                "points": one.points,
-                "flops_ratio": one.flops,
-                "better": one.better,
-            }
-            for one in choice.neighbours
-        ],
-    }
+    ours, theirs = estimated(run, chosen), estimated(run, trial)
+    better = None if run.noise is None else run.noise.ahead(theirs, ours)
+    return Neighbour(trial, theirs.top1 - ours.top1, trial.flops / max(chosen.flops, 1), better)

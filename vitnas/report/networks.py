@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.one_line import one_line
+from vitnas.config.one_line import one_line, one_lines
 from vitnas.errors import VitnasError
 from vitnas.records import TrialRecord
 
@@ -15,9 +16,19 @@ UNKNOWN = "unknown"
 def network_line(trial: TrialRecord) -> str:
     """`2x dwconv 32 > 3x mhsa 64 h2`, or words if the stored configuration is no longer valid."""
     config = _config(trial)
-    if config is None:
-        return f"unreadable configuration {trial.key}" if trial.config else "not recorded"
-    return one_line(config)
+    return _unknown(trial) if config is None else one_line(config)
+
+
+def network_lines(trials: Sequence[TrialRecord]) -> list[str]:
+    """The same for trials in one list, without what holds for every network of it."""
+    configs = [_config(trial) for trial in trials]
+    lines = iter(one_lines([config for config in configs if config is not None]))
+    pairs = zip(trials, configs, strict=True)
+    return [_unknown(trial) if config is None else next(lines) for trial, config in pairs]
+
+
+def _unknown(trial: TrialRecord) -> str:
+    return f"unreadable configuration {trial.key}" if trial.config else "not recorded"
 
 
 def dominant_mixer(trial: TrialRecord) -> str:

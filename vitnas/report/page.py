@@ -23,7 +23,8 @@ from markupsafe import Markup, escape
 from vitnas import __version__
 from vitnas.records import Outcome
 from vitnas.report.facts import facts, session_rows
-from vitnas.report.figures import Figure, curves_figure, front_figure, volume_figure
+from vitnas.report.figures import Figure, curves_figure, volume_figure
+from vitnas.report.front_figure import front_figure
 from vitnas.report.summary import summary_view
 from vitnas.report.text import bytes_text
 from vitnas.run import Run

@@ -6,6 +6,7 @@ binomial error does not include the scatter of trainings with other seeds.
 
 from __future__ import annotations
 
+from vitnas.noise import Expected
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.text import NOTHING, percent_text
 from vitnas.run import Run
@@ -33,6 +34,11 @@ def error_of(run: Run, trial: TrialRecord) -> float | None:
 def estimate_error(run: Run, trial: TrialRecord) -> float | None:
     """Standard error in points of the top-1 by which a trial is ranked; None if not known."""
     return error_of(run, trial) if trial.expected is None else trial.expected.error
+
+
+def estimated(run: Run, trial: TrialRecord) -> Expected:
+    """The top-1 by which a trial is ranked, and its standard error; 0 where one is not known."""
+    return Expected(trial.estimate or 0.0, estimate_error(run, trial) or 0.0)
 
 
 def open_trials(run: Run) -> list[TrialRecord]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import hypot
 from typing import Any
 
-from vitnas.config.costs import COSTS, EXACT, cost_of
+from vitnas.config.costs import COSTS, cost_of
 from vitnas.errors import typed
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.caveats import sentences
+from vitnas.report.effects import AxisEffects, effects_of
 from vitnas.report.facts import space_name
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
@@ -34,6 +35,7 @@ from vitnas.report.text import (
     cost_text,
     count_text,
     duration_text,
+    named_cost_text,
     percent_text,
     plural,
     signed_text,
@@ -67,6 +69,7 @@ def summary_view(run: Run) -> View:
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
         "any_test": any(row.trial.test_trainings for row in rows),
         "export_command": _export_command(run, rows),
+        **_effect_views(run),
         "caveats": sentences(assess(run)),
         "outcomes": _outcome_views(run),
         "errors": error_rows(run),
@@ -161,7 +164,8 @@ def _cheapest(
 
 def _key(label: str, trial: TrialRecord, costs: Sequence[str]) -> dict[str, str]:
     spent = (
-        _named_text(cost, amount) for cost, amount in zip(costs, trial.costs(costs), strict=True)
+        named_cost_text(cost, amount)
+        for cost, amount in zip(costs, trial.costs(costs), strict=True)
     )
     detail = f"{', '.join(spent)}, trial {trial.number}"
     return {"label": label, "value": f"{percent_text(trial.estimate)} %", "detail": detail}
@@ -214,6 +218,24 @@ def _export_command(run: Run, rows: list[FrontRow]) -> str:
     chosen = next((row.trial for row in rows if row.is_knee), None)
     number = "N" if chosen is None else str(chosen.number)
     return f"vitnas export {typed(run.path)} --trial {number} --to my_network"
+
+
+def _effect_views(run: Run) -> View:
+    """What each axis buys: the axes whose values can be told apart, and the others."""
+    found = effects_of(run)
+    axes = found.axes if found else ()
+    return {
+        "effects": [_effect_view(axis) for axis in axes if axis.is_told],
+        "unclear_effects": [_effect_view(axis) for axis in axes if not axis.is_told],
+        "doubling": signed_text(found.doubling) if found else "",
+    }
+
+
+def _effect_view(axis: AxisEffects) -> View:
+    values = [
+        (str(one.value), signed_text(one.points), percent_text(one.error)) for one in axis.effects
+    ]
+    return {"name": axis.name, "values": values, "members": axis.members}
 
 
 def _outcome_views(run: Run) -> list[View]:
@@ -283,16 +305,11 @@ def _reference_text(run: Run) -> str:
     parts: dict[str, list[str]] = {}
     for cost, value in zip(run.costs, dearest, strict=True):
         side = "below" if COSTS[cost].sign > 0 else "above"
-        parts.setdefault(side, []).append(_named_text(cost, value))
+        parts.setdefault(side, []).append(named_cost_text(cost, value))
     sides = (f"{side} {', '.join(texts)}" for side, texts in parts.items())
     corner = " and ".join((f"above {percent_text(top1, 1)} % top-1", *sides))
     logs = " × ".join(f"ln {COSTS[cost].noun}" for cost in run.costs)
     return f"in top-1 points × {logs}, {corner}"
-
-
-def _named_text(cost: str, value: float) -> str:
-    """A cost, with its name if the unit does not show it: `41.2 M FLOPs`, `0.53 ms`."""
-    return cost_text(cost, value) + (f" {COSTS[cost].noun}" if cost in EXACT else "")
 
 
 def _extent(run: Run) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vitnas.config.costs import MEASURED
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
-from vitnas.report.networks import network_line
+from vitnas.report.networks import network_line, network_lines
 from vitnas.report.standing import error_of
 from vitnas.run import Run
 
@@ -36,7 +36,7 @@ class FrontRow:
 
     Attributes:
         trial: the member.
-        network: its network in one line.
+        network: its network in one line, without what holds for all members.
         gain: points of expected top-1 above the next cheaper member. None for the cheapest member,
             and if there are several costs: then no member is "the next cheaper".
         cost: its cost divided by that of the next cheaper member; None in the same cases.
@@ -54,11 +54,11 @@ def front_rows(run: Run) -> list[FrontRow]:
     """The front, sorted by the first cost."""
     members, knee = run.front, run.knee
     rows = []
-    for index, trial in enumerate(members):
+    for index, (trial, line) in enumerate(zip(members, network_lines(members), strict=True)):
         before = members[index - 1] if index and len(run.costs) == 1 else None
         gain = None if before is None else (trial.estimate or 0.0) - (before.estimate or 0.0)
         cost = None if before is None else _ratio(trial, before, run.costs[0])
-        rows.append(FrontRow(trial, network_line(trial), gain, cost, trial is knee))
+        rows.append(FrontRow(trial, line, gain, cost, trial is knee))
     return rows
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from vitnas.columns import columns
 from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.records import Outcome, TrialRecord
-from vitnas.report.networks import network_line
+from vitnas.report.networks import network_lines
 from vitnas.report.standing import is_repeated, mean_text, off_front, standing_text
 from vitnas.report.tables import front_rows, measured_columns
 from vitnas.report.text import cost_text, percent_text, plural
@@ -53,8 +53,8 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
     cells: list[tuple[str, ...]] = [
         (*heads[:1], "top-1 % ± error", "of", "on the front", *heads[2:])
     ]
-    for trial in shown:
-        number, _, *rest = _cells(trial, network_line(trial), costs)
+    for trial, line in zip(shown, network_lines(shown), strict=True):
+        number, _, *rest = _cells(trial, line, costs)
         middle = (mean_text(run, trial), str(len(trial.trainings)), standing_text(run, trial))
         cells.append((number, *middle, *rest))
     lines = columns(cells, left=[-1])

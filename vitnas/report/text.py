@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from vitnas.config.costs import amount
+from vitnas.config.costs import COSTS, amount
 from vitnas.config.notation import human
 
 NOTHING = "–"
@@ -18,6 +18,12 @@ def count_text(value: float | None) -> str:
 def cost_text(name: str, value: float | None) -> str:
     """A cost with its unit: `41.2 M`, `0.530 ms`; a dash for None and NaN."""
     return NOTHING if value is None or not math.isfinite(value) else amount(name, value)
+
+
+def named_cost_text(name: str, value: float | None) -> str:
+    """A cost, with its name if the unit does not show it: `41.2 M FLOPs`, `0.530 ms`."""
+    kind = COSTS[name]
+    return cost_text(name, value) + ("" if kind.unit else f" {kind.noun}")
 
 
 def percent_text(value: float | None, digits: int = 2) -> str:

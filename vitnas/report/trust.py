@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, isfinite, sqrt
+from statistics import fmean
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.calibrated import calibration_of
-from vitnas.report.standing import estimate_error, off_front
+from vitnas.report.standing import estimated, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
 from vitnas.run import Run
 
@@ -130,25 +131,17 @@ def assess(run: Run) -> Trust:
 
 def _close(run: Run) -> int:
     """Number of neighbours that differ by less than the standard error of their difference."""
-    return sum(
-        abs((after.estimate or 0.0) - (before.estimate or 0.0))
-        < hypot(estimate_error(run, before) or 0.0, estimate_error(run, after) or 0.0)
-        for before, after in pairwise(run.front)
-    )
+    pairs = pairwise(estimated(run, trial) for trial in run.front)
+    return sum(abs(b.top1 - a.top1) < hypot(a.error, b.error) for a, b in pairs)
 
 
 def _ordered(run: Run) -> float | None:
-    """Student's t of the neighbours' differences, with the degrees of freedom of the noise."""
-    from scipy.special import stdtr  # imported here: only replicates need it
-
+    """Mean probability of neighbours to be in the true order."""
     if run.noise is None or not run.noise.is_measured or len(run.front) < 2:
         return None
-    apart = [
-        abs((after.estimate or 0.0) - (before.estimate or 0.0))
-        / hypot(estimate_error(run, before) or 0.0, estimate_error(run, after) or 0.0)
-        for before, after in pairwise(run.front)
-    ]
-    return float(np.mean(stdtr(run.noise.degrees, apart)))
+    pairs = pairwise(estimated(run, trial) for trial in run.front)
+    chances = [run.noise.ahead(b, a) for a, b in pairs]
+    return fmean(max(chance, 1 - chance) for chance in chances)
 
 
 def _ranked(run: Run) -> list[TrialRecord]:

@@ -1,0 +1,113 @@
+"""What each choice buys at like FLOPs."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.report.runs import ENVIRONMENT, run_of, trial
+from vitnas.config.model import ModelConfig
+from vitnas.config.space import load_space
+from vitnas.config.trials import LikeTrial
+from vitnas.cost.closed_form import closed_form
+from vitnas.records import TrialRecord
+from vitnas.report.effects import effects_of
+from vitnas.report.summary import summary_view
+from vitnas.run import Run
+
+SECOND = "stages[1].token_mixer"
+
+
+def truth(config: ModelConfig, flops: int) -> float:
+    """Top-1 in percent that rises with FLOPs, and depends on the second stage's mixer alone."""
+    odds = 0.3 * log(flops / 1e4) + 0.6 * (config.stages[1].token_mixer == "mhsa")
+    return 100 / (1 + exp(-1 - odds))
+
+
+@cache
+def run(number: int = 70, seed: int = 0, images: int = 4000) -> Run:
+    space, luck = load_space("digits"), np.random.default_rng(seed)
+    trials: list[TrialRecord] = []
+    while len(trials) < number:
+        draw = LikeTrial({}, seed=1000 * seed + len(trials))
+        config = space.suggest(draw)
+        cost = closed_form(config)
+        top1 = 100 * luck.binomial(images, truth(config, cost.flops) / 100) / images
+        more: dict[str, Any] = {
+            "config": config.to_tree(),
+            "key": config.key,
+            "params": draw.params,
+        }
+        more["num_params"] = cost.num_params
+        trials.append(trial(len(trials), top1, cost.flops, **more))
+    data = ENVIRONMENT["data"] | {"num_val_images": images}
+    tree = space.config.model_dump(mode="json", exclude_unset=True)
+    told = {"space": tree, "environment": ENVIRONMENT | {"data": data}}
+    return run_of(Path("results/made_up"), *trials, name="digits", **told)
+
+
+def test_what_matters_is_found_with_its_size() -> None:
+    found = effects_of(run())
+    assert found is not None
+    first = found.axes[0]
+    assert first.name == SECOND
+    assert first.is_told
+    assert first.effects[0].value == "mhsa"
+    best, *others = first.effects
+    gain = best.points - np.mean([one.points for one in others])
+    top1 = np.mean([member.estimate or 0.0 for member in run().front])
+    wanted = 0.6 * top1 * (100 - top1) / 100
+    assert abs(gain - wanted) < 0.35 * wanted
+
+
+def test_what_does_not_matter_is_seldom_told() -> None:
+    """One axis in twenty may be, by chance."""
+    found = [effects_of(run(60, seed)) for seed in range(3)]
+    others = [one for effects in found if effects for one in effects.axes if one.name != SECOND]
+    assert len(others) > 40
+    assert sum(one.is_told for one in others) <= 0.1 * len(others)
+
+
+def test_flops_are_taken_off() -> None:
+    """The truth rises with FLOPs, so wider networks are better, but not at like FLOPs.
+
+    The best mixer stands at the upper end of this front, which makes it steeper than that.
+    """
+    found = effects_of(run(60, 1))
+    assert found is not None
+    top1 = np.mean([member.estimate or 0.0 for member in run(60, 1).front])
+    assert found.doubling == pytest.approx(0.3 * log(2) * top1 * (100 - top1) / 100, rel=0.2)
+    wide = next(one for one in found.axes if one.name == "stages[1].embed_dim")
+    assert wide.gain < 0.5 * found.doubling
+
+
+def test_each_value_was_given_to_each_member() -> None:
+    found = effects_of(run())
+    assert found is not None
+    for one in found.axes:
+        assert 1 <= one.members <= len(run().front)
+        assert len({effect.value for effect in one.effects}) == len(one.effects) > 1
+        points = [effect.points for effect in one.effects]
+        assert points == sorted(points, reverse=True)
+        assert abs(sum(points)) < 1e-6
+
+
+def test_short_and_foreign_runs_have_none() -> None:
+    assert effects_of(run_of(Path("a"), *run().trials[:4])) is None
+    unreadable = run_of(Path("a"), *run().trials, space={"name": "other", "model": {"stages": 3}})
+    assert effects_of(unreadable) is None
+    assert effects_of(run_of(Path("a"))) is None
+
+
+def test_the_report_has_them_as_text() -> None:
+    view = summary_view(run())
+    first = view["effects"][0]
+    assert (first["name"], first["values"][0][0]) == (SECOND, "mhsa")
+    assert view["doubling"].startswith("+")
+    assert view["unclear_effects"]
+    assert summary_view(run_of(Path("a")))["effects"] == []

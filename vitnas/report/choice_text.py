@@ -1,0 +1,141 @@
+"""A chosen network in words, and as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vitnas.columns import columns
+from vitnas.config.costs import EXACT, cost_of
+from vitnas.config.one_line import one_line
+from vitnas.cost.description import describe_table
+from vitnas.errors import typed
+from vitnas.records import TrialRecord
+from vitnas.report.choice import Picked
+from vitnas.report.networks import network_line, network_lines
+from vitnas.report.standing import estimate_error, expected_text, mean_text
+from vitnas.report.tables import measured_columns
+from vitnas.report.text import (
+    NOTHING,
+    count_text,
+    duration_text,
+    named_cost_text,
+    percent_text,
+    plural,
+    signed_text,
+)
+from vitnas.run import Run
+
+
+def choice_text(choice: Picked) -> str:
+    """The choice for a terminal."""
+    run, trial = choice.run, choice.trial
+    parts = [_headline(choice), "", _numbers(run, trial), network_line(trial), ""]
+    parts += [*describe_table(trial.network), "", *_beside_text(choice)]
+    parts += ["", _sure_text(choice), *_further_text(choice)]
+    parts += [f"Export it: vitnas export {typed(run.path)} --trial {trial.number} --to my_network"]
+    return "\n".join(parts)
+
+
+def _headline(choice: Picked) -> str:
+    among = plural(choice.number_fitting, "network")
+    what = "highest top-1" if choice.target.min_top1 is None else "fewest FLOPs"
+    robust = ", each by the top-1 that it exceeds with 95 %" if choice.target.is_robust else ""
+    wanted = choice.target.text()
+    limits = f" with {wanted}" if wanted else ""
+    return f"Trial {choice.trial.number} has the {what} of {among}{limits}{robust}."
+
+
+def _numbers(run: Run, trial: TrialRecord) -> str:
+    top1 = f"expected top-1 {expected_text(trial)} %, " if trial.expected else ""
+    test = trial.mean_test_top1
+    tested = "not scored on test" if test is None else f"{percent_text(test)} % on test"
+    names = (*EXACT, *measured_columns(run))
+    costs = [named_cost_text(name, cost_of(trial, name)) for name in names]
+    return f"{top1}scored {mean_text(run, trial)} %, {tested}; {', '.join(costs)}"
+
+
+def _beside_text(choice: Picked) -> list[str]:
+    if not choice.neighbours:
+        return ["It is alone on the front."]
+    heads = ("beside it", "points", "FLOPs", "better with", "parameters", "network")
+    lines = network_lines([choice.trial, *(one.trial for one in choice.neighbours)])[1:]
+    rows = [
+        (
+            f"trial {one.trial.number}",
+            signed_text(one.points),
+            f"x{one.flops:.2f}",
+            NOTHING if one.better is None else f"{one.better:.2f}",
+            count_text(one.trial.num_params or None),
+            line,
+        )
+        for one, line in zip(choice.neighbours, lines, strict=True)
+    ]
+    return columns([heads, *rows], left=(0, -1))
+
+
+def _sure_text(choice: Picked) -> str:
+    if choice.chance is None:
+        return "How sure that is cannot be said: errors of top-1 are not known."
+    if choice.target.min_top1 is not None:
+        least = f"{choice.target.min_top1:g}"
+        return f"Its true top-1 is at least {least} % with a probability of {choice.chance:.2f}."
+    text = f"It is the best of them with a probability of {choice.chance:.2f}"
+    others = [one for one in choice.rivals if one.number != choice.trial.number]
+    if others:
+        listed = ", ".join(f"trial {one.number} ({one.chance:.2f})" for one in others)
+        text += f". Others that may be: {listed}"
+    return f"{text}."
+
+
+def _further_text(choice: Picked) -> list[str]:
+    if not choice.further:
+        return []
+    now = choice.further[0]
+    numbers = ", ".join(str(one.number) for one in choice.rivals)
+    steps = [
+        (
+            f"{one.times} more",
+            f"{one.chance:.2f}",
+            f"{one.loss:.2f}",
+            duration_text(one.seconds),
+        )
+        for one in choice.further[1:]
+    ]
+    heads = ("trainings of each", "best with", "points lost", "in all")
+    return [
+        f"Of these ({numbers}), the one with the highest expected top-1 is {now.loss:.2f} points "
+        "below the best on "
+        "average. After further trainings:",
+        "",
+        *columns([heads, *steps]),
+        "",
+        f"The search's own command with --replicates {choice.further[-1].times} makes them, and "
+        "those of all others that may be on the front.",
+    ]
+
+
+def choice_json(choice: Picked) -> dict[str, Any]:
+    """The choice as plain values; unknown ones are None."""
+    trial = choice.trial
+    return {
+        "trial": trial.number,
+        "network": one_line(trial.network),
+        "number_fitting": choice.number_fitting,
+        "expected_top1": trial.estimate,
+        "error": estimate_error(choice.run, trial),
+        "top1": trial.top1,
+        "test_top1": trial.mean_test_top1,
+        **{name: cost_of(trial, name) for name in (*EXACT, *measured_columns(choice.run))},
+        "chance": choice.chance,
+        "rivals": [vars(one) for one in choice.rivals],
+        "further": [vars(one) for one in choice.further],
+        "neighbours": [
+            {
+                "trial": one.trial.number,
+                "points": one.points,
+                "flops_ratio": one.flops,
+                "better": one.better,
+            }
+            for one in choice.neighbours
+        ],
+    }

@@ -1,0 +1,226 @@
+"""The page's first plot: top-1 against a cost, as a plain tree for plotly.js."""
+
+from __future__ import annotations
+
+from math import log10
+
+from vitnas.config.costs import COSTS, MEASURED, cost_of
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
+from vitnas.report.figures import MOST_POINTS, Figure, Tree, left_out_text, short, thin
+from vitnas.report.marks import (
+    BASELINE_COLOUR,
+    KNEE_COLOUR,
+    baseline_shape,
+    colour,
+    cost_range,
+    cost_ticks,
+    shape,
+)
+from vitnas.report.networks import dominant_mixer, network_line
+from vitnas.report.plots import (
+    barred,
+    drawable,
+    drawn_baselines,
+    drawn_front,
+    drawn_open,
+    shown_top1,
+    step_line,
+)
+from vitnas.report.standing import expected_text, is_repeated, mean_text, standing_text
+from vitnas.report.text import cost_text, count_text, percent_text, plural
+from vitnas.run import Run
+
+
+def front_figure(run: Run, cost: str = "flops") -> Figure | None:
+    """Top-1 against the log of a cost; None without a trained network."""
+    complete, stopped = drawable(run, Outcome.COMPLETE), drawable(run, Outcome.STOPPED)
+    if not complete and not stopped:
+        return None
+    possible = drawn_open(run)
+    members = {trial.number for trial in (*drawn_front(run), *possible)}
+    shown = thin([t for t in complete if t.number not in members], MOST_POINTS)
+    hollow = thin(stopped, MOST_POINTS)
+    left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
+    low, high = cost_range(*_ends(run, cost, complete + stopped))
+    front = [t for t in complete if t.number in members and t not in possible]
+    data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
+    data += _front_line(run, cost, high if COSTS[cost].sign > 0 else low)
+    data += _baselines(run, cost)
+    data += _bars(run, cost)
+    groups = dict(_by_mixer(shown + front))
+    for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
+        data.append(_points(cost, mixer, groups.get(mixer, []), members))
+    if possible:  # on the front, perhaps
+        data.append(_hollow(cost, possible, "may be on the front", size=12))
+    _tell_standing(run, data)
+    data += _knee_ring(run, cost)
+    layout = _front_layout(cost, low, high)
+    limits, below = shown_top1(run)
+    if limits is not None:
+        layout["yaxis"]["range"] = limits
+    notes = [left_out_text(left_out, "trials behind the front"), _below(below)]
+    return Figure(data, layout, " ".join(filter(None, notes)))
+
+
+def _below(number: int) -> str:
+    if not number:
+        return ""
+    lie = "lies" if number == 1 else "lie"
+    return f"{plural(number, 'trial')} {lie} below the axis."
+
+
+def _ends(run: Run, cost: str, trials: list[TrialRecord]) -> tuple[float, float]:
+    values = [value for trial in trials for value in trial.costs([cost])]
+    values += [getattr(one, cost) for _, family in drawn_baselines(run, cost) for one in family]
+    return min(values), max(values)
+
+
+def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
+    groups: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        groups.setdefault(dominant_mixer(trial), []).append(trial)
+    return sorted(groups.items())
+
+
+def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int]) -> Tree:
+    sizes = [11 if trial.number in members else 7 for trial in trials]
+    opacity = [1.0 if trial.number in members else 0.7 for trial in trials]
+    marker: Tree = {
+        "color": colour(mixer),
+        "symbol": shape(mixer)[1],
+        "size": sizes,
+        "opacity": opacity,
+    }
+    return _scatter(cost, trials, mixer, marker)
+
+
+def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) -> Tree:
+    """Hollow marks, each in its mixer's colour and shape."""
+    mixers = [dominant_mixer(trial) for trial in trials]
+    looks = {
+        "color": [colour(mixer) for mixer in mixers],
+        "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
+    }
+    return _scatter(cost, trials, name, {**looks, **marker})
+
+
+def _baselines(run: Run, cost: str) -> list[Tree]:
+    """A trace for each family of baselines, in one colour."""
+    return [
+        {
+            "type": "scatter", "mode": "markers", "name": family,
+            "x": [getattr(one, cost) for one in members],
+            "y": [short(one.top1) for one in members],
+            "text": [_baseline_hover(one) for one in members],
+            "hovertemplate": "%{text}<extra></extra>",
+            "marker": {
+                "color": BASELINE_COLOUR, "symbol": baseline_shape(place)[1], "size": 9,
+                "line": {"width": 1.6, "color": BASELINE_COLOUR},
+            },
+        }
+        for place, (family, members) in enumerate(drawn_baselines(run, cost))
+    ]  # fmt: skip
+
+
+def _baseline_hover(one: BaselineRecord) -> str:
+    test = "" if one.mean_test_top1 is None else f" (test {percent_text(one.mean_test_top1)} %)"
+    return (
+        f"<b>baseline {one.family}</b>, width {one.width}<br>top-1 {percent_text(one.top1)} %{test}"
+        f"<br>{count_text(one.flops)} FLOPs, {count_text(one.num_params)} parameters"
+    )
+
+
+def _bars(run: Run, cost: str) -> list[Tree]:
+    """Error bars of one standard error for each network that is drawn large."""
+    shown = barred(run)
+    if not shown:
+        return []
+    bar = {
+        "type": "scatter", "mode": "markers", "name": "± one standard error", "hoverinfo": "skip",
+        "showlegend": False,
+        "x": [cost_of(trial, cost) for trial, _ in shown],
+        "y": [short(trial.estimate) for trial, _ in shown],
+        "marker": {"size": 1, "opacity": 0},
+        "error_y": {
+            "type": "data", "array": [short(error) for _, error in shown], "color": "soft",
+            "thickness": 1.3, "width": 4,
+        },
+    }  # fmt: skip
+    return [bar]
+
+
+def _tell_standing(run: Run, data: list[Tree]) -> None:
+    """Add trainings, error and chance to the hover text of repeated networks."""
+    if not is_repeated(run):
+        return
+    lines = {
+        _hover(trial): f"<br>mean of {plural(len(trial.trainings), 'training')}: "
+        f"{mean_text(run, trial)} %; on the front: {standing_text(run, trial)}"
+        for trial in run.complete
+    }
+    for trace in data:
+        if "text" in trace:
+            trace["text"] = [text + lines.get(text, "") for text in trace["text"]]
+
+
+def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        # without trials, an entry in the legend
+        "x": [cost_of(trial, cost) for trial in trials] or [None],
+        "y": [short(trial.estimate) for trial in trials] or [None],
+        "text": [_hover(trial) for trial in trials],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": marker,
+    }
+
+
+def _hover(trial: TrialRecord) -> str:
+    """Plotly reads some HTML tags here, so `<` in the network's line is escaped."""
+    end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
+    reached = trial.mean_test_top1
+    test = "" if reached is None else f", test {percent_text(reached)} %"
+    expected = f", expected {expected_text(trial)} %" if trial.expected else ""
+    line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
+    known = ((name, trial.measured[name]) for name in MEASURED if name in trial.measured)
+    measured = "".join(f", {cost_text(name, value)} {COSTS[name].noun}" for name, value in known)
+    return (
+        f"<b>trial {trial.number}</b>{end}<br>"
+        f"top-1 {percent_text(trial.top1)} %{expected}{test}<br>"
+        f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters"
+        f"{measured}<br>{line}"
+    )
+
+
+def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
+    """The step line: the best top-1 up to each value of the cost, extended to `end`."""
+    x, y = step_line(run, cost)
+    if not x:
+        return []
+    top1 = [short(value) for value in y]
+    name = "Pareto front" if len(run.costs) == 1 else "best of the front"
+    line = {
+        "type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip",
+        "x": [*x, end], "y": [*top1, top1[-1]],
+        "line": {"shape": "hv", "width": 2, "color": "ink"},
+    }  # fmt: skip
+    return [line]
+
+
+def _knee_ring(run: Run, cost: str) -> list[Tree]:
+    """A ring around the knee of a front with at least three members."""
+    knee, members = run.knee, drawn_front(run)
+    if knee is None or knee not in members or len(members) < 3:
+        return []
+    ring: Tree = {"color": KNEE_COLOUR, "symbol": "circle-open", "size": 20, "line": {"width": 3}}
+    return [_scatter(cost, [knee], f"knee (trial {knee.number})", ring)]
+
+
+def _front_layout(cost: str, low: float, high: float) -> Tree:
+    positions, labels = cost_ticks(cost, low, high)
+    x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
+    x |= {"ticktext": labels, "title": {"text": COSTS[cost].axis}}
+    y: Tree = {"title": {"text": "expected top-1 on the scoring split (%)"}}
+    return {"xaxis": x, "yaxis": y, "hovermode": "closest"}
