@@ -56,6 +56,7 @@ def random_config(seed: int) -> ModelConfig:
     if not flat:
         _add_class_token(random.Random(f"class token of {seed}"), tree)
     _mix_mixers(random.Random(f"mixers of {seed}"), tree)
+    _add_distillation_token(random.Random(f"distillation of {seed}"), tree)
     _add_reattention(rng, tree)
     if tree["reattention"]["source"] == "own":
         _add_broad(rng, tree)
@@ -155,6 +156,19 @@ def _add_class_token(rng: random.Random, tree: dict[str, Any]) -> None:
     for index, stage in enumerate(stages):
         tokens = (height // (stride << index)) * (width // (stride << index)) + 1
         if MIXERS[stage["token_mixer"]].facts.groups != "refused":
+            stage["groups"] = [rng.choice(rules.divisors(tokens)) for _ in stage["groups"]]
+
+
+def _add_distillation_token(rng: random.Random, tree: dict[str, Any]) -> None:
+    """Give some networks with a class token a second token; their groups divide one token more."""
+    possible = tree.get("class_token") and tree["global_pool"] == "token"
+    if not possible or "cska" in str(tree["stages"]) or rng.random() < 0.4:
+        return
+    tree["distillation_token"] = True
+    (height, width), stride = tree["img_size"], tree["stem"]["stride"]
+    for index, stage in enumerate(tree["stages"]):
+        tokens = (height // (stride << index)) * (width // (stride << index)) + 2
+        if any(number > 1 for number in stage["groups"]):
             stage["groups"] = [rng.choice(rules.divisors(tokens)) for _ in stage["groups"]]
 
 

@@ -32,6 +32,18 @@ def test_reattention_needs_whole_maps() -> None:
     assert "g = 1 in every pass" in complaint(MHSA, groups="[4,1]", reattention_blocks=1)
 
 
+def test_a_distillation_token_stands_beside_a_class_token_that_is_read() -> None:
+    both = {"class_token": True, "distillation_token": True}
+    config = build(MHSA, **both)
+    assert config.num_prefix_tokens == 2
+    assert config.num_tokens(0) == build(MHSA).num_tokens(0) + 2
+    without = build(MHSA, distillation_token=True)
+    assert without.num_prefix_tokens == 0
+    assert without.key == build(MHSA).key
+    assert "need global_pool: token" in complaint(MHSA, **both, global_pool="avg")
+    assert "cska has a key for one token" in complaint({**MHSA, "token_mixer": "cska"}, **both)
+
+
 def test_a_class_token_stays_among_tokens() -> None:
     assert "reads a grid" in complaint(CONV, class_token=True)
     assert "dwconv reads a grid" in complaint(MHSA, CONV, class_token=True)

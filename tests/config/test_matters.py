@@ -49,6 +49,7 @@ VALUES: dict[str, list[Any]] = {
     "proj_drop_rate": [0.0, 0.1],
     "global_pool": [None, "avg", "token"],
     "class_token": [False, True],
+    "distillation_token": [False, True],
     "head.kind": ["linear", "mlp"],
     "head.mlp_norm_eps": [1e-6, 1e-5],
     "attn_drop_rate": [0.0, 0.1],

@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field
 
 from vitnas import plugins
-from vitnas.config.files import FieldError, RuleError
+from vitnas.config.findings import FieldError, RuleError
 from vitnas.config.mixers import (
     MIXERS,
     Mixer,

@@ -75,4 +75,5 @@ def test_a_network_is_one_readable_line() -> None:
             ],
         }
     )
-    assert one_line(config) == "2x dwconv 32 [1,1] > 1x mhsa 64 h2 [4,1] nll 1 | gamma 0.5"
+    stages = "2x dwconv 32 [1,1] > 1x mhsa 64 h2 [4,1] nll 1"
+    assert one_line(config) == f"{stages} | gamma 0.5 | stem conv | stride 2"

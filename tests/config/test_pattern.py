@@ -71,8 +71,8 @@ def test_a_model_file_keeps_the_pattern() -> None:
 
 
 def test_a_line_names_both_mixers() -> None:
-    assert one_line(network(ALTERNATING)) == "4x (dwconv+mhsa) 32 h4"
-    assert one_line(network(AT_THE_END)) == "4x (dwconv, last 2 ska) 32 h4"
+    assert one_line(network(ALTERNATING)) == "4x (dwconv+mhsa) 32 h4 | stride 4"
+    assert one_line(network(AT_THE_END)) == "4x (dwconv, last 2 ska) 32 h4 | stride 4"
 
 
 def test_groups_are_of_the_blocks_that_can_be_sliced() -> None:

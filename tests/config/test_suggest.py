@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,10 +37,13 @@ class Recorder(RandomTrial):
         return super().suggest_int(name, low, high, **more)
 
 
+shipped = functools.cache(load_space)
+
+
 @given(st.integers(0, 10_000))
 def test_what_cannot_matter_is_not_asked(seed: int) -> None:
     trial = Recorder(seed)
-    config = load_space("digits").suggest(trial)
+    config = shipped("digits").suggest(trial)
     for index, drawn in enumerate(config.stages):
         prefix = f"stages[{index}]."
         searched = index == 1 and drawn.facts.heads
@@ -56,7 +60,7 @@ def test_what_cannot_matter_is_not_asked(seed: int) -> None:
 def test_only_what_fits_is_on_offer(seed: int) -> None:
     """Every draw of the shipped spaces is a network; none is refused by a rule."""
     for name in ("digits", "hybrid_cifar", "hybrid_fashion"):
-        config = load_space(name).suggest(RandomTrial(seed))
+        config = shipped(name).suggest(RandomTrial(seed))
         assert validate(ModelConfig, config.to_tree()) == config
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from vitnas.config.trials import PositionTrial, RandomTrial, Refused, Trial, every
+from vitnas.config.space import load_space
+from vitnas.config.trials import LikeTrial, PositionTrial, RandomTrial, Refused, Trial, every
 
 
 def word(trial: Trial) -> str:
@@ -53,3 +56,23 @@ def test_chance_keeps_to_ends_and_steps() -> None:
     assert {trial.suggest_int("n", 1, 3, log=True) for _ in range(50)} == {1, 2, 3}
     assert all(0.1 <= trial.suggest_float("x", 0.1, 10.0, log=True) <= 10.0 for _ in range(50))
     assert trial.branches == math.inf
+
+
+@given(st.integers(0, 1000))
+def test_the_answers_of_another_draw_give_its_network(seed: int) -> None:
+    space = load_space("digits")
+    first = LikeTrial({}, seed)
+    config = space.suggest(first)
+    again = LikeTrial(first.params, seed + 1)
+    assert space.suggest(again) == config
+    assert again.params == first.params
+
+
+def test_one_answer_of_a_draw_is_changed() -> None:
+    """What is not on offer is drawn instead, and what stands behind `@` does not count."""
+    trial = LikeTrial({"mixer@0,2": "mhsa", "depth": 7, "rate": 0.5})
+    assert trial.suggest_categorical("mixer@1", ["ska", "mhsa"]) == "mhsa"
+    assert trial.suggest_int("depth", 1, 3) in (1, 2, 3)
+    assert trial.suggest_float("rate", 0.0, 1.0) == 0.5
+    assert trial.params["mixer"] == "mhsa"
+    assert trial.params["depth"] != 7

@@ -93,6 +93,21 @@ def test_a_new_classifier_is_where_the_others_are() -> None:
     assert all(p.is_meta for p in model.parameters())
 
 
+def test_both_classifiers_of_a_distilled_network_are_reset() -> None:
+    model = ready(deep(distillation_token=True, global_pool="token", reattention_blocks=0))
+    images = images_for(model)
+    features = model.forward_features(images)
+    model.reset_classifier(5)
+    first, second = model.get_classifier()
+    expected = (first(features[:, 0]) + second(features[:, 1])) / 2
+    torch.testing.assert_close(model(images), expected)
+    assert model(images).shape == (2, 5)
+    with pytest.raises(ConfigError, match="need global_pool: token"):
+        model.reset_classifier(5, "avg")
+    model.reset_classifier(0)
+    assert torch.equal(model(images), model.forward_head(features, pre_logits=True))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -185,6 +185,26 @@ def test_a_class_token_goes_through_a_pyramid() -> None:
     assert model(images_for(model.config)).shape == (2, 65, 8)
 
 
+def test_a_distillation_token_goes_through_a_pyramid_and_an_export() -> None:
+    """The class token comes first; one linear layer takes both tokens to the next width."""
+    stages = [{"token_mixer": "ska", "embed_dim": dim, "num_heads": 2} for dim in (8, 12)]
+    tokens = {"class_token": True, "distillation_token": True}
+    tree = {"img_size": 16, "stem": {"stride": 4}, "stages": stages, **tokens}
+    config = validate(ModelConfig, tree)
+    model, images = ready(config), images_for(config)
+    assert torch.equal(
+        model.embed(images)[0, 0], (model.class_token + model.pos_embed[:, :1])[0, 0]
+    )
+    features = model.forward_features(images)
+    assert features.shape == (2, 6, 12)
+    exported = torch.export.export(model, (images,)).module()
+    torch.testing.assert_close(exported(images), model(images))
+    rows = model.pos_embed[:, :2]
+    model.resize(32)
+    assert torch.equal(model.pos_embed[:, :2], rows)
+    assert model.forward_features(images_for(model.config)).shape == (2, 18, 12)
+
+
 def test_drop_path_rises_linearly_over_all_blocks() -> None:
     stages = [{"token_mixer": "pool", "depth": depth, "embed_dim": 8} for depth in (2, 3)]
     tree = {"img_size": 32, "stages": stages, "drop_path_rate": 0.4}

@@ -63,9 +63,18 @@ MIXED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def plain(tiny_config: ModelConfig, digits: Images) -> list[tuple[float, float]]:
+    """The curve of a training with none of the parts."""
+    return curve(tiny_config, digits)
+
+
 @pytest.mark.parametrize("changes", MIXED, ids=lambda changes: "-".join(changes))
 def test_every_part_repeats_itself_and_leaves_no_trace(
-    tiny_config: ModelConfig, digits: Images, changes: dict[str, Any]
+    tiny_config: ModelConfig,
+    digits: Images,
+    plain: list[tuple[float, float]],
+    changes: dict[str, Any],
 ) -> None:
     random.seed(1)
     np.random.seed(1)
@@ -83,7 +92,7 @@ def test_every_part_repeats_itself_and_leaves_no_trace(
     torch.manual_seed(2)
     assert curve(tiny_config, digits, **changes) == first
     if "drop_path_rate" not in changes:  # which is the network's, see `make_plan`
-        assert first != curve(tiny_config, digits)
+        assert first != plain
 
 
 def test_the_average_is_what_is_scored_and_it_warms_up(

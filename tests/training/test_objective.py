@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch.nn.functional import cross_entropy
 
@@ -9,13 +12,15 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
 from vitnas.training.data import Images
+from vitnas.training.distill import Teacher
+from vitnas.training.mixed_depth import one_pass
 from vitnas.training.objective import Batch, Objective
 
 CPU = torch.device("cpu")
 BOTH = {"mixed_depth": True, "similarity_penalty": {"weight": 0.5}, "label_smoothing": 0.0}
 
 
-def network(**stage: object) -> torch.nn.Module:
+def network(tokens: Mapping[str, bool] | None = None, **stage: object) -> torch.nn.Module:
     torch.manual_seed(0)
     tree = {
         "img_size": 8,
@@ -23,6 +28,7 @@ def network(**stage: object) -> torch.nn.Module:
         "num_classes": 10,
         "stem": {"kind": "patch", "stride": 2},
         "stages": [{"token_mixer": "mhsa", "embed_dim": 16, "head_dim": 8, **stage}],
+        **(tokens or {}),
     }
     return build_model(ModelConfig.model_validate(tree)).eval()
 
@@ -32,6 +38,33 @@ def test_a_network_without_recursion_and_maps_has_the_plain_loss(digits: Images)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     loss = Objective(Recipe.model_validate(BOTH), model, 10, CPU)(Batch(x, y))
     assert torch.equal(loss, cross_entropy(model(x), y))
+
+
+def test_hard_distillation_teaches_each_token_by_its_own_classifier(digits: Images) -> None:
+    model: Any = network({"class_token": True, "distillation_token": True}, groups=[1, 1]).train()
+    x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
+    answers = torch.randn(8, 10)
+    recipe = {
+        "label_smoothing": 0.0,
+        "mixed_depth": True,
+        "distill": {"teacher": "t", "kind": "hard"},
+    }
+    teacher = Teacher(torch.nn.Identity(), CPU)
+    objective = Objective(Recipe.model_validate(recipe), model, 10, CPU, teacher)
+    loss = objective(Batch(x, y, answers))
+    model.set_distilled_training()
+    deep = model(x)
+    with one_pass(model):
+        shallow = model(x)
+    labels = [cross_entropy(scores[0], y) for scores in (deep, shallow)]
+    decisions = [cross_entropy(scores[1], answers.argmax(1)) for scores in (deep, shallow)]
+    torch.testing.assert_close(loss, torch.stack(labels + decisions).mean())
+    model.set_distilled_training(False)
+    assert objective(Batch(x, y, answers)) == loss
+    assert model(x).shape == (8, 10)
+    loss.backward()
+    classifiers = (model.head.classifier, model.head.distillation_classifier)
+    assert all(one.weight.grad.abs().sum() > 0 for one in classifiers)
 
 
 def test_a_recursive_network_with_maps_has_both(digits: Images) -> None:

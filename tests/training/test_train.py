@@ -47,7 +47,14 @@ def test_an_exported_folder_has_what_was_scored(model_file: Path, tmp_path: Path
     folder = train_network(
         plan(model_file, ema_decay=0.9), tmp_path / "out", device="cpu", listener=seen.append
     )
-    names = {"README.md", "config.yaml", "log.jsonl", "model.safetensors", "recipe.yaml"}
+    names = {
+        "README.md",
+        "config.json",
+        "config.yaml",
+        "log.jsonl",
+        "model.safetensors",
+        "recipe.yaml",
+    }
     assert {path.name for path in folder.iterdir()} == names
     assert sorted(tmp_path.iterdir()) == [model_file, folder]
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 
 from vitnas.config import rules
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 from vitnas.config.fits import broad_problem, reattention_limit
 from vitnas.config.mixers import mixer_named, names_with
 from vitnas.config.network import Network
@@ -41,9 +41,13 @@ def _check_class_token(config: Network) -> None:
         raise RuleError("needs class_token: true", "global_pool", "token", "avg")
     if not config.class_token:
         return
-    problem = rules.class_token_fits([kind for stage in config.stages for kind in stage.kinds])
+    kinds = [kind for stage in config.stages for kind in stage.kinds]
+    problem = rules.class_token_fits(kinds)
     if problem:
         raise RuleError(problem, "class_token", True, "false")
+    problem = rules.distillation_token_fits(kinds, config.pool)
+    if problem and config.distillation_token:
+        raise RuleError(problem, "distillation_token", True, "false")
 
 
 def _raise_groups(config: Network, index: int, problem: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 
 _FORM = r"^(all|stages|(last|every):[1-9][0-9]{0,3})$"
 

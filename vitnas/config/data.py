@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from vitnas import plugins
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.errors import ConfigError, nearest_name
 

@@ -54,7 +54,15 @@ def mixer_misfit(stage: StageConfig, mixer: Any, network: Network) -> str | None
 
 
 def _token_problem(mixers: tuple[str, ...], network: Network) -> str | None:
-    return rules.class_token_fits(mixers) if all(mixers) and network.class_token else None
+    if not all(mixers) or not network.class_token:
+        return None
+    return rules.class_token_fits(mixers, network.num_prefix_tokens)
+
+
+def distillation_misfit(network: Network, wanted: bool, _: Network) -> str | None:
+    """A mixer has no key for a second token, or nothing reads the tokens."""
+    kinds = [kind for stage in network.stages for kind in stage.kinds]
+    return rules.distillation_token_fits(kinds, network.pool) if wanted else None
 
 
 def depth_misfit(stage: StageConfig, depth: int, _: Network) -> str | None:

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 from vitnas.config.mixers import MIXERS, StaticKeyName
 from vitnas.config.parts import (
     BroadConfig,
     Frozen,
+    Kernel,
     MapActivation,
     Positive,
     ReattentionConfig,
@@ -21,7 +22,7 @@ from vitnas.config.parts import (
 from vitnas.errors import ConfigError, nearest_name, shorten
 
 _STATIC_KEYS = " or ".join(get_args(StaticKeyName))
-_OF_MIXERS = ("num_heads", "key_kernel", "attn_act", "mask_diagonal", "temperature")
+_OF_MIXERS = ("num_heads", "key_kernel", "attn_act", "mask_diagonal", "temperature", "windows")
 _FORMS = "all, last:4, stages:2,3, 6-11 or 0,2,4-6"
 _Pixels = Annotated[int, Field(ge=1, le=16_384)]
 _Layers = Annotated[int, Field(ge=1, le=1_000)]
@@ -51,7 +52,8 @@ class GraftConfig(Frozen):
             `stages:2,3` (stages are numbered from 0, too), `6-11`, or a list like `0,2,4-6`.
         num_heads: heads of the mixer, each as wide as those before; None = as many as before. Of
             fewer heads the first ones are kept; more heads are new.
-        qk_scale, key_init, key_kernel, attn_act, mask_diagonal: of the mixer, as in a model file.
+        qk_scale, key_init, key_kernel, attn_act, mask_diagonal, windows: of the mixer, as in a
+            model file.
         temperature: of the mixer; `learnable` as in a model file. A graft knows no `linear`.
         reattention_blocks: number k; among the blocks that keep their attention, the last k mix
             their maps.
@@ -64,9 +66,10 @@ class GraftConfig(Frozen):
     num_heads: Positive | None = None
     qk_scale: bool = True
     key_init: Literal["trunc_normal", "randn"] = "trunc_normal"
-    key_kernel: Positive = 3
+    key_kernel: Kernel = 3
     attn_act: MapActivation = "softmax"
     mask_diagonal: bool = False
+    windows: Positive = 1
     temperature: TemperatureConfig = TemperatureConfig()
     reattention_blocks: Annotated[int, Field(ge=0)] = 0
     reattention: ReattentionConfig = ReattentionConfig()
@@ -96,8 +99,6 @@ class GraftConfig(Frozen):
                 continue
             given = f"{self.mixer} does not read it" if self.mixer else "no mixer is given"
             raise RuleError(f"is of a mixer ({_STATIC_KEYS}), and {given}", field)
-        if self.key_kernel % 2 == 0:
-            raise RuleError("must be odd", "key_kernel", self.key_kernel, self.key_kernel + 1)
         return self
 
     @property

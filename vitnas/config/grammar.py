@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, Path
-from vitnas.config.files import NUMBER_AS_TEXT, as_number, number_as_text
+from vitnas.config.findings import NUMBER_AS_TEXT, as_number, number_as_text
 from vitnas.errors import ConfigError, join_address, nearest_name
 
 _LARGEST = 2.0**53  # whole numbers up to here are exact as floats, too

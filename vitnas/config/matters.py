@@ -18,6 +18,7 @@ from vitnas.config.field_rule import FieldRule, itself
 from vitnas.config.fits import (
     broad_problem,
     depth_misfit,
+    distillation_misfit,
     heads_misfit,
     item_misfit,
     last_misfit,
@@ -222,6 +223,9 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         name: FieldRule(_IN_BLOCKS, _has_blocks)
         for name in ("mlp_act", "mlp_bias", "proj_drop_rate")
     },
+    "distillation_token": FieldRule(
+        "`class_token` is true", lambda network: network.class_token, misfit=distillation_misfit
+    ),
     "global_pool": FieldRule(
         meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg"),
         own=("avg", "token"),

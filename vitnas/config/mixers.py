@@ -15,7 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import core_schema
 
 from vitnas import plugins
-from vitnas.config.files import FieldError, RuleError, validate
+from vitnas.config.files import validate
+from vitnas.config.findings import FieldError, RuleError
 from vitnas.errors import ConfigError
 
 GROUP = "vitnas.mixers"

@@ -16,7 +16,8 @@ from pydantic import model_validator
 
 from vitnas.config.canonical import canonical
 from vitnas.config.checks import check_network
-from vitnas.config.files import RuleError, dump_yaml, read_network_yaml, validate
+from vitnas.config.files import dump_yaml, read_network_yaml, validate
+from vitnas.config.findings import RuleError
 from vitnas.config.network import Network
 from vitnas.config.notation import fit_schedule, format_schedule, parse_schedule
 from vitnas.files import write_text

@@ -114,6 +114,12 @@ class Network(Frozen):
         description="whether there is a class token; between stages a linear layer of its own "
         "takes it to the next width (PiT)",
     )
+    distillation_token: bool = Field(
+        False,
+        description="whether there is a second token beside the class token, with a classifier of "
+        "its own, which learns from the teacher of `distill.kind: hard`; outside of training the "
+        "scores are the mean of both (DeiT, Section 3)",
+    )
     global_pool: Literal["avg", "token"] | None = Field(
         None,
         description="how tokens become one vector; null: the class token if there is one, else the "
@@ -152,7 +158,12 @@ class Network(Frozen):
 
     @property
     def num_prefix_tokens(self) -> int:
-        return int(self.class_token)
+        """Tokens before the grid's: the class token, then the distillation token."""
+        return self.class_token + self.has_distillation_token
+
+    @property
+    def has_distillation_token(self) -> bool:
+        return self.class_token and self.distillation_token
 
     @property
     def pool(self) -> str:
@@ -160,9 +171,9 @@ class Network(Frozen):
         return self.global_pool or ("token" if self.class_token else "avg")
 
     def num_tokens(self, stage: int) -> int:
-        """Tokens N in a stage, the class token included."""
+        """Tokens N in a stage, those before the grid included."""
         height, width = self.grids[stage]
-        return height * width + self.class_token
+        return height * width + self.num_prefix_tokens
 
     def tokens_of(self, stage: StageConfig) -> int:
         """Tokens N in a stage of this network: `stages` holds this very object."""

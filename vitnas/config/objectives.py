@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from vitnas.config.costs import COSTS
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 from vitnas.config.parts import Frozen
 
 

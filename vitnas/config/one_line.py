@@ -2,30 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vitnas.config.canonical import canonical
+from vitnas.config.field_rule import FieldRule
+from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.mixers import short_name
 from vitnas.config.network import Network
 from vitnas.config.notation import format_schedule
+from vitnas.config.parts import Frozen
 from vitnas.config.stage import StageConfig
+
+_WORDS = {
+    "broad.gamma": "gamma",
+    "class_token": "class token",
+    "distillation_token": "distillation token",
+    "head.kind": "head",
+    "key_kernel": "key",
+    "kernel_size": "kernel",
+    "mlp_ratio": "mlp",
+    "pos_embed": "positions",
+    "reattention_blocks": "re",
+    "se_ratio": "se",
+    "stem.kind": "stem",
+    "stem.stride": "stride",
+    "temperature.kind": "temperature",
+}
+"""Shorter words for some fields; all others have their address in the model file."""
+
+_FIRST = ("class_token", "distillation_token", "reattention_blocks", "broad.gamma")
+_OF_IMAGES = {"name", "img_size", "in_chans", "num_classes", "stages"}
+_IN_HEAD = {
+    *("token_mixer", "depth", "embed_dim", "num_heads", "head_dim", "attn_dim"),
+    *("windows", "passes", "groups", "loop", "nll_ratio"),
+}
 
 
 def one_line(config: Network) -> str:
-    """A network as one line of a table.
+    """A network as one line of a table; different networks have different lines.
 
-    `2x dwconv 32 > 3x mhsa 64 h2 [8,2] nll 1 | re 2 | gamma 0.6`: stages from left to right as
-    depth, token mixer, width, heads, group schedule (when there is more than one pass or group),
-    `external` for that loop and NLL ratio, then what holds for the whole network.
+    `2x dwconv 32 > 3x mhsa 64 h2 [8,2] nll 1 mlp 3 | re 2 | gamma 0.6`: stages from left to right
+    as depth, token mixer, width, heads, windows, group schedule (when there is more than one pass
+    or group), `external` for that loop, NLL ratio and other fields of the stage; then what holds
+    for the whole network, or for all stages that read it. What is at its default is left out.
+    Images and classes are left out, too: they are the data's.
     """
-    parts = [" > ".join(_one_stage(stage) for stage in config.stages)]
-    if config.reattention_blocks:
-        parts.append(f"re {config.reattention_blocks}")
-    if config.broad.gamma:
-        parts.append(f"gamma {config.broad.gamma:g}")
-    return " | ".join(parts)
+    stages, whole = _parts(config)
+    return " | ".join(stages + whole)
 
 
-def _one_stage(stage: StageConfig) -> str:
+def short_line(config: Network) -> str:
+    """The line without what the whole network has beside its stages: stem, downsampling, head."""
+    stages, _ = _parts(config)
+    return " | ".join(stages)
+
+
+def one_lines(configs: Sequence[Network]) -> list[str]:
+    """The lines of networks that stand in one list, without what holds for every one of them."""
+    lines = [[*stages, *whole] for stages, whole in map(_parts, configs)]
+    shared = {*lines[0][1:]}.intersection(*lines) if len(lines) > 1 else {*()}
+    return [" | ".join(part for part in parts if part not in shared) for parts in lines]
+
+
+def _parts(config: Network) -> tuple[list[str], list[str]]:
+    """The stages with what holds for all of them; what else the whole network has."""
+    network = canonical(config)
+    stages = [_stage_marks(stage, network) for stage in network.stages]
+    common = _common(stages)
+    texts = []
+    for given, stage, marks in zip(config.stages, network.stages, stages, strict=True):
+        own = (mark for name, mark in marks.items() if mark and name not in common)
+        texts.append(" ".join((_head(stage, given), *own)))
+    whole = dict(_network_marks(network))
+    first = [whole.pop(name) for name in _FIRST if name in whole]
+    return [" > ".join(texts), *first, *common.values()], [*whole.values()]
+
+
+def _head(stage: StageConfig, given: StageConfig) -> str:
+    """The stage's structure; a mixer has the name that was given, not the path it stands for."""
     mixer = stage.token_mixer
-    name = short_name(mixer) if isinstance(mixer, str) else f"({mixer})"
+    named = given.token_mixer if isinstance(given.token_mixer, str) else mixer
+    name = short_name(str(named)) if isinstance(mixer, str) else f"({mixer})"
     text = f"{stage.depth}x {name} {stage.embed_dim}"
     if stage.heads:
         text += f" h{stage.heads}"
@@ -40,3 +98,53 @@ def _one_stage(stage: StageConfig) -> str:
     if stage.has_nll:
         text += f" nll {stage.nll_ratio:g}"
     return text
+
+
+def _common(stages: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The marks that all stages have that read the field, if these are two or more."""
+    common = {}
+    for name in dict.fromkeys(name for marks in stages for name in marks):
+        found = [marks[name] for marks in stages if name in marks]
+        if len(found) > 1 and len({*found}) == 1 and found[0]:
+            common[name] = found[0]
+    return common
+
+
+def _stage_marks(stage: StageConfig, network: Network) -> dict[str, str]:
+    """Of each field that the stage reads: how it differs from the default, or an empty text."""
+    marks = {}
+    for name, field in StageConfig.model_fields.items():
+        rule = STAGE_RULES.get(name, FieldRule())
+        if name not in _IN_HEAD and rule.matters(stage):
+            value = getattr(stage, name)
+            usual = rule.meaning(stage, field.get_default(), network)
+            same = rule.meaning(stage, value, network) == usual
+            marks[name] = "" if same else _mark(name, value)
+    return marks
+
+
+def _network_marks(network: Network) -> Iterator[tuple[str, str]]:
+    for address, value, default in _fields(network):
+        rule = NETWORK_RULES.get(address, FieldRule())
+        if rule.matters(network) and value != rule.meaning(network, default, network):
+            yield address, _mark(address, value)
+
+
+def _fields(network: Network) -> Iterator[tuple[str, Any, Any]]:
+    """Address, value and default of each field outside the stages."""
+    for name, field in Network.model_fields.items():
+        value, default = getattr(network, name), field.get_default()
+        if isinstance(value, Frozen):
+            for inner in type(value).model_fields:
+                yield f"{name}.{inner}", getattr(value, inner), getattr(default, inner)
+        elif name not in _OF_IMAGES:
+            yield name, value, default
+
+
+def _mark(address: str, value: Any) -> str:
+    word = _WORDS.get(address, address)
+    if isinstance(value, bool):
+        return word if value else f"no {word}"
+    if isinstance(value, tuple):
+        return f"{word} [{','.join(map(str, value))}]"
+    return f"{word} {value:g}" if isinstance(value, float) else f"{word} {value}"

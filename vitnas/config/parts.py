@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from vitnas.config.collected import Layers
-from vitnas.config.files import RuleError
+from vitnas.config.findings import FieldError, RuleError
 
 Residual = Literal["plain", "lrc", "lrc_branch", "lrc_identity", "scale"]
 Norm = Literal["layernorm", "layernorm_nobias", "batchnorm"]
@@ -27,6 +27,13 @@ def as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _odd(side: int) -> int:
+    if side % 2 == 0:
+        raise FieldError("must be odd", "", side, side + 1)
+    return side
+
+
+Kernel = Annotated[Positive, AfterValidator(_odd)]
 ImageSize = Annotated[Positive | tuple[Positive, Positive], BeforeValidator(as_tuple)]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 from vitnas.config.mixers import MixerName, short_name
 from vitnas.config.parts import Frozen, NotSettled, Positive, as_tuple
 

@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from vitnas.config.data import Augment, facts_of
-from vitnas.config.files import RuleError, read_yaml, validate
+from vitnas.config.files import read_yaml, validate
+from vitnas.config.findings import RuleError
 from vitnas.config.mixers import names_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen, Rate

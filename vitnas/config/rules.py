@@ -78,10 +78,19 @@ def groups_fit(mixers: Sequence[str], num_tokens: int, groups: Sequence[int]) ->
     return None
 
 
-def class_token_fits(mixers: Sequence[str]) -> str | None:
-    """Why a class token is impossible beside these mixers, or None."""
+def class_token_fits(mixers: Sequence[str], tokens: int = 1) -> str | None:
+    """Why so many tokens before the grid are impossible beside these mixers, or None."""
+    if tokens > 1 and "cska" in mixers:
+        return "cska has a key for one token before the grid: no distillation token"
     reading = [mixer for mixer in mixers if mixer_named(mixer).facts.grid]
     return f"{reading[0]} reads a grid of tokens: no class token" if reading else None
+
+
+def distillation_token_fits(mixers: Sequence[str], pool: str) -> str | None:
+    """Why a distillation token is impossible beside a class token, or None."""
+    if pool != "token":
+        return "the classifiers of both tokens need global_pool: token"
+    return class_token_fits(mixers, 2)
 
 
 def windows_fit(windows: int, grid: tuple[int, int], class_token: bool) -> str | None:

@@ -17,13 +17,8 @@ from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, pro
 from vitnas.config.costs import MEASURED
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import check_data_fits, check_data_there
-from vitnas.config.files import (
-    FieldError,
-    RuleError,
-    as_config_error,
-    dump_yaml,
-    validate,
-)
+from vitnas.config.files import dump_yaml, validate
+from vitnas.config.findings import FieldError, RuleError, as_config_error
 from vitnas.config.grammar import check_ties, parse_tree
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from vitnas.config import rules
-from vitnas.config.files import RuleError
+from vitnas.config.findings import RuleError
 from vitnas.config.mixers import (
     MIXERS,
     Given,
@@ -31,6 +31,7 @@ from vitnas.config.mixers import (
 from vitnas.config.notation import parse_schedule
 from vitnas.config.parts import (
     Frozen,
+    Kernel,
     MapActivation,
     Norm,
     Positive,
@@ -140,7 +141,7 @@ class StageConfig(Frozen):
         description="hidden channels of `dwconv` and `mbconv` per channel; null: 2 for `dwconv` "
         "(CAFormer), 4 for `mbconv`; with 1, `mbconv` has no first convolution (MobileNetV2)",
     )
-    kernel_size: Positive | None = Field(
+    kernel_size: Kernel | None = Field(
         None,
         description="odd side of the kernel of `dwconv`, `mbconv` and `pool`; null: 7, 3 and 3",
     )
@@ -172,7 +173,7 @@ class StageConfig(Frozen):
         "trunc_normal",
         description="initial static key; `randn` (the code of the SKA paper) saturates the softmax",
     )
-    key_kernel: Positive = Field(
+    key_kernel: Kernel = Field(
         3, description="odd side of the kernel of `cska`'s convolution, its key (SKA, Section 7)"
     )
     windows: Positive = Field(
@@ -330,10 +331,6 @@ class StageConfig(Frozen):
             problem = rules.heads_problem(dim, self.num_heads, self.head_dim, wide)
             if problem:
                 raise RuleError(*problem)
-        for name in ("kernel_size", "key_kernel"):
-            size = self.__dict__[name]
-            if size is not None and size % 2 == 0:
-                raise RuleError("must be odd", name, size, size + 1)
         for name in ("mlp_ratio", "nll_ratio", "expansion"):
             ratio = self.__dict__[name]
             if ratio and ratio * dim < 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from vitnas.config.files import as_number
+from vitnas.config.findings import as_number
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe

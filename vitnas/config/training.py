@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from vitnas.config.files import RuleError, exists
+from vitnas.config.files import exists
+from vitnas.config.findings import RuleError
 from vitnas.config.recipe import Recipe, load_recipe
 from vitnas.errors import ConfigError
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from vitnas.errors import ConfigError
@@ -66,6 +66,48 @@ class RandomTrial:
         if log:
             return math.exp(self._random.uniform(math.log(low), math.log(high)))
         return self._random.uniform(low, high)
+
+
+class LikeTrial(RandomTrial):
+    """Gives the answers of another draw where they are on offer, and is random elsewhere.
+
+    Args:
+        answers: the other draw's, by Optuna's names. The options of a question may have been
+            narrowed by earlier answers (`groups@0,1`), so only what stands before `@` counts.
+        seed: of what is random.
+
+    Attributes:
+        params: the answers given, by the part of the name before `@`.
+    """
+
+    def __init__(self, answers: Mapping[str, Any], seed: int = 0) -> None:
+        super().__init__(seed)
+        self._answers = {name.partition("@")[0]: value for name, value in answers.items()}
+        self.params: dict[str, Any] = {}
+
+    def _give(self, name: str, fits: Callable[[Any], bool], ask: Callable[[], Any]) -> Any:
+        name = name.partition("@")[0]
+        value = self._answers.get(name)
+        self.params[name] = value if name in self._answers and fits(value) else ask()
+        return self.params[name]
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        ask = super().suggest_categorical
+        return self._give(name, lambda value: value in choices, lambda: ask(name, choices))
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        ask = super().suggest_int
+        fits = range(low, high + 1, step).__contains__
+        return int(self._give(name, fits, lambda: ask(name, low, high, step=step, log=log)))
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        ask = super().suggest_float
+        fits = lambda value: low <= value <= high  # noqa: E731
+        return float(self._give(name, fits, lambda: ask(name, low, high, step=step, log=log)))
 
 
 class PlainTrial:

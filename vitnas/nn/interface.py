@@ -40,6 +40,8 @@ class TimmInterface(nn.Module):
     norm: nn.Module
     broad: BroadAttention | None
     pos_embed: nn.Parameter | None
+    class_token: nn.Parameter | None
+    distillation_token: nn.Parameter | None
     image_hw: tuple[int, int]
     feature_info: list[dict[str, Any]]
 
@@ -53,7 +55,8 @@ class TimmInterface(nn.Module):
         Static keys are not among them: they take the place of the key projection's weight and
         decay like it.
         """
-        names = {"pos_embed", "class_token"}
+        tokens = ("pos_embed", "class_token", "distillation_token")
+        names = {name for name in tokens if getattr(self, name) is not None}
         for prefix, module in self.named_modules():
             if isinstance(module, LearnableResidual):
                 names |= {f"{prefix}.branch", f"{prefix}.identity"}
@@ -72,16 +75,27 @@ class TimmInterface(nn.Module):
                 (r"^stages\.(\d+)\.blocks\.(\d+)", None),
                 (r"^norm", (99999,)),
             ]
-        return {"stem": r"^stem|class_token|pos_embed", "blocks": blocks}
+        return {"stem": r"^stem|class_token|distillation_token|pos_embed", "blocks": blocks}
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Whether each pass keeps only its input and is computed again in the backward pass."""
         for stage in self.stages:
             stage.set_grad_checkpointing(enable)
 
-    def get_classifier(self) -> nn.Module:
-        """The classifier after pooling, norm and dropout; the identity if it was removed."""
-        return self.head.classifier
+    def get_classifier(self) -> nn.Module | tuple[nn.Module, nn.Module]:
+        """The classifier after pooling, norm and dropout; the identity if it was removed.
+
+        With a distillation token: both classifiers, the class token's first.
+        """
+        second = self.head.distillation_classifier
+        return self.head.classifier if second is None else (self.head.classifier, second)
+
+    def set_distilled_training(self, enable: bool = True) -> None:
+        """Whether in training mode the scores of both tokens are given, and not their mean.
+
+        Without a distillation token it has no effect.
+        """
+        self.head.distilled_training = enable
 
     def reset_classifier(self, num_classes: int, global_pool: str | None = None) -> None:
         """A new classifier with fresh weights, with the device and data type of the network.
@@ -96,8 +110,10 @@ class TimmInterface(nn.Module):
         """
         config = _with_head(self.config, num_classes, global_pool)
         like = next(self.parameters())
-        classifier = self.head.new_classifier(num_classes).apply(init_linear).train(self.training)
-        self.head.classifier = classifier.to(like.device, like.dtype)
+        for name in ("classifier", "distillation_classifier"):
+            if getattr(self.head, name) is not None:
+                new = self.head.new_classifier(num_classes).apply(init_linear).train(self.training)
+                setattr(self.head, name, new.to(like.device, like.dtype))
         self.config, self.num_classes = config, num_classes
         if global_pool is None:
             return

@@ -70,6 +70,9 @@ class HybridTransformer(TimmInterface):
         self.class_token: nn.Parameter | None = None
         if config.class_token:
             self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
+        self.distillation_token: nn.Parameter | None = None
+        if config.has_distillation_token:
+            self.distillation_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.pos_embed: nn.Parameter | None = None
         if config.pos_embed == "learned":
             self.pos_embed = nn.Parameter(torch.zeros(1, config.num_tokens(0), dim))
@@ -96,9 +99,9 @@ class HybridTransformer(TimmInterface):
         self.init_weights()
 
     def init_weights(self) -> None:
-        """Linear weights, position table and class token: truncated normal 0.02; biases zero."""
+        """Linear weights, position table and tokens: truncated normal 0.02; biases zero."""
         self.apply(init_linear)
-        for table in (self.class_token, self.pos_embed):
+        for table in (self.class_token, self.distillation_token, self.pos_embed):
             if table is not None:
                 trunc_normal_(table, std=STD)
 
@@ -106,8 +109,9 @@ class HybridTransformer(TimmInterface):
         """Images -> tokens `(B, N, C)` of the first stage, class token and positions included."""
         check_images(images, self.in_chans, self.image_hw[0], self.image_hw[1])
         x = self.stem(images)
-        if self.class_token is not None:
-            x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x], dim=1)
+        for token in (self.distillation_token, self.class_token):
+            if token is not None:
+                x = torch.cat([token.expand(x.shape[0], -1, -1), x], dim=1)
         if self.pos_embed is not None:
             x = x + self.pos_embed
         tokens: Tensor = self.pos_drop(x)
@@ -145,7 +149,7 @@ class HybridTransformer(TimmInterface):
             indices: levels to give: the last n, those in a list (negative ones from the end), or
                 all with None.
             return_prefix_tokens: give pairs of feature and class token `(B, 1, C)`, in a network
-                that has one.
+                that has one; with a distillation token `(B, 2, C)`.
             norm: whether the last norm is applied: to each level of one stage, else to the last
                 stage alone. A network whose norm comes after pooling applies none.
             stop_early: leave out the levels after the last wanted one; broad attention belongs to

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -10,11 +11,15 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitnas.config.recipe import Recipe
+from vitnas.nn.layers.head import Head
 from vitnas.training.device import autocast
 from vitnas.training.distill import Teacher, hard_cross_entropy, soft_cross_entropy
 from vitnas.training.mixed_depth import has_shallow_branch, kept_stem, shallow_logits
 from vitnas.training.mixing import Mixing
 from vitnas.training.penalty import recorded_maps, similarity_penalty
+
+Scores = tuple[Tensor, Tensor]
+"""Logits `(B, classes)` of the class and of the distillation token, or the network's twice."""
 
 
 class Batch(NamedTuple):
@@ -82,25 +87,47 @@ class Objective:
         self.similarities.append(similarity.detach())
         return loss + penalty.weight * similarity
 
-    def _forward(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    def _forward(self, x: Tensor) -> tuple[list[Scores], list[Tensor]]:
         """Logits of the network and, in mixed depth, of its shallow branch; the network's maps."""
         model = self._model
         nothing: AbstractContextManager[list[Tensor]] = nullcontext([])
         is_penalised = bool(self._recipe.similarity_penalty.weight)
         recording = recorded_maps(model) if is_penalised else nothing
         keeping = kept_stem(model) if self._is_mixed else nothing
-        with autocast(self._device):
+        is_split = self._teacher is not None and self._recipe.distill.kind == "hard"
+        with autocast(self._device), both_scores(model, is_split):
             with recording as maps, keeping as stems:
                 branches = [model(x)]
             if self._is_mixed:
                 branches.append(shallow_logits(model, x, stems[0]))
-        return [logits.float() for logits in branches], maps
+        return [_pair(scores) for scores in branches], maps
 
-    def _criterion(self, logits: Tensor, target: Tensor, wanted: Tensor | None) -> Tensor:
+    def _criterion(self, scores: Scores, target: Tensor, wanted: Tensor | None) -> Tensor:
         """Of one branch: against the teacher's logits, or labels, or both."""
+        logits, distilled = scores
         distill = self._recipe.distill
         if wanted is not None and distill.kind == "soft":
             return soft_cross_entropy(logits, wanted, distill.temperature)
         smoothing = 0.0 if target.is_floating_point() else self._recipe.label_smoothing
         loss = cross_entropy(logits, target, label_smoothing=smoothing)  # mixed ones are smoothed
-        return loss if wanted is None else (loss + hard_cross_entropy(logits, wanted)) / 2
+        return loss if wanted is None else (loss + hard_cross_entropy(distilled, wanted)) / 2
+
+
+@contextmanager
+def both_scores(model: nn.Module, enable: bool) -> Iterator[None]:
+    """Inside, a network with a distillation token gives the scores of both its tokens."""
+    heads = [m for m in model.modules() if isinstance(m, Head)] if enable else []
+    for head in heads:
+        head.distilled_training = True
+    try:
+        yield
+    finally:
+        for head in heads:
+            head.distilled_training = False
+
+
+def _pair(scores: Tensor | Scores) -> Scores:
+    """The scores that labels are for, and those that the teacher is for; mostly the same."""
+    if isinstance(scores, tuple):
+        return scores[0].float(), scores[1].float()
+    return scores.float(), scores.float()

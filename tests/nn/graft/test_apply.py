@@ -128,11 +128,13 @@ def test_grafts_follow_each_other() -> None:
         {"mixer": "cska", "num_heads": 2, "key_kernel": 5, "mask_diagonal": True},
         {"mixer": "cska", "attn_act": "star_relu"},
         {"mixer": "ska", "num_heads": 6, "broad": {"gamma": 0.4}},
+        {"mixer": "ska", "windows": 2, "broad": {"gamma": 0.4}},
+        {"mixer": "cska", "windows": 4, "key_kernel": 1},
     ],
     ids=str,
 )
 def test_a_grafted_vit_is_a_network_of_ours(fields: dict[str, Any]) -> None:
-    model = vit()
+    model = vit(**_without_class_token(fields))
     graft(model, **fields)
     _disturb(model)
     ours = build_model(_in_our_language(fields)).eval()
@@ -140,12 +142,19 @@ def test_a_grafted_vit_is_a_network_of_ours(fields: dict[str, Any]) -> None:
     torch.testing.assert_close(model(images()), ours(images()), rtol=1e-5, atol=1e-5)
 
 
+def _without_class_token(fields: dict[str, Any]) -> dict[str, Any]:
+    """Options of timm: a class token would be in no window."""
+    without = {"class_token": False, "global_pool": "avg"}
+    return without if "windows" in fields else {}
+
+
 def _in_our_language(fields: dict[str, Any]) -> ModelConfig:
     stage = {"token_mixer": fields.get("mixer", "mhsa"), "num_heads": fields.get("num_heads", 3)}
     stage |= {"depth": 4, "embed_dim": 24, "attn_dim": 8 * stage["num_heads"]}
-    of_stage = ("qk_scale", "attn_act", "mask_diagonal", "key_kernel")
+    of_stage = ("qk_scale", "attn_act", "mask_diagonal", "key_kernel", "windows")
     stage |= {name: fields[name] for name in of_stage if name in fields}
-    tree = {"img_size": 16, "num_classes": 5, "class_token": True, "stages": [stage]}
+    tree = {"img_size": 16, "num_classes": 5, "class_token": "windows" not in fields}
+    tree["stages"] = [stage]
     tree["stem"] = {"kind": "patch", "stride": 4}
     same = ("reattention_blocks", "reattention", "broad", "temperature")
     return validate(ModelConfig, tree | {name: fields[name] for name in same if name in fields})
@@ -156,6 +165,7 @@ def _in_our_words(name: str) -> str:
         ("cls_token", "class_token"),
         ("patch_embed.proj", "stem.conv.0"),
         ("head.", "head.classifier."),
+        ("fc_norm.", "head.norm."),
         ("blocks.", "stages.0.blocks."),
         ("attn.mixer.", "mixer."),
         ("attn.attn_drop.reattention", "mixer.reattention"),

@@ -68,6 +68,10 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     (vit, {"mixer": "ska", "temperature": {"kind": "linear"}}, "kind = 'linear'.*learnable"),
     (swin, {"mixer": "ska", "num_heads": 2}, "num_heads = 2: Swin's table"),
     (swin, {"mixer": "ska", "attn_act": "star_relu"}, "star_relu'.*mask.*nearest: relu"),
+    (swin, {"mixer": "ska", "windows": 2}, "windows = 2: Swin has its own windows"),
+    (vit, {"mixer": "ska", "windows": 2}, "windows = 2: a class token is in no window"),
+    (cait, {"mixer": "ska", "windows": 3}, "windows = 3: must divide both sides of the 4x4 grid"),
+    (vit, {"windows": 2}, "windows: .*no mixer is given"),
     # sizes and places
     (deit, {"mixer": "cska"}, r"one token before the grid, and here are 2 \(nearest: ska\)"),
     (lambda: vit(reg_tokens=3), {"mixer": "cska"}, "here are 4"),

@@ -29,6 +29,18 @@ def test_token_takes_the_class_token_as_it_is() -> None:
     assert torch.equal(head(x), head.classifier(x[:, 0]))
 
 
+def test_a_distillation_token_has_a_classifier_of_its_own() -> None:
+    head, x = Head(8, 5, pool="token", num_prefix_tokens=2), torch.randn(2, 7, 8)
+    second = head.distillation_classifier
+    assert second is not None
+    both = head.classifier(x[:, 0]), second(x[:, 1])
+    assert torch.equal(head(x), (both[0] + both[1]) / 2)
+    assert torch.equal(head(x, pre_logits=True), (x[:, 0] + x[:, 1]) / 2)
+    head.distilled_training = True
+    assert all(map(torch.equal, head(x), both))
+    assert torch.equal(head.eval()(x), (both[0] + both[1]) / 2)
+
+
 def test_mlp_is_timms() -> None:
     from timm.models.metaformer import MlpHead
 

@@ -94,6 +94,7 @@ def _to_replace(sites: list[Site], family: Family, config: GraftConfig) -> list[
     for site in found:
         checks.check_replaceable(site, family)
         checks.check_prefix(site, config)
+        checks.check_cut(site, config)
     return found
 
 

@@ -89,6 +89,8 @@ class StaticKeyGraft(nn.Module):
             key_init=config.key_init,
             act=config.attn_act,
             mask_diagonal=config.mask_diagonal,
+            windows=config.windows,
+            grid=site.grid,
             tau=None if config.temperature.kind == "learnable" else 1.0,
             **options,
         )

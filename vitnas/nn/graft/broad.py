@@ -103,7 +103,7 @@ def tap(site: Site, projected: Tensor) -> Tap:
     inner = core(site.attention)
     if isinstance(site.attention, StaticKeyGraft):
         query, value = projected.chunk(2, dim=-1)
-        key = inner.static_key.transpose(0, 1).flatten(1).expand_as(query)
+        key = inner.key_of_grid(site.grid).expand_as(query)
     else:
         query, key, value = projected.chunk(3, dim=-1)
     if isinstance(site.block, SwinTransformerBlock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from timm.layers import PatchDropout
 from torch import nn
 
+from vitnas.config import rules
 from vitnas.config.graft import GraftConfig
 from vitnas.config.mixers import MIXERS
 from vitnas.errors import ConfigError
@@ -98,10 +99,21 @@ def check_prefix(site: Site, config: GraftConfig) -> None:
         raise ConfigError(rule, address="mixer", value="cska", nearest="ska")
 
 
+def check_cut(site: Site, config: GraftConfig) -> None:
+    """The tokens can be cut into the mixer's own windows."""
+    if config.windows > 1:
+        rule = rules.windows_fit(config.windows, site.grid, site.prefix > 0)
+        if rule:
+            raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
+
+
 def check_windows(family: Family, config: GraftConfig) -> None:
     """What Swin's position bias and mask allow."""
     if not issubclass(family.graft, WindowGraft):
         return
+    if config.windows > 1:
+        rule = "Swin has its own windows"
+        raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
     if config.num_heads is not None:
         rule = "Swin's table of relative positions is of its own heads, whose number stays"
         raise ConfigError(rule, address="num_heads", value=config.num_heads)

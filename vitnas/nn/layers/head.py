@@ -31,22 +31,29 @@ class Head(nn.Module):
 
     Pooling `avg` is the mean over the patch tokens, then a LayerNorm (the order of SReT and
     CAFormer), or no norm (MobileNet). `token` takes the first token, the class token; its LayerNorm
-    comes before the head. The final norm always has a bias, even if the norms of blocks have none
-    (CAFormer in timm). Dropout comes just before the classifier. After timm's `reset_classifier`
-    there may be no pooling (``""``); then the head gives scores or features of every token.
+    comes before the head. With a distillation token, the second token has a classifier of its own,
+    and the scores are the mean of both (DeiT, Section 3). The final norm always has a bias, even if
+    the norms of blocks have none (CAFormer in timm). Dropout comes just before the classifier.
+    After timm's `reset_classifier` there may be no pooling (``""``); then the head gives scores or
+    features of every token.
 
     Args:
         dim: channels C.
         num_classes: number of scores.
         kind: `linear`, or CAFormer's `mlp`.
         pool: `avg` or `token`.
-        num_prefix_tokens: 1 where there is a class token, else 0.
+        num_prefix_tokens: 1 where there is a class token, 2 with a distillation token, else 0.
         norm: `layernorm`, or `none` for no final norm.
         norm_eps, mlp_norm_eps: epsilons of the final norm and of the one inside `mlp`.
         drop: probability of the dropout.
 
+    Attributes:
+        distilled_training: whether in training mode both scores are given, and not their mean.
+
     Randomness: initial weights; dropout in training.
     """
+
+    distilled_training = False
 
     def __init__(
         self,
@@ -68,6 +75,9 @@ class Head(nn.Module):
             self.norm = build_norm(dim, eps=norm_eps)
         self.drop = nn.Dropout(drop)
         self.classifier = self.new_classifier(num_classes)
+        self.distillation_classifier: nn.Module | None = None
+        if num_prefix_tokens > 1:
+            self.distillation_classifier = self.new_classifier(num_classes)
 
     def new_classifier(self, num_classes: int) -> nn.Module:
         """A classifier of this head's kind with PyTorch's initial weights; 0 = the identity."""
@@ -77,9 +87,16 @@ class Head(nn.Module):
             return MlpClassifier(self.dim, num_classes, self.mlp_norm_eps)
         return nn.Linear(self.dim, num_classes)
 
-    def forward(self, x: Tensor, pre_logits: bool = False) -> Tensor:
+    def forward(self, x: Tensor, pre_logits: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        """Scores; both those of the class and of the distillation token in `distilled_training`."""
         vector: Tensor = self.drop(self.norm(self.pool(x)))
-        return vector if pre_logits else self.classifier(vector)
+        if self.distillation_classifier is None or self.global_pool != "token":
+            return vector if pre_logits else self.classifier(vector)
+        second: Tensor = self.drop(x[:, 1])
+        if pre_logits:
+            return (vector + second) / 2
+        scores = self.classifier(vector), self.distillation_classifier(second)
+        return scores if self.distilled_training and self.training else (scores[0] + scores[1]) / 2
 
     def pool(self, x: Tensor) -> Tensor:
         """Tokens to one vector `(B, C)`; without pooling they do not change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from timm.models.swin_transformer import window_partition, window_reverse
 from torch import Tensor
 
 Grid = tuple[int, int]
@@ -13,18 +14,21 @@ def to_windows(tokens: Tensor, grid: Grid, windows: int) -> Tensor:
     """`(B, H*W, C)` -> `(B * windows^2, n, C)`: the grid in equal windows, rows first."""
     if windows == 1:
         return tokens
-    (height, width), dim = grid, tokens.shape[2]
-    cells = tokens.reshape(-1, windows, height // windows, windows, width // windows, dim)
-    return cells.transpose(2, 3).reshape(-1, height * width // windows**2, dim)
+    cells: Tensor = window_partition(torch.unflatten(tokens, 1, grid), _window(grid, windows))
+    return cells.flatten(1, 2)
 
 
 def from_windows(tokens: Tensor, grid: Grid, windows: int) -> Tensor:
     """`(B * windows^2, n, C)` -> `(B, H*W, C)`: the inverse of `to_windows`."""
     if windows == 1:
         return tokens
-    (height, width), dim = grid, tokens.shape[2]
-    cells = tokens.reshape(-1, windows, windows, height // windows, width // windows, dim)
-    return cells.transpose(2, 3).reshape(-1, height * width, dim)
+    cell = _window(grid, windows)
+    whole: Tensor = window_reverse(torch.unflatten(tokens, 1, cell), cell, *grid)
+    return whole.flatten(1, 2)
+
+
+def _window(grid: Grid, windows: int) -> Grid:
+    return grid[0] // windows, grid[1] // windows
 
 
 def to_picture(tokens: Tensor, grid: Grid) -> Tensor:

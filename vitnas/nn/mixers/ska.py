@@ -153,6 +153,10 @@ class StaticKeyAttention(StaticKeyMixer):
         keys = self._by_window().transpose(0, 1)
         return keys.expand(batch, -1, -1, -1, -1).flatten(0, 1)
 
+    def key_of_grid(self, grid: Grid) -> Tensor:
+        """The key of all tokens in their order, `(1, N, A)`."""
+        return self._whole(self._keys(1), grid).transpose(1, 2).flatten(2)
+
     def _whole(self, part: Tensor, grid: Grid) -> Tensor:
         """`(B * W, h, n, d)` -> `(B, h, N, d)`: the windows as one grid."""
         if self.windows == 1:

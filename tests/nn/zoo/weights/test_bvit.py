@@ -8,7 +8,7 @@ import pytest
 
 from tests.nn.zoo.codes.bvit import Bvit
 from tests.nn.zoo.codes.common import filled
-from tests.nn.zoo.weights.through import MHSA, check_scores, converted
+from tests.nn.zoo.weights.through import MHSA, RUNS, check_scores, converted
 
 
 def small_bvit(**fields: Any) -> dict[str, Any]:
@@ -34,6 +34,6 @@ def test_bvit_without_its_convolution_is_the_papers() -> None:
 @pytest.mark.parametrize(("more", "side"), [((), 224), (("--img-size", "448"), 448)])
 def test_bvit_5m_at_full_size(more: tuple[str, ...], side: int) -> None:
     code = filled(Bvit(192, 12, 3, 768, img_size=224, classes=2))
-    ours = converted(code, "bvit", None, *more)
+    ours = converted(code, "bvit", None, *RUNS, *more)
     assert ours.config.name == "bvit_5m"
     check_scores(code, ours, side)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.deepvit import Deepvit
-from tests.nn.zoo.weights.through import MHSA, check_scores, converted
+from tests.nn.zoo.weights.through import MHSA, RUNS, check_scores, converted
 
 
 def small_deepvit(**fields: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_deepvit_with_doubled_branches_and_scaled_maps() -> None:
 @pytest.mark.nightly
 def test_deepvit_s_at_full_size() -> None:
     code = filled(Deepvit(396, 16, 5, cnn=True, adjust=0.5, scale_maps=True, img_size=224))
-    ours = converted(code, "deepvit")
+    ours = converted(code, "deepvit", None, *RUNS)
     assert ours.config.name == "deepvit_s"
     assert (ours.config.branch_scale, ours.config.norm_eps) == (2.0, 4e-6)
     check_scores(code, ours, 224)

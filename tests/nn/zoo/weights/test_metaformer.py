@@ -7,7 +7,7 @@ import pytest
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.metaformer import Metaformer
 from tests.nn.zoo.weights.formers import DEPTHS, MIXERS, WIDTHS, official_s18
-from tests.nn.zoo.weights.through import check_scores, converted
+from tests.nn.zoo.weights.through import RUNS, check_scores, converted
 
 
 @pytest.mark.parametrize("name", sorted(MIXERS))
@@ -25,7 +25,7 @@ def test_metaformers_are_read_off_their_shapes(name: str) -> None:
 @pytest.mark.parametrize("name", ["caformer", "skaformer", "cskaformer"])
 def test_metaformers_at_full_size(name: str) -> None:
     code = official_s18(MIXERS[name])
-    ours = converted(code, "ska" if "ska" in name else "caformer")
+    ours = converted(code, "ska" if "ska" in name else "caformer", None, *RUNS)
     expected = {"skaformer": "metaformer"}.get(name, f"{name}_s18")  # static keys in two stages
     assert ours.config.name == expected
     check_scores(code, ours, 224)

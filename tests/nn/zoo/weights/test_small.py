@@ -9,7 +9,7 @@ import torch
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small import SmallVit
-from tests.nn.zoo.weights.through import check_scores, converted
+from tests.nn.zoo.weights.through import RUNS, check_scores, converted
 from vitnas.config.stage import StageConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo.weights.small import SmallLayout
@@ -62,6 +62,6 @@ def test_cstu_is_refused_with_the_reason() -> None:
 @pytest.mark.nightly
 def test_at_full_size() -> None:
     code = filled(SmallVit(512, 6, 10, 64, hidden=512, img_size=32, classes=10))
-    ours = converted(code, "ska_small")
+    ours = converted(code, "ska_small", None, *RUNS)
     check_scores(code, ours, 32, exact=ROUNDED)
     assert sum(parameter.numel() for parameter in ours.parameters()) == 9_478_896

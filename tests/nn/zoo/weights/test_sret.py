@@ -15,7 +15,7 @@ from torch import Tensor
 import vitnas
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.sret import Sret
-from tests.nn.zoo.weights.through import MHSA, check_scores, converted
+from tests.nn.zoo.weights.through import BARE, MHSA, RUNS, check_scores, converted
 from vitnas.cli import main
 
 
@@ -70,7 +70,7 @@ def test_a_block_of_sret_that_was_saved_with_two_values_is_refused(
     torch.save(state, "a.pth")
     Path("m.yaml").write_text(yaml.safe_dump(small_sret("[1,1][1,1]")))
     with pytest.raises(SystemExit) as ended:
-        main(["convert", "a.pth", "--from", "sret", "--model", "m.yaml", "--to", "net"])
+        main(["convert", "a.pth", "--from", "sret", "--model", "m.yaml", "--to", "net", *BARE])
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
         "vitnas: a.pth: transformers.0.blocks.0.mlp.fc1.bias and "
@@ -90,7 +90,19 @@ def test_a_block_of_sret_that_was_saved_once_is_enough() -> None:
     save_file(state, "a.safetensors")
     Path("m.yaml").write_text(yaml.safe_dump(small_sret("[1,1][1,1]")))
     with pytest.raises(SystemExit):
-        main(["convert", "a.safetensors", "--from", "sret", "--model", "m.yaml", "--to", "net"])
+        main(
+            [
+                "convert",
+                "a.safetensors",
+                "--from",
+                "sret",
+                "--model",
+                "m.yaml",
+                "--to",
+                "net",
+                *BARE,
+            ]
+        )
     check_scores(code, vitnas.load("net"), 32)
 
 
@@ -109,18 +121,18 @@ def test_groups_of_sret_are_asked_for_or_read_from_the_arguments(
     torch.save({"model": state, "args": Namespace(model="SReT_T_wo_slice", lr=1e-3)}, "b.pth")
     torch.save({"model": state, "args": Namespace(model="mine")}, "a.pth")
     with pytest.raises(SystemExit) as ended:
-        main(["convert", "a.pth", "--from", "sret", "--to", "net"])
+        main(["convert", "a.pth", "--from", "sret", "--to", "net", *BARE])
     assert ended.value.code == 2
     line = capsys.readouterr().err
     assert (
         "--model: is required: sret_t, sret_star_t, sret_t_g8_8_4_4, sret_t_g16_2_4_2 have" in line
     )
     with pytest.raises(SystemExit):
-        main(["convert", "b.pth", "--from", "sret", "--to", "net"])
+        main(["convert", "b.pth", "--from", "sret", "--to", "net", *BARE])
     assert vitnas.load_config("net/config.yaml").name == "sret_star_t"
 
 
 @pytest.mark.nightly
 def test_sret_t_at_full_size() -> None:
     code = full_sret([(1, 1)] * 3, classes=1000)
-    check_scores(code, converted(code, "sret", "sret_star_t"), 224)
+    check_scores(code, converted(code, "sret", "sret_star_t", *RUNS), 224)

@@ -11,7 +11,9 @@ from timm.models import metaformer as timm_mf
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.weights.formers import DEPTHS, WIDTHS
-from tests.nn.zoo.weights.through import check_scores, converted
+from tests.nn.zoo.weights.through import RUNS, check_scores, converted
+from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
 from vitnas.errors import VitnasError
 from vitnas.nn import build_model
 from vitnas.nn.zoo import zoo_config, zoo_names
@@ -38,11 +40,30 @@ def test_timms_deit() -> None:
     check_scores(code, ours, 96)
 
 
+def test_timms_distilled_deit() -> None:
+    code = filled(timm.create_model("deit_tiny_distilled_patch16_224", num_classes=10, img_size=96))
+    ours = converted(code, "timm")
+    assert (ours.config.name, ours.config.img_size) == ("deit_tiny_distilled", 96)
+    check_scores(code, ours, 96)
+
+
+@pytest.mark.parametrize(
+    ("width", "heads", "params"),
+    [(192, 3, 5_910_800), (384, 6, 22_436_432), (768, 12, 87_338_192)],
+)
+def test_distilled_deits_have_their_published_size(width: int, heads: int, params: int) -> None:
+    """6, 22 and 87 M (DeiT, Table 1); the exact numbers are those of timm's networks."""
+    stage = {"token_mixer": "mhsa", "depth": 12, "embed_dim": width, "num_heads": heads}
+    tokens = {"class_token": True, "distillation_token": True}
+    config = ModelConfig.model_validate({"stages": [stage], **tokens})
+    assert closed_form(config).num_params == params
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["caformer_s18", "convformer_s18", "caformer_s36"])
 def test_timms_metaformers_at_full_size(name: str) -> None:
     code = filled(timm.create_model(name))
-    ours = converted(code, "timm")
+    ours = converted(code, "timm", None, *RUNS)
     assert ours.config.name == (name if name in zoo_names() else "metaformer")
     check_scores(code, ours, 224)
 

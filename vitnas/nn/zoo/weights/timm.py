@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _NAMES = (
     ("class_token", "cls_token"),
+    ("distillation_token", "dist_token"),
+    ("head.distillation_classifier.", "head_dist."),
     ("stem.conv.0.", "patch_embed.proj."),
     ("head.classifier.", "head."),
     ("head.norm.", "fc_norm."),
@@ -58,20 +60,24 @@ class _TimmMetaformer(MetaformerLayout):
 
 
 class _VisionTransformer(Layout):
-    """timm's `vision_transformer`: ViT, and DeiT without its distillation token."""
+    """timm's `vision_transformer`: ViT, and DeiT with or without its distillation token."""
 
     def models(self) -> tuple[str, ...]:
         return tuple(n for n in zoo_names() if n in _PLAIN or re.fullmatch(r"vit_\d+b", n))
 
     def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
         changes = known(num_classes=first_axis(shapes, "head.weight")) | {"broad": {}}
-        changes["name"] = _PLAIN.get(config.name, config.name)
+        distilled = "dist_token" in shapes
+        changes["distillation_token"] = distilled
+        if config.name in _PLAIN:
+            changes["name"] = _PLAIN[config.name] + "_distilled" * distilled
         changes["qkv_bias"] = "blocks.0.attn.qkv.bias" in shapes
         pixels, table = shapes.get("patch_embed.proj.weight"), shapes.get("pos_embed")
         if pixels and len(pixels) == 4:
             changes["in_chans"] = pixels[1]
         if table and len(table) == 3:
-            changes |= sized(config, square(table[1] - config.class_token, config), img_size)
+            tokens = config.class_token + distilled
+            changes |= sized(config, square(table[1] - tokens, config), img_size)
         return revised(config, changes)
 
     def source(self, name: str, config: ModelConfig, shapes: Shapes) -> Source:
