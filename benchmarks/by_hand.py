@@ -64,6 +64,7 @@ def mobile() -> dict[str, Any]:
 
 
 SKA = {"token_mixer": "ska", "embed_dim": 64, "head_dim": 16, "mlp_ratio": 1.0}
+MHSA = SKA | {"token_mixer": "mhsa"}
 NETWORKS: dict[str, dict[str, Any] | tuple[str, int]] = {
     "16, 32, 32; expansion 1": network(conv(16), conv(32), conv(32, 2)),
     "dwcnn 12": ("dwcnn", 12),
@@ -74,13 +75,16 @@ NETWORKS: dict[str, dict[str, Any] | tuple[str, int]] = {
         *(conv(w, d, se_ratio=0.25, conv_act="hard_swish") for w, d in ((32, 1), (64, 1), (64, 2)))
     ),
     STATIC: network(conv(32), conv(64), SKA),
+    "32, 64, 64; attention in the last": network(conv(32), conv(64), MHSA),
     PLAIN: ("dwcnn", 24),
     "24, 48, 48; expansion 2": network(*(conv(width, expansion=2.0) for width in (24, 48, 48))),
     MOBILENET: ("mobilenet", 12),
     "48, 96, 96; expansion 1": network(conv(48), conv(96), conv(96, 2)),
     "dwcnn 32": ("dwcnn", 32),
     NARROW: mobile(),
+    "48, 96, 96; two blocks in the second, too": network(conv(48), conv(96, 2), conv(96, 2)),
     "mobilenet 16": ("mobilenet", 16),
+    "64, 128, 128; expansion 1": network(conv(64), conv(128), conv(128, 2)),
 }
 
 
