@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
@@ -45,10 +46,34 @@ def no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def migrations_are_read_once() -> Iterator[None]:
+    """Optuna reads its migrations each time a study is opened; these files never change."""
+    from optuna.storages._rdb.storage import _VersionManager
+
+    read = _VersionManager._create_alembic_script
+    kept: list[object] = []
+
+    def once(manager: _VersionManager) -> object:
+        if not kept:
+            kept.append(read(manager))
+        return kept[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_VersionManager, "_create_alembic_script", once)
+        yield
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test finds what another one has put into the cache."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test finds what another one has put into the cache.
+
+    The folder is made by who puts something into it. `tmp_path` would look through the folders of
+    all tests before, in each test.
+    """
+    place = tmp_path_factory.getbasetemp() / "caches" / uuid4().hex
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.hook import when_imported
 
 if TYPE_CHECKING:
-    from vitnas.api import export, load_run, load_space, search, tune
+    from vitnas.api import evaluate, export, load_run, load_space, predict, search, tune
     from vitnas.config.model import ModelConfig, load_config, save_config
     from vitnas.cost.counter import measure_cost
     from vitnas.exported.read import load
@@ -23,12 +23,14 @@ __version__ = "0.1.0"
 _HOME = {
     "ModelConfig": "vitnas.config.model",
     "build_model": "vitnas.nn.model",
+    "evaluate": "vitnas.api",
     "export": "vitnas.api",
     "load": "vitnas.exported.read",
     "load_config": "vitnas.config.model",
     "load_run": "vitnas.api",
     "load_space": "vitnas.api",
     "measure_cost": "vitnas.cost.counter",
+    "predict": "vitnas.api",
     "save_config": "vitnas.config.model",
     "search": "vitnas.api",
     "tune": "vitnas.api",
@@ -37,12 +39,14 @@ _HOME = {
 __all__ = [
     "ModelConfig",
     "build_model",
+    "evaluate",
     "export",
     "load",
     "load_config",
     "load_run",
     "load_space",
     "measure_cost",
+    "predict",
     "save_config",
     "search",
     "tune",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
 from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.config.space import load_space as _load_space
 from vitnas.cost.survey import check_limits
-from vitnas.errors import ConfigError
+from vitnas.errors import ConfigError, nearest_name
 
 if TYPE_CHECKING:
     from vitnas.calibration.result import Calibration
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from vitnas.engine.tuning.result import Tuned
     from vitnas.records import TrialRecord
     from vitnas.run import Run
+    from vitnas.scoring.data import Part
+    from vitnas.scoring.evaluate import Evaluation
+    from vitnas.scoring.predict import Prediction
 
 DEFAULT_SPACE = "digits"
 
@@ -333,6 +336,69 @@ def diagnose(
         result = looking.with_suggestion(result)
     result.write(folder)
     return result, folder
+
+
+def evaluate(
+    model: str | Path,
+    data: str | DataConfig,
+    *,
+    score_on: str = "test",
+    weights: str | None = None,
+    batch_sizes: Sequence[int] = (),
+    device: str = "auto",
+) -> Evaluation:
+    """Score a trained network on labelled images; see `docs/evaluate.md`.
+
+    On the CPU it takes as many threads as `torch.set_num_threads` says.
+
+    Args:
+        model: a folder that vitnas wrote, a .onnx or .pt2 file, or a timm model's name.
+        data: a data set's name, `name:folder`, a folder of images by class, or a space file.
+        score_on: `test` or `val`: the test images, or those that score candidates.
+        weights: of a name, a safetensors file; None: timm's own.
+        batch_sizes: for each, the images a second are measured.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+
+    Raises:
+        VitnasError: network and images do not fit together, or one of them cannot be read.
+    """
+    from vitnas.training.plan import read_data
+
+    if score_on not in ("test", "val"):
+        nearest = nearest_name(score_on, ("test", "val"))
+        rule = "must be test or val"
+        raise ConfigError(rule, address="--score-on", value=score_on, nearest=nearest)
+    config = data if isinstance(data, DataConfig) else read_data(data)
+    from vitnas.scoring import evaluate as scoring
+
+    part: Part = "val" if score_on == "val" else "test"
+    options: dict[str, Any] = {"weights": weights, "batch_sizes": batch_sizes, "device": device}
+    return scoring.evaluate(str(model), config, part, **options)
+
+
+def predict(
+    model: str | Path, images: Iterable[str | Path], *, top: int = 1, device: str = "auto"
+) -> Iterator[Prediction]:
+    """What a trained network sees in image files, in their order, as it comes.
+
+    Args:
+        model: a folder that vitnas wrote, a .onnx or .pt2 file, or a timm model's name.
+        images: files, and folders for the images below them.
+        top: how many classes are named, at most all.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+
+    Raises:
+        VitnasError: the network cannot be read or takes no image files, or a folder has no image. A
+            file that cannot be read is no error: its prediction has a `problem`.
+    """
+    if top < 1:
+        raise ConfigError("must be 1 or more", address="--top", value=top, nearest=1)
+    from vitnas.scoring import predict as predicting
+    from vitnas.scoring.images import listed
+    from vitnas.scoring.load import load_classifier
+
+    paths = listed(images)
+    return predicting.predict(load_classifier(str(model), device), paths, top)
 
 
 def _folder(out: str | Path | None, *rooms: str) -> Path:

@@ -32,20 +32,31 @@ def test_a_dry_run_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_was_measured_is_written(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    found = GpuCheck(
-        "NVIDIA H200",
-        {},
-        {
-            name: Reading({"seconds": 5.0, "difference": 0.0, "ratio": 3.0})
-            for name in ("agreement", "proxy", "digits", "shared")
-        },
-        "3 passed",
-    )
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card that met its targets."""
+    readings = {
+        name: Reading({"seconds": 5.0, "difference": 0.0, "ratio": 3.0})
+        for name in ("agreement", "proxy", "digits", "shared")
+    }
+    found = GpuCheck("NVIDIA H200", {}, readings, "3 passed")
     monkeypatch.setattr(check, "check_gpu", lambda dry, notice: found)
+
+
+@pytest.mark.usefixtures("measured")
+def test_what_was_measured_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, _ = vitnas_says(capsys, "gpu-check", "--out", str(tmp_path), code=0)
     assert "tests that need a card: 3 passed" in out
     assert (tmp_path / "gpu" / "nvidia-h200.json").is_file()
     assert "**5**" in (tmp_path / "gpu.md").read_text()
+
+
+@pytest.mark.usefixtures("measured")
+def test_without_a_folder_nothing_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever has installed vitnas stands in a folder of his own."""
+    monkeypatch.chdir(tmp_path)
+    out, _ = vitnas_says(capsys, "gpu-check", code=0)
+    assert out == "tests that need a card: 3 passed\n"
+    assert not list(tmp_path.iterdir())

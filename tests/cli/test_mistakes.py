@@ -68,6 +68,18 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("graft", "vit_tiny_patch16_224", "--mixer", "sak", "--to", "x"),
         "nearest: ska",
     ),
+    "a field that the mixer does not read": (
+        ("graft", "vit_tiny_patch16_224", "--mixer", "ska", "--key-kernel", "5"),
+        "key_kernel: .*ska does not read it",
+    ),
+    "a linear temperature of a graft": (
+        ("graft", "vit_tiny_patch16_224", "--mixer", "ska", "--temperature", "linear"),
+        "temperature.kind = 'linear'.*nearest: learnable",
+    ),
+    "windows and a class token": (
+        ("graft", "vit_tiny_patch16_224", "--mixer", "ska", "--windows", "2"),
+        "windows = 2: a class token is in no window",
+    ),
     "no such option": (("search", "--sede", "3"), "--sede.*--seed"),
     "no such space": (("space", "digit"), r"digit: no such file.*\(nearest: digits\)"),
     "no such file": (("describe", "nope.yaml"), "nope.yaml: no such file"),

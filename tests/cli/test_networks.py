@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -43,6 +44,21 @@ def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> N
     assert second.startswith("epoch 1/1  loss ")
     assert "out: load it with vitnas.load('out')" in out
     assert vitnas.load("out")(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
+
+
+def test_a_graft_has_the_mixers_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    size = ("--img-size", "32", "--patch-size", "16", "--blocks", "last:1", "--to", "grafted")
+    of_mixer = ("--num-heads", "2", "--key-kernel", "5")
+    of_map = ("--attn-act", "relu", "--mask-diagonal", "--temperature", "learnable")
+    with pytest.raises(SystemExit) as ended:
+        main(("graft", "vit_tiny_patch16_224", "--mixer", "cska", *size, *of_mixer, *of_map))
+    assert not ended.value.code
+    assert "blocks.11.attn  Attention -> cska, 5 tokens" in capsys.readouterr().out
+    model: Any = vitnas.load("grafted")
+    (config,) = model.grafts
+    assert (config.num_heads, config.key_kernel, config.attn_act) == (2, 5, "relu")
+    assert config.mask_diagonal
+    assert config.temperature.kind == "learnable"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_an_exported_network_is_the_one_that_was_searched(
     assert "vitnas.load('mine')" in out
     assert "model.py: the same scores without vitnas on 16 images that score candidates" in out
     assert {path.name for path in Path("mine").iterdir()} == {
-        "config.yaml", "model.safetensors", "model.py", "README.md"
+        "config.json", "config.yaml", "model.safetensors", "model.py", "README.md"
     }  # fmt: skip
     by_hand = vitnas.build_model(vitnas.load_config("mine/config.yaml"))
     load_weights(by_hand, road / "weights" / f"{run.knee.number}.safetensors")
@@ -153,7 +153,7 @@ def test_a_run_may_lie_in_any_folder(
     file = Path(space_file({})).resolve()
     Path("here").mkdir()
     monkeypatch.chdir("here")
-    search = ("search", str(file), *SERIAL, f"--out={out}")
+    search = ("search", str(file), *SERIAL, "--trials", "1", f"--out={out}")
     vitnas_says(capsys, *search, code=0)
     vitnas_says(capsys, *search, code=0)
     vitnas_says(capsys, "status", "--", out, code=0)

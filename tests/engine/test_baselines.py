@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -41,11 +41,13 @@ from vitnas.versus import counting, versus
 Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
 SPACE = make_space()
 PROXY = SPACE.config.proxy
-MEMBERS = line_up(SPACE, 4).members
-FAMILIES = line_up(SPACE, 12).members
-REQUESTS = requests_for(MEMBERS, PROXY, 0)
 OPTIONS = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial")
 DONE = Answer(outcome=Outcome.COMPLETE, curve=(50.0,), losses=(1.0,), test_top1=40.0)
+
+
+@cache
+def members(count: int = 4) -> tuple[PricedBaseline, ...]:
+    return line_up(SPACE, count).members
 
 
 def instantly(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
@@ -59,7 +61,7 @@ def never(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
 
 def train(path: Path, cache: Cache, answers=instantly) -> list[str]:  # type: ignore[no-untyped-def]
     told: list[str] = []
-    train_baselines(path, REQUESTS, answers, cache, **tellers(told))
+    train_baselines(path, requests_for(members(), PROXY, 0), answers, cache, **tellers(told))
     return told
 
 
@@ -72,7 +74,7 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     run = run_search(SPACE, tmp_path / "run", OPTIONS, ended=told.append)
     entries = read_entries(tmp_path / "run" / FILE_NAME)
     assert (len(run.trials), run.num_baselines) == (1, 4)
-    assert [entry.answer.flops for entry in entries] == [member.flops for member in MEMBERS]
+    assert [entry.answer.flops for entry in entries] == [member.flops for member in members()]
     for entry in entries:
         assert len(entry.answer.curve) == PROXY.epochs
         assert entry.answer.test_top1 is not None
@@ -170,9 +172,9 @@ class Repeats:
         train_baselines(self.path, requests, answers, Cache(None), again=True, **tellers([]))
 
     def run(self, answers: Answers = by_seed) -> tuple[BaselineRecord, ...]:
-        first = requests_for(FAMILIES, PROXY, 0)
+        first = requests_for(members(12), PROXY, 0)
         train_baselines(self.path, first, by_seed, Cache(None), **tellers([]))
-        repeat_what_counts(FAMILIES, self.read, partial(self.train, answers=answers))
+        repeat_what_counts(members(12), self.read, partial(self.train, answers=answers))
         return self.read().baselines
 
 
@@ -223,7 +225,7 @@ def test_a_rate_that_diverges_is_an_outcome(tmp_path: Path) -> None:
     hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0, "epochs": 1})
     backend = SerialBackend(0.0)
     backend.prepare(SPACE)
-    requests = requests_for(MEMBERS, hot, 0)
+    requests = requests_for(members(), hot, 0)
     train_baselines(tmp_path, requests, backend.answers, Cache(None), **tellers([]))
     outcomes = {entry.answer.outcome for entry in read_entries(tmp_path / FILE_NAME)}
     assert outcomes <= {Outcome.COMPLETE, Outcome.DIVERGED}
@@ -237,7 +239,7 @@ def test_a_damaged_file_names_its_line(tmp_path: Path) -> None:
 
 def test_changes_that_no_revision_names_share_nothing() -> None:
     session = {"git_revision": "abc+", "versions": {}}
-    request = Request(MEMBERS[0].baseline, PROXY, 0)
+    request = Request(members()[0].baseline, PROXY, 0)
     for revision, expected in (("abc+", None), ("abc", DONE), (None, DONE)):
         facts = session | {"git_revision": revision}
         cache = shared_cache(SPACE.config.data, Data(), "cpu", facts)

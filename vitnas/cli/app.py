@@ -28,12 +28,16 @@ MOST = {
     "image": 10_000_000,
     "images": 10_000_000,
     "img_size": 16_384,
+    "key_kernel": 1_000_000,
     "num_classes": 1_000_000,
+    "num_heads": 1_000_000,
     "patch_size": 16_384,
     "reattention": 1_000,
     "samples": 10_000,
     "seed": 2**63 - 1,
     "seeds": 10_000,
+    "threads": 1_024,
+    "windows": 1_000_000,
     "workers": 10_000,
 }
 """The greatest values of numbers on the command line; those of a search are in its options."""

@@ -14,8 +14,9 @@ from vitnas.cli.streams import say
 @app.command("gpu-check")
 def gpu_check(
     out: Annotated[
-        Path, typer.Option(help="Folder of gpu.md; the figures go into gpu/<card>.json there.")
-    ] = Path("docs"),
+        Path | None,
+        typer.Option(help="Folder for gpu/<card>.json and gpu.md, the table of all cards there."),
+    ] = None,
     dry: Annotated[
         bool, typer.Option("--dry", help="On the CPU, little of each; nothing is written.")
     ] = False,
@@ -24,11 +25,11 @@ def gpu_check(
     from vitnas.gpucheck.check import check_gpu
 
     checked = check_gpu(dry, lambda line: say(line, flush=True))
-    if not dry:
+    if checked.tests:
+        say(f"tests that need a card: {checked.tests}")
+    if out and not dry:
         from vitnas.gpucheck.write import write
 
-        if checked.tests:
-            say(f"tests that need a card: {checked.tests}")
         say(f"{write(checked, out)}: the figures; {out / 'gpu.md'}: their table")
     if checked.failed:
         raise typer.Exit(2)

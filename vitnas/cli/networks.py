@@ -143,6 +143,31 @@ def graft_command(
     blocks: Annotated[
         str, typer.Option(help="Where: all, last:4, stages:2,3, 6-11 or 0,2,4-6.")
     ] = "all",
+    num_heads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST["num_heads"], help="Heads of the mixer; default as many as before."
+        ),
+    ] = None,
+    key_kernel: Annotated[
+        int,
+        typer.Option(min=1, max=MOST["key_kernel"], help="Side of the kernel of cska; odd."),
+    ] = 3,
+    windows: Annotated[
+        int,
+        typer.Option(
+            min=1, max=MOST["windows"], help="Windows along each side, each with its own key."
+        ),
+    ] = 1,
+    attn_act: Annotated[
+        str, typer.Option(help="softmax, or gelu, relu or star_relu in its place.")
+    ] = "softmax",
+    mask_diagonal: Annotated[
+        bool, typer.Option("--mask-diagonal", help="No token attends to itself.")
+    ] = False,
+    temperature: Annotated[
+        str, typer.Option(help="none, or learnable: the mixer's softmax temperature is learnt.")
+    ] = "none",
     reattention: Annotated[
         int,
         typer.Option(
@@ -178,11 +203,19 @@ def graft_command(
         return
     from vitnas.exported.grafts import graft_named
 
+    of_mixer = {"num_heads": num_heads, "key_kernel": key_kernel, "windows": windows}
+    of_map = {"attn_act": attn_act, "mask_diagonal": mask_diagonal}
     fields = {"mixer": mixer, "blocks": blocks, "reattention_blocks": reattention}
     options = {"img_size": img_size, "patch_size": patch_size, "num_classes": num_classes}
     made = graft_named(
         model or "",
-        {**fields, "broad": {"gamma": gamma}},
+        {
+            **fields,
+            **of_mixer,
+            **of_map,
+            "temperature": {"kind": temperature},
+            "broad": {"gamma": gamma},
+        },
         {name: value for name, value in options.items() if value is not None},
         pretrained=pretrained,
         seed=seed,

@@ -128,7 +128,7 @@ def pick(
     under: Annotated[str | None, typer.Option(help="At most these FLOPs, e.g. 300M.")] = None,
     params: Annotated[str | None, typer.Option(help="At most these parameters, e.g. 1M.")] = None,
     latency_ms: Annotated[
-        float | None, typer.Option(help="At most this latency, if the run measured it.")
+        str | None, typer.Option(help="At most this latency, if the run measured it.")
     ] = None,
     min_top1: Annotated[
         float | None,
@@ -142,12 +142,13 @@ def pick(
     """Choose a network of RUN: the most accurate within bounds, and how sure that is."""
     from vitnas.api import load_run
     from vitnas.exported.choose import Target, bound
-    from vitnas.report.choice import choice_json, choice_text, choose
+    from vitnas.report.choice import choose
+    from vitnas.report.choice_text import choice_json, choice_text
 
     given = {
         "flops": ("--under", under),
         "num_params": ("--params", params),
-        "latency_ms": ("--latency-ms", None if latency_ms is None else str(latency_ms)),
+        "latency_ms": ("--latency-ms", latency_ms),
     }
     bounds = {cost: bound(name, text) for cost, (name, text) in given.items() if text is not None}
     found = choose(load_run(run), Target(bounds, min_top1, robust))

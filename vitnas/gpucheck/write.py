@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.files import write_text
-from vitnas.gpucheck.check import GOALS, GpuCheck, checks_in, is_met
+from vitnas.gpucheck.check import GOALS, Goal, GpuCheck, checks_in, is_met
 
 _HEAD = """# On a GPU
 
 `vitnas gpu-check` measures the figures of this page on the machine's CUDA device, each in a process
-of its own, in less than ten minutes. In a checkout it also runs the tests that need a card. It
-writes `gpu/<card>.json` beside this page, and this page. `--dry` runs the same code on the CPU,
-with little of everything, and writes nothing.
+of its own, in less than ten minutes, and prints them. In a checkout it also runs the tests that
+need a card. `--out docs` there also writes `gpu/<card>.json` beside this page, and this page.
+Without `--out` nothing is written. `--dry` runs the same code on the CPU, with little of
+everything, and writes nothing.
 
 """
 _NOTHING = "Not run on a GPU yet.\n"
@@ -40,23 +41,21 @@ def page(found: Sequence[Mapping[str, Any]]) -> str:
         return _HEAD + _NOTHING
     heads = ["", "target", *(str(one["card"]) for one in found)]
     rows = [heads, ["---", *["--:"] * (len(heads) - 1)]]
-    for target in GOALS:
-        side = "at most" if target.is_most else "at least"
-        cells = [_cell(one, target.figure, target.value) for one in found]
-        rows.append([target.text, f"{side} {target.bound:g}", *cells])
+    for goal in GOALS:
+        side = "at most" if goal.is_most else "at least"
+        cells = [_cell(goal, one["readings"].get(goal.figure) or {}) for one in found]
+        rows.append([goal.text, f"{side} {goal.bound:g}", *cells])
     rows.append(["tests that need a card", "", *(str(one.get("tests") or "–") for one in found)])
     rows.append(["torch", "", *(_version(one) for one in found)])
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return f"{_HEAD}{table}\n\nBold: the target is met.\n"
 
 
-def _cell(one: Mapping[str, Any], figure: str, value: str) -> str:
-    reading = one["readings"].get(figure) or {}
-    number = reading.get("found", {}).get(value)
+def _cell(goal: Goal, reading: Mapping[str, Any]) -> str:
+    number = reading.get("found", {}).get(goal.value)
     if number is None:
-        return reading.get("error") or "–"
-    target = next(t for t in GOALS if (t.figure, t.value) == (figure, value))
-    return f"**{number:.3g}**" if is_met(target, number) else f"{number:.3g}"
+        return str(reading.get("error") or "–").replace("|", "/")
+    return f"**{number:.3g}**" if is_met(goal, number) else f"{number:.3g}"
 
 
 def _version(one: Mapping[str, Any]) -> str:

@@ -17,8 +17,9 @@ ANSWER = Answer(outcome=Outcome.COMPLETE, curve=(50.0,), losses=(1.0,))
 FACTS = {"images": {"digest": "1a"}, "versions": {"torch": "2"}}
 
 
-def home(tmp_path: Path) -> Path:
-    return tmp_path / ".cache" / "vitnas"
+@pytest.fixture
+def home(own_cache: Path) -> Path:
+    return own_cache / "vitnas"
 
 
 def test_another_run_finds_it_and_other_images_do_not() -> None:
@@ -29,28 +30,28 @@ def test_another_run_finds_it_and_other_images_do_not() -> None:
     assert Cache(None).get(REQUEST) is None
 
 
-def test_what_may_turn_out_otherwise_is_not_kept(tmp_path: Path) -> None:
+def test_what_may_turn_out_otherwise_is_not_kept(home: Path) -> None:
     Cache(FACTS).put(REQUEST, Answer(outcome=Outcome.FAILED, error="no memory"))
     Cache(None).put(REQUEST, ANSWER)
-    assert not home(tmp_path).exists()
+    assert not home.exists()
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"\xff\xfe", b'{"outcome": "complete", "curve": 3}']
 )
-def test_a_damaged_file_is_trained_again_and_replaced(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_is_trained_again_and_replaced(home: Path, content: bytes) -> None:
     cache = Cache(FACTS)
     cache.put(REQUEST, ANSWER)
-    (file,) = home(tmp_path).rglob("*.json")
+    (file,) = home.rglob("*.json")
     file.write_bytes(content)
     assert cache.get(REQUEST) is None
     cache.put(REQUEST, ANSWER)
     assert cache.get(REQUEST) == ANSWER
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    home(tmp_path).parent.mkdir()
-    home(tmp_path).write_text("a file")
+def test_a_folder_that_cannot_be_written_is_no_error(home: Path) -> None:
+    home.parent.mkdir(parents=True)
+    home.write_text("a file")
     cache = Cache(FACTS)
     cache.put(REQUEST, ANSWER)
     assert cache.get(REQUEST) is None

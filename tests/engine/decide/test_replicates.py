@@ -17,9 +17,10 @@ from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning.pareto import FrontRank, ParetoPruner
-from vitnas.engine.store.study import read_run
+from vitnas.engine.store.study import RunStore, read_run
 from vitnas.noise import PLAUSIBLE
 from vitnas.records import Outcome
+from vitnas.run import Run
 from vitnas.seeds import derive_seed
 
 
@@ -72,26 +73,30 @@ def test_top1_is_the_mean_over_trainings(replicating: Make, tmp_path: Path) -> N
         assert trial.top1 == pytest.approx(sum(trial.trainings) / len(trial.trainings))
 
 
+def run_in_parts(folder: Path, *parts: int) -> Run:
+    """A run whose driver is killed after so many trainings, and resumed."""
+    space = make_space()
+    for part in parts:
+        store = RunStore(folder, {"space": space.to_tree(), "seed": 0})
+        rules = Rules(5, sampler="random", replication=Replication(2, IMAGES))
+        controller = Controller(store, space, rules)
+        finish_all(controller, part)
+        if (job := controller.next()) is not None:  # under way when the driver is killed
+            controller.report(job.number, 1, 50.0)
+        store.close()
+    return read_run(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_in_parts(tmp_path_factory.mktemp("whole"), 10_000)
+
+
 @pytest.mark.parametrize("killed_after", [1, 5, 7, 8, 11])
 def test_killed_and_resumed_is_the_run_that_was_not(
-    controller_of: Make, tmp_path: Path, killed_after: int
+    whole: Run, tmp_path: Path, killed_after: int
 ) -> None:
-    from vitnas.engine.store.study import RunStore
-
-    studies = []
-    for name, parts in (("whole", [10_000]), ("cut", [killed_after, 10_000])):
-        (tmp_path / name).mkdir()
-        space = make_space()
-        for part in parts:
-            store = RunStore(tmp_path / name, {"space": space.to_tree(), "seed": 0})
-            rules = Rules(5, sampler="random", replication=Replication(2, IMAGES))
-            controller = Controller(store, space, rules)
-            finish_all(controller, part)
-            if (job := controller.next()) is not None:  # under way when the driver is killed
-                controller.report(job.number, 1, 50.0)
-            store.close()
-        studies.append(read_run(tmp_path / name))
-    whole, cut = studies
+    cut = run_in_parts(tmp_path, killed_after, 10_000)
     if killed_after > 5:  # the random sampler of another session draws other networks
         assert facts(cut) == facts(whole)
     assert not any(t.outcome is Outcome.RUNNING for t in (*cut.trials, *cut.replicates))

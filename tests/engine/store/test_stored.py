@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +19,11 @@ from vitnas.records import Outcome
 NETWORK = {"config": {"name": "n"}, "key": "abc", "flops": 7, "num_params": 3, "seed": 1}
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two complete trials."""
-    store = open_run(tmp_path)
+    path = tmp_path_factory.mktemp("original")
+    store = open_run(path)
     for _ in range(2):
         number = store.ask().number
         store.describe(number, "network", NETWORK)
@@ -29,6 +31,13 @@ def run(tmp_path: Path) -> Path:
         store.tell(number, Outcome.COMPLETE, (60.0, 7.0), seconds=1.5, device="cpu")
     store.set("environment", {"sessions": [{"command": "vitnas"}], "data": {"num_val_images": 5}})
     store.close()
+    return path
+
+
+@pytest.fixture
+def run(original: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vitnas.config.costs import MEASURED
-from vitnas.config.files import RuleError, as_config_error
+from vitnas.config.findings import RuleError, as_config_error
 from vitnas.engine.store.database import FILE_NAME, ForeignStudy
 from vitnas.errors import RunError, shorten
 from vitnas.records import Outcome, TrialRecord

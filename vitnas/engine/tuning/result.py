@@ -10,7 +10,7 @@ from typing import Any
 
 from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
-from vitnas.config.one_line import one_line
+from vitnas.config.one_line import one_line, one_lines
 from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.tuning.knobs import KNOBS
@@ -69,8 +69,9 @@ class Tuned:
     def text(self) -> str:
         """What was found, the networks, and a line for each recipe."""
         lines = [self.line, "", "points above the space's own recipe, by network:"]
-        for index, config in enumerate(self.networks):
-            lines.append(f"  {index}: {closed_form(config).flops:>12,} FLOPs  {one_line(config)}")
+        listed = zip(self.networks, one_lines(self.networks), strict=True)
+        for index, (config, line) in enumerate(listed):
+            lines.append(f"  {index}: {closed_form(config).flops:>12,} FLOPs  {line}")
         names = range(len(self.networks))
         lines += ["", "  mean " + "".join(f"{index:>8}" for index in names) + "  recipe"]
         for one in self.tried:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitnas.config.costs import COSTS, EXACT, amount, cost_of
-from vitnas.config.one_line import one_line
+from vitnas.config.one_line import short_line
 from vitnas.durations import clock
 from vitnas.engine.watch.pace import Pace
 from vitnas.records import TrialRecord
@@ -33,5 +33,5 @@ def said(trial: TrialRecord, cost: str) -> str:
 
 
 def network_of(trial: TrialRecord) -> str:
-    """Its network in one line; empty where nothing was drawn."""
-    return one_line(trial.network) if trial.config else ""
+    """Its network in one short line; empty where nothing was drawn."""
+    return short_line(trial.network) if trial.config else ""
