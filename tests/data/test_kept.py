@@ -15,7 +15,7 @@ import torch
 from tests.data.sets import flip
 from tests.data.test_timm_sets import COLOURS, by_class, png, timm, write_fashion, write_tar
 from vitnas.config.data import DataConfig
-from vitnas.data import kept
+from vitnas.data import kept, timm_sets
 from vitnas.data.cache import held_sets, home
 from vitnas.data.imageset import ImageSet
 from vitnas.data.rows import Rows
@@ -153,15 +153,41 @@ def test_images_of_different_channels_are_refused(tmp_path: Path) -> None:
         kept.read_kept(tmp_path / "home", "key", timm(tmp_path), data, (8, 8))
 
 
-def test_what_cannot_be_told_from_its_changes_is_in_memory_and_that_is_said(
+def linked(folder_root: Path, elsewhere: Path) -> DataConfig:
+    """A folder of classes of which one is a link."""
+    (folder_root / "train" / "red").rename(elsewhere)
+    (folder_root / "train" / "red").symlink_to(elsewhere)
+    return timm(folder_root)
+
+
+def test_a_linked_class_folder_is_kept_and_its_changes_are_seen(
     folder_root: Path, tmp_path: Path
 ) -> None:
-    (folder_root / "train" / "red").rename(tmp_path / "elsewhere")
-    (folder_root / "train" / "red").symlink_to(tmp_path / "elsewhere")
+    config = linked(folder_root, tmp_path / "elsewhere")
+    first = read_source(config, (8, 8)).train[0]
+    assert isinstance(first, Rows)
+    assert isinstance(first.store, Shards)
+    some = next((tmp_path / "elsewhere").glob("*"))
+    some.rename(some.with_stem("another"))
+    assert read_source(config, (8, 8)).train[0][:].shape == first.shape
+    assert len([held for held in held_sets(home()) if held.images.facts.number == len(first)]) == 2
+
+
+def test_a_folder_that_is_linked_into_itself_is_told_from_its_changes(folder_root: Path) -> None:
+    (folder_root / "train" / "red" / "loop").symlink_to(folder_root / "train")
+    found = timm_sets._files(folder_root / "train")
+    assert found is not None
+    assert len({path for path, *_ in found}) == len(found) == 15
+
+
+def test_what_cannot_be_told_from_its_changes_is_in_memory_and_that_is_said(
+    folder_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vitnas.data.timm_sets._files", lambda place: None)
     notices: list[str] = []
     source = read_source(timm(folder_root), (8, 8), teller=Teller(notices.append))
     assert isinstance(source.train[0], torch.Tensor)
-    assert notices == [
+    assert notices[0] == (
         f"timm data set {folder_root}: is decoded at each start and held in memory: "
         "nothing tells whether it has changed"
-    ]
+    )

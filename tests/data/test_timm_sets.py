@@ -22,6 +22,7 @@ from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import check_data_there
 from vitnas.config.files import validate
 from vitnas.data.foreign import describe
+from vitnas.data.rows import Rows
 from vitnas.data.table import read_source
 from vitnas.errors import ConfigError, VitnasError
 
@@ -40,6 +41,23 @@ def write_tar(path: Path, files: Mapping[str, bytes]) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
+
+
+HUB_CARD = """---
+dataset_info:
+  features:
+  - {name: image, dtype: image}
+  - {name: label, dtype: int64}
+  splits:
+  - {name: train, num_examples: 12}
+  - {name: test, num_examples: 6}
+configs:
+- config_name: default
+  data_files:
+  - {split: train, path: train-*}
+  - {split: test, path: test-*}
+---
+"""
 
 
 def by_class(number: int, *names: str) -> dict[str, bytes]:
@@ -169,8 +187,53 @@ def test_shards_of_webdataset(tmp_path: Path) -> None:
     for pixels, label in zip(source.train[0][:], source.train[1].tolist(), strict=True):
         assert pixels[:, 0, 0].tolist() == list(list(COLOURS.values())[label])
     assert source.test[1].tolist() == [2, 1]
+    assert isinstance(source.train[0], Rows), "kept"
     assert describe(config) == (3, 3)
     assert "split tset not found" in said(timm(tmp_path, dataset="wds/", splits=["train", "tset"]))
+
+
+@pytest.mark.skipif(find_spec("webdataset") is None, reason="needs webdataset")
+def test_images_that_webdataset_leaves_out_are_counted(tmp_path: Path) -> None:
+    info = write_shards(tmp_path, [0, 1] * 60, "train")
+    (tmp_path / "_info.json").write_text(json.dumps({"splits": {"train": info}}))
+    config = timm(tmp_path, dataset="wds/", splits=["train"])
+    assert read_source(config, (8, 8)).skipped == ()
+    for number, refusal in ((1, None), (2, "2 of 120 images cannot be read, more than 1%")):
+        content = (tmp_path / info["filenames"][0]).read_bytes()
+        begin = content.index(b"\x89PNG")
+        torn = content[:begin] + b"nothing!" + content[begin + 8 :]
+        (tmp_path / info["filenames"][0]).write_bytes(torn)
+        if refusal is None:
+            source = read_source(config, (8, 8))
+            assert (len(source.train[1]), len(source.skipped)) == (120 - number, 1)
+        else:
+            assert refusal in said(config)
+
+
+@pytest.mark.skipif(find_spec("datasets") is None, reason="needs datasets")
+@pytest.mark.parametrize("prefix", ["hfds", "hfids"])
+def test_images_of_datasets(tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pandas
+
+    root = tmp_path / "colours"
+    root.mkdir()
+    for split, number in (("train", 4), ("test", 2)):
+        rows = [
+            {"image": {"bytes": png(COLOURS[name]), "path": None}, "label": label}
+            for _ in range(number)
+            for label, name in enumerate(COLOURS)
+        ]
+        pandas.DataFrame(rows).to_parquet(root / f"{split}-00000-of-00001.parquet")
+    (root / "README.md").write_text(HUB_CARD)
+    config = timm(tmp_path / "theirs", dataset=f"{prefix}/{root}", splits=["train", "test"])
+    for _ in range(2):
+        source = read_source(config, (8, 8))
+        assert source.test is not None
+        assert isinstance(source.train[0], Rows), "kept"
+        assert source.train[1].tolist() == [0, 1, 2] * 4
+        assert len(source.test[1]) == 6
+        for pixels, label in zip(source.train[0][:], source.train[1].tolist(), strict=True):
+            assert pixels[:, 0, 0].tolist() == list(list(COLOURS.values())[label])
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,9 @@ from vitnas.hook import interrupts_later
 COMPARING_S = 0.5
 """Time for comparing pixels that have not changed with their checksums, oldest first, at a start.
 """
+SAMPLE = 32
+"""Images that are timed before many are decoded."""
 _FEW = 256  # images that are not worth processes of their own
-_SAMPLE = 32  # images that are timed before many are decoded
 _LONG_S = 5.0  # from here on it is told beforehand
 _Job = tuple[Path, list[str]]  # a shard's place and its image files
 
@@ -71,16 +72,20 @@ def announce(origins: Sequence[Origin], teller: Teller) -> None:
     ]
     if len(missing) <= _FEW:
         return
-    some = missing[:: -(-len(missing) // _SAMPLE)]
+    some = missing[:: -(-len(missing) // SAMPLE)]
     started = time.monotonic()
     for origin, number in some:
         origin.decode(number)
     seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
+    foretell(origins[0].images, len(missing), seconds, teller)
+
+
+def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> None:
+    """Say that `number` images will be decoded, unless the `seconds` for it are few."""
     if seconds > _LONG_S:
-        images = origins[0].images
-        (height, width), size = images.facts.image_hw, len(missing) * images.bytes_of_image
+        (height, width), size = images.facts.image_hw, number * images.bytes_of_image
         teller.notice(
-            f"{images.facts.root}: {len(missing):,} images are decoded once to {height} x {width} "
+            f"{images.facts.root}: {number:,} images are decoded once to {height} x {width} "
             f"pixels and kept: {size_text(size)} in {images.folder.parent}, about {span(seconds)}"
         )
 
@@ -102,7 +107,7 @@ def complete(origin: Origin, teller: Teller = SILENT) -> list[ShardFacts]:
     """
     images, facts = origin.images, _known(origin)
     if None in facts:
-        with plain_errors(images.folder.parent), _alone(images, teller):
+        with plain_errors(images.folder.parent), alone(images, teller):
             facts = _known(origin)
             missing = [number for number, known in enumerate(facts) if known is None]
             needed = _count(images, missing) * images.bytes_of_image
@@ -110,7 +115,7 @@ def complete(origin: Origin, teller: Teller = SILENT) -> list[ShardFacts]:
             _build(origin, missing, teller)
             with without_warnings():
                 for number in missing:
-                    facts[number] = _fresh(origin, number)
+                    facts[number] = fresh(origin, number)
     found = [known for known in facts if known is not None]
     with suppress(OSError):  # a folder that may only be read
         images.note_use()
@@ -120,7 +125,7 @@ def complete(origin: Origin, teller: Teller = SILENT) -> list[ShardFacts]:
 
 
 @contextmanager
-def _alone(images: ImageSet, teller: Teller) -> Iterator[None]:
+def alone(images: ImageSet, teller: Teller) -> Iterator[None]:
     """No other process builds or deletes the set in here."""
     images.folder.mkdir(parents=True, exist_ok=True)
     lock = images.lock()
@@ -142,7 +147,7 @@ def _known(origin: Origin) -> list[ShardFacts | None]:
     images = origin.images
     with without_warnings(), ThreadPool(cores()) as pool:
         numbers = range(images.num_shards)
-        found = pool.map(lambda number: _fresh(origin, number), numbers)
+        found = pool.map(lambda number: fresh(origin, number), numbers)
         oldest = sorted(
             (number for number in numbers if found[number] is not None),
             key=lambda number: compared(images.place(number)),
@@ -161,7 +166,7 @@ def _known(origin: Origin) -> list[ShardFacts | None]:
     return found
 
 
-def _fresh(origin: Origin, number: int) -> ShardFacts | None:
+def fresh(origin: Origin, number: int) -> ShardFacts | None:
     """What is known of a shard; None where it is missing, damaged, or a broken file no longer is.
 
     Its pixels are compared if they may have changed.

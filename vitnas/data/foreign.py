@@ -7,6 +7,7 @@ file names it by its path `package.module:function`; see docs/extend.md. For tim
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from vitnas import plugins
 from vitnas.config.data import GROUP, TIMM, DataConfig
 from vitnas.data.cache import home
 from vitnas.data.decode import BrokenImage, refuse_many, without_warnings
+from vitnas.data.in_turn import read_in_turn
 from vitnas.data.items import (
     Item,
     digest_of,
@@ -29,7 +31,7 @@ from vitnas.data.items import (
 from vitnas.data.kept import Part, read_kept
 from vitnas.data.source import DataSource, ImageHW, check_images_fit
 from vitnas.data.telling import SILENT, Teller
-from vitnas.data.timm_sets import key_of, name_of, open_timm
+from vitnas.data.timm_sets import key_of, left_out, name_of, open_timm
 
 _CHUNK = 1024
 
@@ -91,16 +93,27 @@ def _read_part(
     config: DataConfig, data: Any, number: int, image_hw: ImageHW, teller: Teller
 ) -> Part:
     """The training images (`number` 0) or the test images (1)."""
-    if config.name != TIMM or (place := home()) is None:
+    if config.name != TIMM:
         return _read_all(config, data, image_hw)
+    part = _kept(config, data, number, image_hw, teller)
     if is_in_turn(data):
-        why = "it can only be read from its beginning to its end"
-    elif (key := key_of(config, data, number)) is not None:
-        return read_kept(place, key, config, data, image_hw, teller)
-    else:
+        lines = left_out(config, data, len(part.labels))
+        return replace(part, skipped=part.skipped + lines)
+    return part
+
+
+def _kept(config: DataConfig, data: Any, number: int, image_hw: ImageHW, teller: Teller) -> Part:
+    """Images of timm's in the cache, or in memory where that cannot be."""
+    place = home()
+    if place is None:
+        return _read_all(config, data, image_hw)
+    key = key_of(config, data, number)
+    if key is None:
         why = "nothing tells whether it has changed"
-    teller.notice(f"{name_of(config)}: is decoded at each start and held in memory: {why}")
-    return _read_all(config, data, image_hw)
+        teller.notice(f"{name_of(config)}: is decoded at each start and held in memory: {why}")
+        return _read_all(config, data, image_hw)
+    read = read_in_turn if is_in_turn(data) else read_kept
+    return read(place, key, config, data, image_hw, teller)
 
 
 class _Gathered:

@@ -53,8 +53,10 @@ class SetFacts(BaseModel):
     Attributes:
         root: the folder with the image files.
         image_hw: (H, W) in pixels.
-        number: of images.
+        number: of images; 0 while it is not known, since they can only be read from their beginning
+            to their end and the end has not come yet.
         channels: of an image.
+        per_shard: images of a shard where this does not follow from `number`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -63,6 +65,7 @@ class SetFacts(BaseModel):
     image_hw: tuple[int, int]
     number: int
     channels: int = 3
+    per_shard: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class ImageSet:
     @property
     def per_shard(self) -> int:
         """Images of a shard; the last one may have fewer."""
+        if self.facts.per_shard is not None:
+            return self.facts.per_shard
         most = min(_MOST_PER_SHARD, max(1, _SHARD_BYTES // self.bytes_of_image))
         return min(most, max(_LEAST_PER_SHARD, -(-self.facts.number // _SHARDS)))
 
@@ -116,7 +121,12 @@ class ImageSet:
         with suppress(FileNotFoundError):
             os.utime(self.folder / FACTS_FILE)
             return
-        write_text(self.folder / FACTS_FILE, self.facts.model_dump_json() + "\n")
+        self.write_facts()
+
+    def write_facts(self) -> None:
+        """Write its facts; who does so builds the set, so that nobody uses it yet."""
+        told = self.facts.model_dump_json(exclude_none=True)
+        write_text(self.folder / FACTS_FILE, told + "\n")
 
     def hold(self) -> int:
         """Keep the set from being deleted as long as the descriptor that is returned is open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,17 @@ from vitnas.config.data import DataConfig
 from vitnas.data.build import announce, complete
 from vitnas.data.decode import BrokenImage, refuse_many, without_warnings
 from vitnas.data.imageset import ImageSet, SetFacts, set_of_items
-from vitnas.data.items import digest_of, item_of, items, refuse_channels, resized, total_digest
+from vitnas.data.items import (
+    Item,
+    digest_of,
+    item_of,
+    items,
+    refuse_channels,
+    resized,
+    total_digest,
+)
 from vitnas.data.rows import Pixels, Rows
-from vitnas.data.shard import write_shard
+from vitnas.data.shard import ShardFacts, write_shard
 from vitnas.data.shards import Shards
 from vitnas.data.source import ImageHW
 from vitnas.data.telling import SILENT, Teller
@@ -64,7 +72,16 @@ def read_kept(
         images = set_of_items(home, key, facts)
         origin = _Items(images, config, data)
         announce([origin], teller)
-        found = complete(origin, teller)
+        return part_of(images, complete(origin, teller))
+
+
+def part_of(images: ImageSet, found: Sequence[ShardFacts]) -> Part:
+    """The images of a set that is complete, of which `found` is known.
+
+    Raises:
+        DataError: more than 1 % of them are broken.
+    """
+    number = images.facts.number
     labels = torch.from_numpy(np.concatenate([known.labels for known in found]))
     digests = np.concatenate([known.digests for known in found])
     broken = {
@@ -72,8 +89,8 @@ def read_kept(
         for shard, known in enumerate(found)
         for number, reason in known.broken.items()
     }
-    refuse_many(list(broken.values()), len(data))
-    sound = torch.ones(len(data), dtype=torch.bool)
+    refuse_many(list(broken.values()), number)
+    sound = torch.ones(number, dtype=torch.bool)
     sound[list(broken)] = False
     rows = Rows(Shards(images, found), sound.nonzero().squeeze(1))
     digest = total_digest(digests[sound.numpy()].tobytes())
@@ -96,22 +113,35 @@ class _Items:
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         for shard in shards:
-            self._write(shard)
-            yield len(self.images.span(shard))
+            each = items(self.config, self.data, self.images.span(shard))
+            yield write_items(self.images, shard, each, self.config)
 
-    def _write(self, shard: int) -> None:
-        span, broken = self.images.span(shard), dict[int, str]()
-        pixels = np.zeros(self.images.shape(shard), dtype=np.uint8)
-        labels, digests = np.zeros(len(span), np.int64), np.zeros((len(span), 16), np.uint8)
-        for index, item in enumerate(items(self.config, self.data, span)):
-            if isinstance(item, BrokenImage):
-                broken[index] = str(item)
-                continue
-            refuse_channels(self.config, span[index], item, self.images.facts.channels)
-            pixels[index] = resized(item[0], self.images.facts.image_hw).numpy()
-            labels[index] = item[1]
-            digests[index] = np.frombuffer(digest_of(item), np.uint8)
-        write_shard(self.images.place(shard), pixels, broken, labels=labels, digests=digests)
+
+def write_items(
+    images: ImageSet, shard: int, each: Iterable[Item | BrokenImage], config: DataConfig
+) -> int:
+    """Write a shard of the images that `each` gives, one after the other; their number.
+
+    Raises:
+        DataError: one has other channels than the first one of the set.
+        OSError: it cannot be written.
+    """
+    (most, *shape), number = images.shape(shard), 0
+    pixels, broken = np.zeros((most, *shape), np.uint8), dict[int, str]()
+    labels, digests = np.zeros(most, np.int64), np.zeros((most, 16), np.uint8)
+    for index, item in enumerate(each):
+        number += 1
+        if isinstance(item, BrokenImage):
+            broken[index] = str(item)
+            continue
+        refuse_channels(config, images.span(shard)[index], item, images.facts.channels)
+        pixels[index] = resized(item[0], images.facts.image_hw).numpy()
+        labels[index] = item[1]
+        digests[index] = np.frombuffer(digest_of(item), np.uint8)
+    if number:
+        told = {"labels": labels[:number], "digests": digests[:number]}
+        write_shard(images.place(shard), pixels[:number], broken, **told)
+    return number
 
 
 def _channels(config: DataConfig, data: Any) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
@@ -19,7 +19,7 @@ from PIL import Image
 
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
-from vitnas.data.decode import read_rgb, read_whole
+from vitnas.data.decode import read_rgb, read_whole, refuse_many
 from vitnas.data.telling import only_errors_of
 from vitnas.errors import DataError
 
@@ -58,7 +58,7 @@ def open_timm(config: DataConfig) -> tuple[Any, Any]:
 
 def key_of(config: DataConfig, data: Any, number: int) -> str | None:
     """What tells one state of a split from another without reading it: the names, sizes and times
-    of the files, or the fingerprint that `hfds/` has of its data. None where nothing does.
+    of the files, or what `hfds/` and `hfids/` know of their data. None where nothing does.
 
     Args:
         config: which data.
@@ -67,18 +67,55 @@ def key_of(config: DataConfig, data: Any, number: int) -> str | None:
     """
     from timm import __version__
 
-    split, is_hfds = _splits(config)[number], (config.dataset or "").lower().startswith("hfds/")
-    place = None if config.folder is None else _place(config, split)
-    state = data.fingerprint if is_hfds else None if place is None else _files(place)
+    split = _splits(config)[number]
+    state = _state(config, data, split)
     numbers = list(getattr(data, "numbers", {}).items())
     columns = [config.input_key, config.target_key]
     told = [__version__, config.dataset, split, columns, numbers, state]
     return None if state is None else json.dumps(told)
 
 
+def left_out(config: DataConfig, data: Any, number: int) -> tuple[str, ...]:
+    """A line for each image that a split announces and that its reader left out: it does not say
+    which, nor why. None where the reader may leave out images on purpose.
+
+    Args:
+        config: which data.
+        data: the split as `open_timm` has opened it.
+        number: of images that came.
+
+    Raises:
+        DataError: more than 1 % of them.
+    """
+    reader = getattr(data, "reader", None)
+    told = len(data) if hasattr(data, "__len__") else 0
+    is_choosing = config.target_key or getattr(getattr(reader, "split_info", None), "alt_label", "")
+    lines = max(0, told - number) * (f"{name_of(config)}: an image that its reader leaves out",)
+    if is_choosing:
+        return ()
+    refuse_many(lines, told)
+    return lines
+
+
 def name_of(config: DataConfig) -> str:
     """The data in messages."""
     return f"timm data set {config.dataset or config.folder}"
+
+
+def _state(config: DataConfig, data: Any, split: str) -> Any:
+    """What `key_of` tells of a split; None where nothing tells."""
+    kind, reader = (config.dataset or "").partition("/")[0].lower(), getattr(data, "reader", None)
+    if kind == "hfds":
+        return data.fingerprint
+    if kind == "hfids":
+        return getattr(reader.builder, "cache_dir", None)  # ends in a hash of the data's files
+    if kind == "tfds":
+        return _files(Path(str(reader.builder.data_dir)))
+    if kind == "wds":
+        names = [Path(reader.root, name) for name in reader.split_info.filenames]
+        return [_files(name) for name in names] if all(map(Path.is_file, names)) else None
+    place = None if config.folder is None else _place(config, split)
+    return None if place is None else _files(place)
 
 
 class Read:
@@ -178,16 +215,22 @@ def _place(config: DataConfig, split: str) -> Path | None:
 
 
 def _files(place: Path) -> list[tuple[str, int, int]] | None:
-    """Path, size and time of a file, or of all below a folder. None where a folder in it is a link,
-    or the system does not say."""
+    """Path, size and time of a file, or of all below a folder; links are followed, as timm does.
+    None where the system does not say."""
     whole = place.resolve()
-    paths = [] if place.is_dir() else [whole]
+    folders = _walk(whole) if whole.is_dir() else [(whole.parent, [whole.name])]
     try:
-        for folder, folders, names in os.walk(whole):
-            if any(Path(folder, name).is_symlink() for name in folders):
-                return None
-            paths += [Path(folder, name) for name in names]
-        found = [(str(path), path.stat()) for path in sorted(paths)]
+        paths = sorted(Path(folder, name) for folder, names in folders for name in names)
+        return [(str(path), (at := path.stat()).st_size, at.st_mtime_ns) for path in paths]
     except OSError:
         return None
-    return [(path, there.st_size, there.st_mtime_ns) for path, there in found]
+
+
+def _walk(whole: Path) -> Iterator[tuple[str | Path, list[str]]]:
+    """Every folder below a folder and its files, each folder once."""
+    seen = {whole}
+    for folder, folders, names in os.walk(whole, followlinks=True):
+        real = {name: Path(folder, name).resolve() for name in folders}
+        folders[:] = [name for name in folders if real[name] not in seen]
+        seen |= set(real.values())
+        yield folder, names
