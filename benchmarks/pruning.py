@@ -21,7 +21,8 @@ from vitnas.engine.pruning import CONFIDENCE, PRUNERS
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome, TrialRecord
-from vitnas.replay.tables import Table, find_table
+from vitnas.replay.table import Table
+from vitnas.replay.tables import find_table
 from vitnas.report.marks import cost_range, cost_ticks
 
 TITLES = {"none": "every network trained to its end", "curve": "stopped by learning curve"}

@@ -24,7 +24,8 @@ from common import conclude, is_quick, show
 from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.samplers import DEFAULT_SAMPLER
 from vitnas.replay.simulation import replay
-from vitnas.replay.tables import Table, find_table
+from vitnas.replay.table import Table
+from vitnas.replay.tables import find_table
 
 WORKERS = (1, 8, 64, 256, 1000)
 EPOCH_SECONDS = (10.0, 60.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.engine.conftest import make_space
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.records import Outcome
-from vitnas.replay.tables import Recorded, Table
+from vitnas.replay.table import Recorded, Table
 
 
 def made_up_table(count: int = 40) -> Table:

@@ -13,7 +13,7 @@ from vitnas.columns import columns
 from vitnas.engine.pruning import CONFIDENCE, PrunerName
 from vitnas.engine.samplers import SamplerName
 from vitnas.replay.simulation import Trace, replay
-from vitnas.replay.tables import Table
+from vitnas.replay.table import Table
 
 MEASURES = {"volume": "above chance", "strict": "above the table's worst network"}
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4)

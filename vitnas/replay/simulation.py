@@ -26,7 +26,7 @@ from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.samplers.pool import FixedPool
 from vitnas.engine.store.study import RunStore
 from vitnas.records import Outcome
-from vitnas.replay.tables import Recorded, Table
+from vitnas.replay.table import Recorded, Table
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

@@ -13,7 +13,7 @@ from vitnas.engine.samplers import colour
 from vitnas.files import write_bytes, writing
 from vitnas.plotting import INK, empty_figure, open_axes, png
 from vitnas.replay.comparison import MEASURES, Pair
-from vitnas.replay.tables import Table
+from vitnas.replay.table import Table
 
 STYLES = {"none": ":", "curve": "-", "front": "--", "both": "-."}
 _LOWEST = 60.0
