@@ -1,7 +1,7 @@
 """A search and replays give what they gave before: the files here are an earlier vitnas's.
 
 They are of the first one whose front and whose sampler go by expected top-1; the search, of the
-first one that varies the most promising candidates, too.
+first one that begins with plain networks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pytest
 from tests.engine.golden.write import PAIRS, replay, search
 
 HERE = Path(__file__).parent
-ONE_IMAGE = 100 / 287  # of the scoring split; another processor's kernels may round otherwise
+UNTAUGHT = 3  # networks that the sampler proposes before it looks at an accuracy
+DRAWN = ("number", "key", "params", "config", "seed", "flops", "num_params", "origin")
 
 
 def _stored(name: str) -> Any:
@@ -27,12 +28,13 @@ def _plain(value: Any) -> Any:
 
 
 def test_a_search_leaves_the_same_study(tmp_path: Path) -> None:
+    """Whole where the processor rounds as that of the file did; else what no accuracy decides."""
     then, now = _stored("search"), _plain(search(tmp_path))
-    for old, new in zip(then["trials"], now["trials"], strict=True):
-        assert new.pop("curve") == pytest.approx(old.pop("curve"), abs=ONE_IMAGE)
-        assert new.pop("test_top1") == pytest.approx(old.pop("test_top1"), abs=ONE_IMAGE)
-        assert new == old
-    assert now == then
+    if now["trials"][0]["curve"] == then["trials"][0]["curve"]:
+        assert now == then
+    for old, new in zip(then["trials"][:UNTAUGHT], now["trials"][:UNTAUGHT], strict=True):
+        assert {name: new[name] for name in DRAWN} == {name: old[name] for name in DRAWN}
+    assert now.keys() == then.keys()
 
 
 @pytest.mark.parametrize(
