@@ -128,3 +128,15 @@ def test_one_lucky_score_does_not_bar_more_expensive_networks() -> None:
                 break
         controller.finish(job.number, seconds=1.0, device="cpu")
     assert sum(cost > lucky for cost in costs[12:]) >= 5
+
+
+def test_every_third_of_the_first_proposals_is_alike_in_all_stages() -> None:
+    """One random draw of `digits` in five is; afterwards gain decides alone."""
+    controller = controller_in_memory(load_space("digits"), num_trials=48)
+    keys_of(controller)
+    alike = [
+        len({value for key, value in trial.params.items() if key.endswith("token_mixer")}) == 1
+        for trial in controller.trials
+    ]
+    assert all(alike[2:36:3])
+    assert not all(alike[36:])

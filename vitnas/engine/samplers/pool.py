@@ -42,7 +42,13 @@ class Proposal:
 
 
 class CandidatePool(Protocol):
-    """Where a sampler chooses from."""
+    """Where a sampler chooses from.
+
+    Attributes:
+        plain: keys of networks that were drawn alike in all stages.
+    """
+
+    plain: Container[str]
 
     def sample(self) -> Sequence[Proposal]:
         """Networks as the space draws them, to learn what they can look like."""
@@ -82,6 +88,7 @@ class SpacePool:
         self._first, self._fresh, self._size = first, fresh, size
         self._held: dict[str, Proposal] = {}
         self._best: list[Proposal] = []
+        self.plain: set[str] = set()
 
     def sample(self) -> Sequence[Proposal]:
         count, self._first = self._first, 0
@@ -107,7 +114,9 @@ class SpacePool:
 
     def _draw(self, source: Callable[[int], Trial], count: int) -> None:
         for _ in range(count):
-            self._hold(_Draw(source(self._seed())))
+            key = self._hold(_Draw(source(self._seed())))
+            if key and source is PlainTrial:
+                self.plain.add(key)
 
     def _vary(self, parent: Params) -> None:
         rate = 2 / max(2, len(parent))
@@ -117,14 +126,19 @@ class SpacePool:
     def _seed(self) -> int:
         return self._random.getrandbits(32)
 
-    def _hold(self, draw: _Draw) -> None:
+    def _hold(self, draw: _Draw) -> str | None:
+        """Its key, if the space has it."""
         found = _propose(self._space, draw)
-        if found is not None:
-            self._held.setdefault(found.key, found)
+        if found is None:
+            return None
+        self._held.setdefault(found.key, found)
+        return found.key
 
 
 class FixedPool:
     """A given set of networks, e.g. those of a recorded table."""
+
+    plain: Container[str] = ()
 
     def __init__(self, proposals: Iterable[Proposal]) -> None:
         self._all = list(proposals)
