@@ -42,13 +42,11 @@ class Proposal:
 
 
 class CandidatePool(Protocol):
-    """Where a sampler chooses from.
+    """Where a sampler chooses from."""
 
-    Attributes:
-        plain: keys of networks that were drawn alike in all stages.
-    """
-
-    plain: Container[str]
+    @property
+    def plain(self) -> Container[str]:
+        """Keys of networks that were drawn alike in all stages."""
 
     def sample(self) -> Sequence[Proposal]:
         """Networks as the space draws them, to learn what they can look like."""
@@ -88,7 +86,11 @@ class SpacePool:
         self._first, self._fresh, self._size = first, fresh, size
         self._held: dict[str, Proposal] = {}
         self._best: list[Proposal] = []
-        self.plain: set[str] = set()
+        self._plain: set[str] = set()
+
+    @property
+    def plain(self) -> Container[str]:
+        return self._plain
 
     def sample(self) -> Sequence[Proposal]:
         count, self._first = self._first, 0
@@ -116,7 +118,7 @@ class SpacePool:
         for _ in range(count):
             key = self._hold(_Draw(source(self._seed())))
             if key and source is PlainTrial:
-                self.plain.add(key)
+                self._plain.add(key)
 
     def _vary(self, parent: Params) -> None:
         rate = 2 / max(2, len(parent))
@@ -138,10 +140,12 @@ class SpacePool:
 class FixedPool:
     """A given set of networks, e.g. those of a recorded table."""
 
-    plain: Container[str] = ()
-
     def __init__(self, proposals: Iterable[Proposal]) -> None:
         self._all = list(proposals)
+
+    @property
+    def plain(self) -> Container[str]:
+        return ()
 
     def sample(self) -> Sequence[Proposal]:
         return self._all
