@@ -8,6 +8,7 @@ import logging
 import pickle
 import tarfile
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -213,8 +214,7 @@ def test_images_that_webdataset_leaves_out_are_counted(tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("datasets") is None, reason="needs datasets")
 @pytest.mark.parametrize("prefix", ["hfds", "hfids"])
 def test_images_of_datasets(tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pandas
-
+    pyarrow, parquet = map(import_module, ("pyarrow", "pyarrow.parquet"))
     root = tmp_path / "colours"
     root.mkdir()
     for split, number in (("train", 4), ("test", 2)):
@@ -223,7 +223,9 @@ def test_images_of_datasets(tmp_path: Path, prefix: str, monkeypatch: pytest.Mon
             for _ in range(number)
             for label, name in enumerate(COLOURS)
         ]
-        pandas.DataFrame(rows).to_parquet(root / f"{split}-00000-of-00001.parquet")
+        parquet.write_table(
+            pyarrow.Table.from_pylist(rows), root / f"{split}-00000-of-00001.parquet"
+        )
     (root / "README.md").write_text(HUB_CARD)
     config = timm(tmp_path / "theirs", dataset=f"{prefix}/{root}", splits=["train", "test"])
     for _ in range(2):

@@ -6,7 +6,7 @@ How many images come is known at the end alone. Then the set's facts tell it, an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -129,12 +129,12 @@ class _InTurn:
             return write_items(self.images, shard, due, self.config)
         return sum(1 for _ in due)
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> Generator[Item, None, None]:
         for item in items(self.config, self.data):
             assert not isinstance(item, BrokenImage)
             yield item
 
-    def _timed(self, told: int, teller: Teller) -> Iterator[Item]:
+    def _timed(self, told: int, teller: Teller) -> Generator[Item, None, None]:
         """The items; once some have come, it is told how long all will take."""
         started = time.monotonic()
         for number, item in enumerate(self._items()):

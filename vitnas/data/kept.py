@@ -139,8 +139,8 @@ def write_items(
         labels[index] = item[1]
         digests[index] = np.frombuffer(digest_of(item), np.uint8)
     if number:
-        told = {"labels": labels[:number], "digests": digests[:number]}
-        write_shard(images.place(shard), pixels[:number], broken, **told)
+        told, place = (labels[:number], digests[:number]), images.place(shard)
+        write_shard(place, pixels[:number], broken, labels=told[0], digests=told[1])
     return number
 
 

@@ -104,7 +104,8 @@ def name_of(config: DataConfig) -> str:
 
 def _state(config: DataConfig, data: Any, split: str) -> Any:
     """What `key_of` tells of a split; None where nothing tells."""
-    kind, reader = (config.dataset or "").partition("/")[0].lower(), getattr(data, "reader", None)
+    kind = (config.dataset or "").partition("/")[0].lower()
+    reader: Any = getattr(data, "reader", None)
     if kind == "hfds":
         return data.fingerprint
     if kind == "hfids":
