@@ -94,7 +94,7 @@ LIGHT = {
     "vitnas": ("torch", "timm", "ray", "optuna", "numpy", "pydantic", "yaml"),
 }
 ONLY_IMPORTERS = {
-    "ray": {f"engine.backends.{name}" for name in ("cluster", "parallel", "tune")},
+    "ray": {f"engine.backends.{name}" for name in ("cluster", "parallel", "sending", "tune")},
     "fvcore": {"cost.operators"},
 }
 

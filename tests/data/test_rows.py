@@ -9,7 +9,7 @@ import torch
 
 from tests.data.sets import complete, small_set
 from vitnas import memory
-from vitnas.data.rows import Rows, channel_sums, joined, taken, there
+from vitnas.data.rows import Rows, batches_of, channel_sums, joined, taken, there
 from vitnas.data.shards import Shards
 from vitnas.errors import MemoryLimitError
 
@@ -108,6 +108,24 @@ def test_streamed_images_are_the_same_and_their_numbers_stay_on_the_cpu(rows: Ro
     assert torch.equal((part + other)[:], STORE[[1, 2, 1]])
 
 
+def test_streamed_batches_are_those_of_one_index_after_the_other(tmp_path: Path) -> None:
+    images, files = small_set(tmp_path, 150)
+    complete(images, files)
+    on_disk = Rows(Shards(images), torch.randperm(150, generator=torch.manual_seed(0)))
+    each: list[torch.Tensor | slice] = [torch.tensor([149, 3, 3]), slice(20, 90), slice(140, 200)]
+    expected = [on_disk[index] for index in each]
+    for rows in (on_disk, on_disk.streamed("cpu"), on_disk.in_memory()):
+        found = list(batches_of(rows, iter(each)))
+        assert all(map(torch.equal, found, expected))
+        assert len(found) == len(expected)
+    assert all(map(torch.equal, batches_of(on_disk[:], each), expected))
+
+
+def test_a_streamed_batch_of_what_was_not_read_is_refused(rows: Rows) -> None:
+    with pytest.raises(IndexError, match="not read"):
+        list(rows.streamed("cpu").batches([torch.tensor([0]), torch.tensor([1])]))
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_images_on_a_cuda_device_are_not_copied_again(rows: Rows) -> None:
@@ -115,3 +133,6 @@ def test_images_on_a_cuda_device_are_not_copied_again(rows: Rows) -> None:
         assert there_now.to("cuda") is there_now
         assert there_now[2:4].device.type == "cuda"
         assert torch.equal(there_now[torch.tensor([3, 0])].cpu(), STORE[[1, 2]])
+        each = [torch.tensor([3]), torch.tensor([0, 2])]
+        found = [batch.cpu() for batch in there_now.batches(each)]
+        assert all(map(torch.equal, found, [STORE[[1]], STORE[[2, 0]]]))

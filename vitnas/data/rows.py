@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from vitnas.data.ahead import one_ahead
+from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.shards import Shards
 from vitnas.memory import check_memory
 
@@ -24,7 +27,7 @@ class Rows:
         places: (n,) int64, the number of each in `store`; -1 = not there.
     """
 
-    store: Tensor | Shards | Streamed
+    store: Tensor | Shards | Streamed | Elsewhere
     places: Tensor
 
     def __len__(self) -> int:
@@ -36,11 +39,28 @@ class Rows:
         Raises:
             IndexError: one of them is not there; seen on the CPU alone.
         """
+        return self.store[self._at(index)]
+
+    def batches(self, each: Iterable[Tensor | slice]) -> Iterator[Tensor]:
+        """The pixels of each index, in their order; where they are streamed, the next ones come to
+        the device while the last ones are used.
+
+        Raises:
+            IndexError: as of one index.
+        """
+        places = map(self._at, each)
+        store = self.store
+        return (
+            store.batches(places) if isinstance(store, Streamed) else map(store.__getitem__, places)
+        )
+
+    def _at(self, index: Tensor | slice) -> Tensor:
+        """Where the images of an index are in the store."""
         places = self.places[_beside(self.places, index)]
         is_seen = places.device.type == "cpu"  # elsewhere, looking would wait for the device
         if is_seen and len(places) and int(places.min()) < 0:
             raise IndexError("an image is asked for that was not read")
-        return self.store[places]
+        return places
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,6 +111,26 @@ class Rows:
         check_memory(needed, f"{number:,} images", "take a smaller img_size or train_fraction")
         return self._copied(self.device)
 
+    def sent(self, by: Sender, known: dict[int, Elsewhere]) -> Rows:
+        """The same images for another machine, which fetches those on disk when it needs them.
+
+        Args:
+            by: hands them out there.
+            known: what parts with the same store have become, which is added to.
+        """
+        store = self.store
+        if not isinstance(store, Shards):
+            return self
+        if id(store) not in known:
+            by.hold(store.images)
+            known[id(store)] = Elsewhere(store.images, by)
+        return Rows(known[id(store)], self.places)
+
+    def fetch(self) -> None:
+        """Bring the images of another machine here now, and not when the first is needed."""
+        if isinstance(self.store, Elsewhere):
+            self.store.here()
+
     def _copied(self, device: str | torch.device) -> Rows:
         there = self.places >= 0
         places = torch.where(there, there.cumsum(0) - 1, -1)
@@ -100,7 +140,8 @@ class Rows:
 class Streamed:
     """Images on the host, indexed as a tensor on a CUDA device that is too small for them.
 
-    A batch is pinned and copied without waiting: the host reads it while the device computes.
+    A batch is pinned and copied without waiting. Of several, a thread reads and pins the next one
+    while one is used, and a stream of its own copies it.
 
     Args:
         host: (m, C, H, W) uint8, in memory or on disk.
@@ -123,6 +164,25 @@ class Streamed:
         pinned = batch.pin_memory() if self.device.type == "cuda" else batch
         return pinned.to(self.device, non_blocking=True)
 
+    def batches(self, each: Iterable[Tensor]) -> Iterator[Tensor]:
+        """As one index after the other; two batches at most are ready or coming."""
+        if self.device.type != "cuda":
+            yield from one_ahead(self.__getitem__, each)
+            return
+        copying = torch.cuda.Stream(self.device)
+
+        def copied(numbers: Tensor) -> tuple[Tensor, torch.cuda.Event]:
+            with torch.cuda.stream(copying):
+                batch, done = self[numbers], torch.cuda.Event()
+                done.record(copying)
+            return batch, done
+
+        for batch, done in one_ahead(copied, each):
+            now = torch.cuda.current_stream(self.device)
+            now.wait_event(done)
+            batch.record_stream(now)  # else its memory could be reused while it is read
+            yield batch
+
 
 Pixels = Tensor | Rows
 """Images, (n, C, H, W) uint8."""
@@ -133,6 +193,13 @@ def there(images: Pixels, index: Tensor) -> Tensor:
     if not isinstance(images, Rows):
         return index
     return index[(images.places[_beside(images.places, index)] >= 0).to(index.device)]
+
+
+def batches_of(images: Pixels, each: Iterable[Tensor | slice]) -> Iterator[Tensor]:
+    """The pixels of each index, in their order; see `Rows.batches`."""
+    if isinstance(images, Rows):
+        return images.batches(each)
+    return (images[index] for index in each)
 
 
 def taken(images: Pixels, index: Tensor) -> Pixels:
@@ -178,6 +245,8 @@ def _is_at(there: torch.device, device: str | torch.device) -> bool:
     return wanted.type == there.type and wanted.index in (None, there.index)
 
 
-def _host(store: Tensor | Shards | Streamed) -> Tensor | Shards:
+def _host(store: Tensor | Shards | Streamed | Elsewhere) -> Tensor | Shards:
     """The images themselves, where a store only hands them on."""
+    if isinstance(store, Elsewhere):
+        return store.here()
     return store.host if isinstance(store, Streamed) else store

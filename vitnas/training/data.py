@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
+from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.rows import Pixels, channel_sums
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.table import read_source
@@ -145,13 +146,25 @@ class Images:
         return replace(self, train=train, val=self.train.of(scoring.to(self.train.y.device)))
 
     def in_memory(self) -> Images:
-        """The same data, no image of it on disk, so that it can be sent to another machine.
+        """The same data, no image of it on disk.
 
         Raises:
             MemoryLimitError: it does not fit.
         """
         test = None if self._test is None else self._test.in_memory()
         return replace(self, train=self.train.in_memory(), val=self.val.in_memory(), _test=test)
+
+    def sent(self, by: Sender) -> Images:
+        """The same data for other machines: they fetch what is on disk here when they need it."""
+        known: dict[int, Elsewhere] = {}
+        train, val = self.train.sent(by, known), self.val.sent(by, known)
+        test = None if self._test is None else self._test.sent(by, known)
+        return replace(self, train=train, val=val, _test=test)
+
+    def fetch(self) -> None:
+        """Bring the images of another machine here that train and score; a test fetches its own."""
+        self.train.fetch()
+        self.val.fetch()
 
     def to(self, device: str | torch.device, share: float = 1.0) -> Images:
         """The same data with `train` and `val` on `device`; the test images stay where they are.

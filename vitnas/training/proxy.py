@@ -191,8 +191,9 @@ class Training:
         order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
         numbers = dealt(len(self._train), self.proxy.repeated_augmentation, order)
         numbers = numbers.to(self._train.numbers_device)  # at once: the host waits for the device
-        for index in (numbers % len(self._train)).tensor_split(self._steps):
-            x = self._augment(self._train.pixels[index], augmenting)
+        parts = (numbers % len(self._train)).tensor_split(self._steps)
+        for index, pixels in zip(parts, self._train.pixels_of(parts), strict=True):
+            x = self._augment(pixels, augmenting)
             yield Batch(self._train.normalise(x), self._train.y[index], self._known(index))
 
     def _known(self, index: Tensor) -> Tensor | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from vitnas.data.rows import Pixels, Rows, joined, taken, there
+from vitnas.data.elsewhere import Elsewhere, Sender
+from vitnas.data.rows import Pixels, Rows, batches_of, joined, taken, there
 from vitnas.data.source import split_by_class
 
 
@@ -57,9 +58,14 @@ class Split:
 
     def batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
         """All images in their order with their classes, `size` at a time."""
-        for start in range(0, len(self), size):
-            part = slice(start, start + size)
-            yield self.pixels[part], self.y[part]
+        parts = [slice(start, start + size) for start in range(0, len(self), size)]
+        for part, x in zip(parts, self.pixels_of(parts), strict=True):
+            yield x, self.y[part]
+
+    def pixels_of(self, each: Iterable[Tensor | slice]) -> Iterator[Tensor]:
+        """The pixels of each index, in their order; where they come from the host, the next ones
+        are on their way while the last ones are used."""
+        return batches_of(self.pixels, each)
 
     def of(self, index: Tensor) -> Split:
         """The images of these indices, or where a mask is true."""
@@ -82,6 +88,16 @@ class Split:
         """The same images, none of them on disk."""
         pixels = self.pixels
         return self if isinstance(pixels, Tensor) else replace(self, pixels=pixels.in_memory())
+
+    def sent(self, by: Sender, known: dict[int, Elsewhere]) -> Split:
+        """As `Rows.sent`."""
+        pixels = self.pixels
+        return self if isinstance(pixels, Tensor) else replace(self, pixels=pixels.sent(by, known))
+
+    def fetch(self) -> None:
+        """As `Rows.fetch`."""
+        if isinstance(self.pixels, Rows):
+            self.pixels.fetch()
 
     @property
     def size(self) -> int:

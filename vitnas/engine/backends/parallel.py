@@ -1,8 +1,9 @@
 """The back end on Ray: trainings in processes of this machine or of a cluster.
 
 The driver holds neither torch nor images. Another process of its machine reads the images. They
-stay in Ray's object store, and every worker fetches them once. Those of an image folder are sent
-to a cluster only; workers of this machine map the same files of the cache.
+stay in Ray's object store, and every worker fetches them once. Those on disk are not put there:
+workers of this machine map the same files of the cache, and the nodes of a cluster fetch them into
+their own, see `sending`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.relay import Relay
 from vitnas.engine.backends.resources import check_devices
+from vitnas.engine.backends.sending import RaySender, sender_here
 from vitnas.engine.backends.worker import Trained, Worker
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.steering import Steering
@@ -47,7 +49,7 @@ class RayBackend:
 
     def __init__(self, workers: int | None, gpus: float | None, address: str | None) -> None:
         self._is_ours, self._worker = False, None
-        self._is_cluster = address is not None
+        self._sender: RaySender | None = None
         if address is not None:
             connect(address)
         elif not ray.is_initialized():
@@ -55,6 +57,8 @@ class RayBackend:
             start()
             self._is_ours = True
         try:
+            if address is not None:
+                self._sender = sender_here()
             self.resources = resources_of(workers, gpus, is_local=address is None)
         except BaseException:
             self.close()
@@ -76,7 +80,7 @@ class RayBackend:
                 self.resources,
                 most_baselines,
                 self._worker,
-                self._is_cluster,
+                self._sender,
                 relay.sender,
             )
             while not ray.wait([findings], timeout=_GLANCE_S)[0]:
@@ -136,6 +140,9 @@ class RayBackend:
 
     def close(self) -> None:
         """End Ray if it was started here; leave a cluster as it is."""
+        if self._sender is not None:
+            ray.kill(self._sender.shelf)
+            self._sender = None
         if self._is_ours:
             ray.shutdown()
 

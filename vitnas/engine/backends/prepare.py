@@ -19,6 +19,7 @@ from vitnas.errors import ConfigError, printable
 from vitnas.sessions import Data
 
 if TYPE_CHECKING:
+    from vitnas.data.elsewhere import Sender
     from vitnas.training.data import Images
     from vitnas.training.distill import Teacher
 
@@ -51,7 +52,7 @@ def prepare_worker(
     resources: Resources,
     most_baselines: int = 0,
     before: Worker | None = None,
-    in_memory: bool = False,
+    sender: Sender | None = None,
     teller: Teller = SILENT,
 ) -> tuple[Findings, Worker]:
     """Read the images of a space: what is found, and the worker that trains on them.
@@ -61,7 +62,7 @@ def prepare_worker(
         resources: what trainings run on.
         most_baselines: see `vitnas.baselines.sizes.line_up`.
         before: an earlier worker; what it has read of the same data is not read again.
-        in_memory: for workers on machines that lack this one's cache of decoded images.
+        sender: hands this machine's decoded images out to workers on others; None: there are none.
         teller: told what is read where that takes long.
 
     Raises:
@@ -73,7 +74,7 @@ def prepare_worker(
 
     from vitnas.baselines.sizes import line_up
 
-    images = _images(space, before, in_memory, teller)
+    images = _images(space, before, teller)
     some = next(iter(images.values()))
     _check_fits(space, images[space.example.image_hw])
     teachers = _teachers(space, images)
@@ -97,11 +98,11 @@ def prepare_worker(
         baselines=lineup.members,
         baseline_seconds=_seconds_of_baselines(lineup.members, worker),
     )
-    return findings, worker
+    return findings, worker if sender is None else worker.sent(sender)
 
 
 def _images(
-    space: SearchSpace, before: Worker | None, in_memory: bool, teller: Teller
+    space: SearchSpace, before: Worker | None, teller: Teller
 ) -> dict[tuple[int, int], Images]:
     """The space's images by (H, W): those that `before` holds, and the others from their files."""
     from vitnas.training.data import load_data
@@ -111,8 +112,7 @@ def _images(
     known = {size: images for size, images in held.items() if images.fraction >= fraction}
 
     def read(size: tuple[int, int]) -> Images:
-        images = load_data(data, size, fraction, teller)
-        return images.in_memory() if in_memory else images
+        return load_data(data, size, fraction, teller)
 
     try:
         return {size: known[size] if size in known else read(size) for size in space.image_sizes()}

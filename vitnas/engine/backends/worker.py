@@ -21,6 +21,7 @@ from vitnas.errors import MemoryLimitError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
+    from vitnas.data.elsewhere import Sender
     from vitnas.training.data import Images
     from vitnas.training.distill import Teacher
     from vitnas.training.folds import Folds
@@ -77,10 +78,17 @@ class Worker:
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         device = resolve_device(self.device)
+        for each in self.images.values():
+            each.fetch()
         images = {s: images.to(device, self.gpu_share) for s, images in self.images.items()}
         teachers = {size: teacher.to(device) for size, teacher in self.teachers.items()}
         images = {s: taught(each, self.proxy, teachers.get(s)) for s, each in images.items()}
         return replace(self, images=images, teachers=teachers, device=str(device))
+
+    def sent(self, by: Sender) -> Worker:
+        """The same worker for other machines, which fetch the images on disk from this one."""
+        images = {size: images.sent(by) for size, images in self.images.items()}
+        return replace(self, images=images)
 
     def run(self, job: Job) -> Iterator[Message]:
         """Train `job` from the start. The caller stops it by asking for no more messages.
