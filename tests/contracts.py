@@ -25,6 +25,16 @@ ATTENTION: dict[str, dict[str, Any]] = {
     "narrow, a class token": {"attn_dim": 8, "class_token": True, "num_heads": 1},
     "class token": {"class_token": True},
     "no biases, no scale": {"qkv_bias": False, "proj_bias": False, "qk_scale": False},
+    "convolutions": {"kernel_qkv": 3},
+    "fewer keys": {"kernel_qkv": 3, "stride_kv": 2, "attn_dim": 20},
+    "fewer keys, a class token": {"kernel_qkv": 5, "stride_kv": 3, "class_token": True},
+    "fewer keys, masked": {
+        "kernel_qkv": 3,
+        "stride_kv": 4,
+        "mask_diagonal": True,
+        "attn_act": "gelu",
+        "qkv_bias": False,
+    },
 }
 """Forms that every attention has, for `variants`."""
 
@@ -35,6 +45,8 @@ STATIC_KEY: dict[str, dict[str, Any]] = {
     "randn": {"key_init": "randn"},
     "tokens as query": {"q_proj": False},
     "windows": {"windows": 2},
+    "tokens convolved as query": {"q_proj": False, "kernel_qkv": 3, "stride_kv": 2},
+    "windows after convolutions": {"windows": 2, "kernel_qkv": 3},
     "windows and all else": {"windows": 2, "attn_act": "gelu", "mask_diagonal": True},
 }
 """Forms that `ska` and `cska` have."""
@@ -48,7 +60,10 @@ class MixerContract(testing.MixerContract):
         stage = place.stage_config
         return {
             "N": place.num_tokens,
-            "n": place.num_tokens // stage.num_windows,
+            "n": place.num_keys // stage.num_windows,
+            "m": place.num_keys,
+            "u": stage.qkv_kernel,
+            "p": place.config.num_prefix_tokens,
             "C": stage.embed_dim,
             "h": stage.heads,
             "g": stage.groups[pass_index],

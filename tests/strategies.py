@@ -71,6 +71,7 @@ def random_config(seed: int) -> ModelConfig:
     for stage in tree["stages"]:
         _add_attention(rng, stage)
     _add_windows(random.Random(f"windows of {seed}"), tree)
+    _add_convolutions(random.Random(f"convolutions of {seed}"), tree)
     return validate(ModelConfig, tree)
 
 
@@ -258,6 +259,19 @@ def _add_windows(rng: random.Random, tree: dict[str, Any]) -> None:
     for stage, grid in zip(tree["stages"], validate(ModelConfig, tree).grids, strict=True):
         if "windows" in validate(StageConfig, stage).facts.fields and not tree.get("class_token"):
             stage["windows"] = rng.choice([n for n in (1, 2, 3) if not any(s % n for s in grid)])
+
+
+def _add_convolutions(rng: random.Random, tree: dict[str, Any]) -> None:
+    """Give some attention convolutions, and where nothing is sliced fewer keys than tokens."""
+    if len(tree["stages"]) > 1 and rng.random() < 0.2:
+        tree["downsample"] = "cvt"
+    for stage in tree["stages"]:
+        if "kernel_qkv" not in validate(StageConfig, stage).facts.fields or rng.random() < 0.7:
+            continue
+        stage["kernel_qkv"] = rng.choice([1, 3, 5])
+        sliced = rules.stride_fits(2, stage["groups"], stage.get("windows", 1))
+        if not sliced and tree.get("broad", {}).get("gamma", 0.0) == 0.0:
+            stage["stride_kv"] = rng.choice([1, 2, 3])
 
 
 def _add_layers(rng: random.Random, tree: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ VALUES: dict[str, list[Any]] = {
     "stem.convs": [None, 1, 2, 3],
     "stem.width": [4, 6],
     "stem.widths": [None, [4], [8], [12]],
-    "downsample": ["conv", "metaformer", "patch", "separable", "mbconv"],
+    "downsample": ["conv", "metaformer", "cvt", "patch", "separable", "mbconv"],
     "downsample_expansion": [1.0, 4.0],
     "downsample_se_ratio": [0.0, 0.25],
     "pos_embed": ["learned", "none", "conditional"],
@@ -101,6 +101,8 @@ STAGE_VALUES: dict[str, list[Any]] = {
     "q_proj": [True, False],
     "key_kernel": [1, 3, 5],
     "windows": [1, 2, 4],
+    "kernel_qkv": [None, 1, 3],
+    "stride_kv": [1, 2],
 }
 
 

@@ -139,6 +139,11 @@ def test_what_is_wrong_is_said_in_one_line(fields: dict[str, Any], expected: str
             {"windows": 3, "token_mixer": "ska"},
             "stages[1].windows = 3: must divide both sides of the",
         ),
+        ({"kernel_qkv": 2}, "stages[1].kernel_qkv = 2: must be odd"),
+        (
+            {"kernel_qkv": 3, "stride_kv": 2, "groups": [4, 1]},
+            "stages[1].stride_kv = 2: keys of stride 2 cannot be sliced into groups (nearest: 1)",
+        ),
         ({"key_kernel": 2, "token_mixer": "cska"}, "stages[1].key_kernel = 2: must be odd"),
         ({"depth": 0}, "stages[1].depth = 0: should be greater than or equal to 1"),
         ({"groups": [3, 1]}, "stages[1].groups = [3, 1]: 64 tokens cannot be split into 3"),

@@ -48,6 +48,7 @@ def test_what_holds_for_the_whole_network_comes_last() -> None:
         ({"key_kernel": 5}, {}, "32 h1 key 5 >"),
         ({"attn_act": "relu"}, {}, "32 h1 attn_act relu >"),
         ({"q_proj": False}, {}, "32 h1 no q_proj >"),
+        ({"kernel_qkv": 3, "stride_kv": 2}, {}, "32 h1 qkv kernel 3 kv stride 2 >"),
         ({"mlp_ratio": 2.0}, {}, "32 h1 mlp 2 > 2x mhsa 64 h2 mlp 3 |"),
         ({"residual": "lrc"}, {}, "32 h1 residual lrc >"),
         ({}, {"class_token": True, "downsample": "conv"}, "| class token | mlp 3 |"),

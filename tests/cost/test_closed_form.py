@@ -59,13 +59,13 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     assert sum(config.has_distillation_token for config in configs[:40]) >= 2
     tree = [config.model_dump() for config in configs]
     downsampling = {t["downsample"] for t in tree if len(t["stages"]) > 1}
-    assert downsampling == {"conv", "metaformer", "patch", "separable", "mbconv"}
+    assert downsampling == {"conv", "metaformer", "cvt", "patch", "separable", "mbconv"}
     for name in ("permute", "norm", "mlp_act", "global_pool", "pos_embed"):
         assert len({str(t[name]) for t in tree}) >= 2
     stems = {t["stem"]["kind"] for t in tree}
     assert stems == {"patch", "conv", "metaformer", "deepvit", "bvit", "shifted"}
     stages = [stage for config in configs for stage in config.stages if stage.facts.maps]
-    for name in ("attn_dim", "attn_act", "mask_diagonal", "key_kernel", "windows"):
+    for name in ("attn_dim", "attn_act", "mask_diagonal", "key_kernel", "windows", "key_stride"):
         assert len({getattr(stage, name) for stage in stages}) >= 2
     assert len({config.broad.layers for config in configs}) >= 4
     assert {t["reattention"]["norm"] for t in tree if t["reattention_blocks"]} == {

@@ -11,7 +11,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from vitnas.cli import app
-from vitnas.config.files import validate
+from vitnas.config.files import parse_yaml, validate
 from vitnas.config.model import ModelConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.operators import count_operators
@@ -175,6 +175,34 @@ def test_the_second_row_of_ska_vit_is_ten_heads_of_64(
     built = f"{cost.num_params / 1e6:.3f}", f"{2 * cost.flops / 1e9:.3f}"
     assert built == (params, flops)
     assert f"| {params} M | {flops} G |" in PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("mixer", "widths", "printed"),
+    [
+        ("mhsa", (64, 192, 384), "19.6"),
+        ("ska", (64, 192, 384), "18.0"),
+        ("ska", (64, 198, 402), "19.6"),
+        ("cska", (64, 192, 384), "18.0"),
+    ],
+)
+def test_the_pages_cvt_has_the_printed_parameters(
+    mixer: str, widths: tuple[int, ...], printed: str
+) -> None:
+    """The model file of the page, and each row of its table."""
+    page = PAGE.read_text()
+    tree = parse_yaml(page.partition("```yaml\n")[2].partition("```")[0])
+    for stage, width in zip(tree["stages"], widths, strict=True):
+        stage |= {"token_mixer": mixer, "embed_dim": width}
+    figures = []
+    for token in (False, True):
+        cost = closed_form(validate(ModelConfig, {**tree, "class_token": token}))
+        figures.append(f"{cost.num_params / 1e6:.3f} M, {2 * cost.flops / 1e9:.3f} G")
+        assert token or abs(cost.num_params / 1e6 - float(printed)) < 0.1
+    assert f" | {figures[0]} | {figures[1]} |" in page
+    if mixer == "mhsa":
+        with torch.device("meta"):
+            assert figures[0].startswith(f"{_num_params(build_network('cvt_13_32')) / 1e6:.3f} M")
 
 
 def test_the_second_row_by_graft() -> None:

@@ -34,7 +34,7 @@ AXES = {
     "broad": {"gamma": 0.4, "layers": "last:1"},
 }
 AXES["stages"][0] |= _ATTENTION | {"attn_dim": 16, "num_heads": 2}
-AXES["stages"][1] |= _ATTENTION | {"key_kernel": 5, "windows": 2}
+AXES["stages"][1] |= _ATTENTION | {"key_kernel": 5, "windows": 2, "kernel_qkv": 3}
 
 
 def network(config: dict[str, Any]) -> torch.nn.Module:

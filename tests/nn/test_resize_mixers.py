@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.nn.layers.convolved import Convolutions
 from vitnas.nn.layers.resizing import TokenLayout, resize_tokens
 from vitnas.nn.mixers import Place, TokenMixer, build_mixer
 from vitnas.nn.resize import apply_changes, config_at, plan_resize
@@ -60,6 +62,7 @@ def smooth_keys(mixer: TokenMixer, layout: TokenLayout) -> None:
             middle.copy_(flat.reshape(-1, *middle[:, 0].shape).transpose(0, 1))
 
 
+_FEWER = {"kernel_qkv": 1, "stride_kv": 2}
 VARIANTS: dict[str, dict[str, Any]] = {
     "mhsa": {},
     "mhsa, batch": {"reattention_blocks": 1, "reattention": {"norm": "batch"}},
@@ -70,6 +73,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "cska, 5x5": {"key_kernel": 5},
     "ska, relu": {"attn_act": "relu"},
     "cska, gelu": {"attn_act": "gelu"},
+    "mhsa; fewer keys": _FEWER,
+    "ska, fewer keys": _FEWER,
+    "cska, fewer keys": _FEWER | {"attn_act": "gelu"},
     "mlp": {},
 }
 
@@ -78,12 +84,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_function_of_the_picture_is_nearly_kept(variant: str, class_token: bool) -> None:
     """Smooth tokens on a grid twice as fine give what the coarse ones gave, at the finer points."""
-    place = _place_on(variant.split(",")[0], class_token=class_token, **VARIANTS[variant])
+    place = _place_on(re.split("[,;]", variant)[0], class_token=class_token, **VARIANTS[variant])
     layout = TokenLayout(place.grid, place.config.num_prefix_tokens)
     torch.manual_seed(0)
     mixer = build_mixer(place).eval()
-    smooth_keys(mixer, layout)
-    if variant != "mhsa" and variant.startswith("mhsa"):
+    keys = Convolutions(1, place.stage_config.key_stride, layout.prefix).keys(layout)
+    smooth_keys(mixer, keys)
+    if variant.startswith("mhsa,"):
         _train_reattention(mixer, layout)
     finer = TokenLayout((24, 24), layout.prefix)
     with torch.no_grad():
@@ -122,7 +129,7 @@ def _place_on(mixer: str, **fields: Any) -> Any:
     stage: dict[str, Any] = {"token_mixer": mixer, "embed_dim": 16}
     if mixer != "mlp":
         stage["num_heads"] = 4
-    of_stage = ("key_kernel", "attn_act", "windows")
+    of_stage = ("key_kernel", "attn_act", "windows", "kernel_qkv", "stride_kv")
     stage |= {name: fields.pop(name) for name in of_stage if name in fields}
     tree = {"img_size": 12, "stem": {"stride": 1}, "stages": [stage], **fields}
     config = validate(ModelConfig, tree)

@@ -20,6 +20,7 @@ def check_network(config: Network) -> None:
         if problem:
             _raise_groups(config, index, problem)
     _check_windows(config)
+    _check_stride(config)
     _check_reattention(config)
     _check_broad(config)
 
@@ -74,6 +75,14 @@ def _check_windows(config: Network) -> None:
             side = 1 if config.class_token else gcd(*config.grids[index])
             nearest = rules.nearest_divisor(side, stage.windows)
             raise RuleError(problem, f"stages[{index}].windows", stage.windows, nearest)
+
+
+def _check_stride(config: Network) -> None:
+    for index, stage in enumerate(config.stages):
+        windows = stage.windows if stage.num_windows > 1 else 1
+        problem = rules.stride_fits(stage.key_stride, stage.groups, windows)
+        if problem:
+            raise RuleError(problem, f"stages[{index}].stride_kv", stage.stride_kv, 1)
 
 
 def _check_reattention(config: Network) -> None:

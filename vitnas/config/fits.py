@@ -13,10 +13,10 @@ from vitnas.config.stage import StageConfig
 
 def broad_problem(network: Network) -> str | None:
     """Why broad attention is impossible over these stages, or None."""
-    sources = [stage for stage in network.stages if stage.facts.taps]
+    sources = [stage for stage in network.stages if stage.taps]
     if not sources:
         names = " and ".join(names_with("taps"))
-        return f"broad attention collects from {names}, and no stage has either"
+        return f"broad attention collects from {names} with stride_kv 1, and no stage has either"
     heads, width = sources[-1].heads, network.stages[-1].embed_dim
     if heads and width % heads:
         return (
@@ -34,7 +34,41 @@ def reattention_limit(network: Network) -> int:
 def schedule_misfit(stage: StageConfig, groups: tuple[int, ...], network: Network) -> str | None:
     """A number in `groups` does not divide the tokens, or does not suit the mixer."""
     schedule = rules.schedule_of(groups, stage.passes)
-    return rules.groups_fit(stage.kinds, network.tokens_of(stage), schedule)
+    problem = rules.groups_fit(stage.kinds, network.tokens_of(stage), schedule)
+    return problem or rules.stride_fits(_stride_of(stage), schedule)
+
+
+def number_misfit(stage: StageConfig, number: int, network: Network) -> str | None:
+    """A number of groups does not divide the tokens, or does not suit the mixer or its keys."""
+    problem = rules.groups_fit(stage.kinds, network.tokens_of(stage), (number,))
+    return problem or rules.stride_fits(_stride_of(stage), (number,))
+
+
+def stride_misfit(stage: StageConfig, stride: int, network: Network) -> str | None:
+    """Fewer keys than tokens cannot be sliced."""
+    known = stage.__dict__
+    if stride == 1 or not stage.qkv_kernel:
+        return None
+    windows = known.get("windows", 1) if "windows" in stage.facts.fields else 1
+    return rules.stride_fits(stride, known.get("groups", (1,)), windows)
+
+
+def kernel_misfit(stage: StageConfig, kernel: int | None, network: Network) -> str | None:
+    """With a kernel the stride of the keys matters, and may be impossible."""
+    known = stage.__dict__
+    if kernel is None or "kernel_qkv" not in stage.facts.fields:
+        return None
+    windows = known.get("windows", 1) if "windows" in stage.facts.fields else 1
+    return rules.stride_fits(known.get("stride_kv", 1), known.get("groups", (1,)), windows)
+
+
+def _stride_of(stage: StageConfig) -> int:
+    """Of the keys, as far as it is known; 1 while it is not."""
+    known = stage.__dict__
+    if not known.get("kernel_qkv") or "kernel_qkv" not in stage.facts.fields:
+        return 1
+    stride: int = known.get("stride_kv", 1)
+    return stride
 
 
 def passes_misfit(stage: StageConfig, passes: int, network: Network) -> str | None:
@@ -122,7 +156,8 @@ def windows_misfit(stage: StageConfig, windows: int, network: Network) -> str | 
     """The grid cannot be cut into so many windows."""
     if windows == 1:
         return None
-    return rules.windows_fit(windows, network.grid_of(stage), network.class_token)
+    problem = rules.windows_fit(windows, network.grid_of(stage), network.class_token)
+    return problem or rules.stride_fits(_stride_of(stage), windows=windows)
 
 
 def too_many_blocks(network: Network, count: int, _: Network) -> str | None:

@@ -21,11 +21,14 @@ from vitnas.config.fits import (
     distillation_misfit,
     heads_misfit,
     item_misfit,
+    kernel_misfit,
     last_misfit,
     mixer_misfit,
+    number_misfit,
     passes_misfit,
     reattention_limit,
     schedule_misfit,
+    stride_misfit,
     tail_misfit,
     too_many_blocks,
     windows_misfit,
@@ -170,9 +173,7 @@ def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
         lambda stage: (
             stage.facts.groups != "ignored" and (stage.passes is None or index < stage.passes)
         ),
-        misfit=lambda stage, number, network: rules.groups_fit(
-            stage.kinds, network.tokens_of(stage), (number,)
-        ),
+        misfit=number_misfit,
     )
 
 
@@ -212,7 +213,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     ),
     "norm": FieldRule(
         f"a stage of another mixer than {_WHOLE} has no `norm` of its own, or `stem.kind` is "
-        "`metaformer` or `shifted`, or `downsample` is `metaformer`",
+        "`metaformer` or `shifted`, or `downsample` is `metaformer` or `cvt`",
         lambda network: (
             network.has_norm_between
             or any_stage(network, lambda stage: stage.norm is None and stage.has_norm)
@@ -262,8 +263,8 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         "`broad.gamma` above 0", lambda network: network.broad.gamma > 0, _collected_layers
     ),
     "broad.gamma": FieldRule(
-        f"a stage has {_listed(names_with('taps'))}, and the heads of the last of these divide the "
-        "last width",
+        f"a stage has {_listed(names_with('taps'))} with `stride_kv` 1, and the heads of the last "
+        "of these divide the last width",
         lambda network: broad_problem(network) is None,
     ),
 }
@@ -318,7 +319,18 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     ),
     "qk_scale": _of_mixer("qk_scale"),
     "attn_act": _of_mixer("attn_act"),
-    "mask_diagonal": _of_mixer("mask_diagonal"),
+    "mask_diagonal": FieldRule(
+        f"`token_mixer` is {_listed(names_with('maps'))}, with a key for each token",
+        lambda stage: "mask_diagonal" in stage.facts.fields and stage.key_stride == 1,
+    ),
+    "kernel_qkv": FieldRule(
+        f"`token_mixer` is {_listed(names_with('maps'))}",
+        lambda stage: "kernel_qkv" in stage.facts.fields,
+        misfit=kernel_misfit,
+    ),
+    "stride_kv": FieldRule(
+        "`kernel_qkv` is given", lambda stage: stage.qkv_kernel > 0, misfit=stride_misfit
+    ),
     "key_init": _of_mixer("key_init"),
     "q_proj": FieldRule(
         "`token_mixer` is `ska` or `cska`, and attention is as wide as the stage",

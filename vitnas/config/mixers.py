@@ -86,7 +86,10 @@ class Mixer:
 
 
 _ATTENTION = MixerFacts(
-    heads=True, maps=True, taps=True, fields=("attn_dim", "qk_scale", "attn_act", "mask_diagonal")
+    heads=True,
+    maps=True,
+    taps=True,
+    fields=("attn_dim", "qk_scale", "attn_act", "mask_diagonal", "kernel_qkv", "stride_kv"),
 )
 _STATIC_KEY = replace(_ATTENTION, fields=(*_ATTENTION.fields, "key_init", "q_proj", "windows"))
 

@@ -52,10 +52,11 @@ class Network(Frozen):
     ] = Field(
         description="each has blocks at one resolution; every stage but the first halves the grid"
     )
-    downsample: Literal["conv", "metaformer", "patch", "separable", "mbconv"] = Field(
+    downsample: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv"] = Field(
         "conv",
         description="the layer between stages, which halves the grid: `conv` 3x3 (SReT), "
-        "`metaformer` a norm and 3x3 (CAFormer), `patch` 2x2, `separable` a depthwise 3x3, BN, "
+        "`metaformer` a norm and 3x3 (CAFormer), `cvt` 3x3 and a norm (CvT), `patch` 2x2, "
+        "`separable` a depthwise 3x3, BN, "
         "ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's inverted residual, which halves the "
         "grid between its 1x1 convolutions",
     )
@@ -91,8 +92,8 @@ class Network(Frozen):
     norm: Norm = Field(
         "layernorm",
         description="the norm of tokens: in blocks, in stem and downsampling `metaformer`, in stem "
-        "`shifted`; CAFormer's `layernorm_nobias` has no bias, `batchnorm` has the statistics of a "
-        "channel over images and tokens. The last norm is `head.norm`",
+        "`shifted`, in downsampling `cvt`; CAFormer's `layernorm_nobias` has no bias, `batchnorm` "
+        "has the statistics of a channel over images and tokens. The last norm is `head.norm`",
     )
     norm_eps: Epsilon = Field(
         1e-6,
@@ -175,6 +176,17 @@ class Network(Frozen):
         height, width = self.grids[stage]
         return height * width + self.num_prefix_tokens
 
+    def key_grid(self, stage: int) -> tuple[int, int]:
+        """(H, W) of the keys in a stage: the grid, or each s-th token of it along each side."""
+        height, width = self.grids[stage]
+        stride = self.stages[stage].key_stride
+        return -(-height // stride), -(-width // stride)
+
+    def num_keys(self, stage: int) -> int:
+        """Keys M in a stage, those of tokens before the grid included."""
+        height, width = self.key_grid(stage)
+        return height * width + self.num_prefix_tokens
+
     def tokens_of(self, stage: StageConfig) -> int:
         """Tokens N in a stage of this network: `stages` holds this very object."""
         return self.num_tokens(self._index_of(stage))
@@ -206,7 +218,7 @@ class Network(Frozen):
     @property
     def has_norm_between(self) -> bool:
         """Whether the stem or a downsampling layer has a norm of tokens."""
-        between = len(self.stages) > 1 and self.downsample == "metaformer"
+        between = len(self.stages) > 1 and self.downsample in ("metaformer", "cvt")
         return between or self.stem.kind in ("metaformer", "shifted")
 
     @cached_property
@@ -251,7 +263,7 @@ class Network(Frozen):
         """(stage, block in it) of the layers that broad attention can collect from."""
         found = []
         for index, stage in enumerate(self.stages):
-            if stage.facts.taps:
+            if stage.taps:
                 taps = enumerate(stage.having("taps"))
                 found += [(index, block) for block, has_tap in taps if has_tap]
         return tuple(found)

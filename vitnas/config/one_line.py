@@ -20,6 +20,7 @@ _WORDS = {
     "distillation_token": "distillation token",
     "head.kind": "head",
     "key_kernel": "key",
+    "kernel_qkv": "qkv kernel",
     "kernel_size": "kernel",
     "mlp_ratio": "mlp",
     "pos_embed": "positions",
@@ -27,6 +28,7 @@ _WORDS = {
     "se_ratio": "se",
     "stem.kind": "stem",
     "stem.stride": "stride",
+    "stride_kv": "kv stride",
     "temperature.kind": "temperature",
 }
 """Shorter words for some fields; all others have their address in the model file."""

@@ -102,6 +102,15 @@ def windows_fit(windows: int, grid: tuple[int, int], class_token: bool) -> str |
     return None
 
 
+def stride_fits(stride: int, groups: Sequence[int] = (1,), windows: int = 1) -> str | None:
+    """Why keys of this stride are impossible beside these groups and windows, or None."""
+    if stride > 1 and any(number > 1 for number in groups):
+        return f"keys of stride {stride} cannot be sliced into groups"
+    if stride > 1 and windows > 1:
+        return f"keys of stride {stride} cannot be cut into windows"
+    return None
+
+
 def schedule_of(groups: Sequence[int], passes: int | None) -> tuple[int, ...]:
     """The groups of each pass: `groups` cut or repeated; as they are where `passes` is null."""
     count = len(groups) if passes is None else passes

@@ -181,6 +181,16 @@ class StageConfig(Frozen):
         description="the grid is cut into this number of windows along each side; tokens attend "
         "inside their window, and each window has a static key of its own (SKA's Swin at 32 px)",
     )
+    kernel_qkv: Kernel | None = Field(
+        None,
+        description="odd side of a depthwise convolution with BatchNorm before each projection to "
+        "query, key and value; tokens before the grid skip it (CvT, Section 3.2); null: without",
+    )
+    stride_kv: Annotated[int, Field(ge=1, le=64)] = Field(
+        1,
+        description="stride of the convolutions before key and value: 2 leaves a quarter of the "
+        "keys (CvT). A static key is as long as the values. Broad attention collects nothing here",
+    )
     q_proj: bool = Field(
         True,
         description="whether the query is a projection of the tokens; false: the tokens (SKA)",
@@ -265,6 +275,21 @@ class StageConfig(Frozen):
     def num_windows(self) -> int:
         """Windows of the whole grid, in which the tokens of a static-key mixer attend."""
         return self.windows**2 if "windows" in self.facts.fields else 1
+
+    @property
+    def qkv_kernel(self) -> int:
+        """Side of the convolutions before the projections to query, key and value; 0 without."""
+        return self.kernel_qkv or 0 if "kernel_qkv" in self.facts.fields else 0
+
+    @property
+    def key_stride(self) -> int:
+        """Tokens of the grid per key, along each side."""
+        return self.stride_kv if self.qkv_kernel else 1
+
+    @property
+    def taps(self) -> bool:
+        """Whether it has blocks from which broad attention can collect."""
+        return self.facts.taps and self.key_stride == 1
 
     @property
     def has_nll(self) -> bool:

@@ -22,8 +22,10 @@ from vitnas.cost.mixers import (
     FORMULAS,
     NORMED_CHANNELS,
     inverted_residual,
+    lacking_norms,
     numbers_of_maps,
     other_formula,
+    qkv_norms,
 )
 from vitnas.cost.norms import BATCH_NORM, LAYER_NORM, norm_cost
 from vitnas.cost.stems import stem_cost
@@ -131,6 +133,8 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     rows = [Row(index, "downsample", weights * height * width, weights + after)]
     if config.downsample == "metaformer":
         rows.append(Row(index, "norm", *norm_cost(config.norm, before, 4 * height * width)))
+    if config.downsample == "cvt":
+        rows.append(Row(index, "norm", *norm_cost(config.norm, after, height * width)))
     return rows
 
 
@@ -183,6 +187,16 @@ def _blocks(config: ModelConfig, mixer: str, index: int) -> list[Row]:
         flops, params = _inner_norms(stage, mixer, tokens)
     if params:
         rows.append(_shared(index, "norm", passes, depth, passes * flops, flops, params))
+    if stage.qkv_kernel:
+        flops, params = qkv_norms(config, mixer, index)
+        norms = _shared(index, "norm", passes, depth, passes * flops, flops, params)
+        if config.map_source is not None:
+            flops, params = lacking_norms(config, index)
+            blocks = config.reattention_plan[index]
+            norms = norms._replace(
+                flops=norms.flops - blocks * flops, params=norms.params - blocks * params
+            )
+        rows.append(norms)
     residual = stage.residual or config.residual
     per_residual = _RESIDUALS.get(residual, dim)
     if per_residual:
@@ -226,22 +240,25 @@ def _mlp(config: ModelConfig, dim: int, ratio: float, tokens: int) -> tuple[int,
 
 def _reattention(config: ModelConfig, stage: StageConfig, index: int, tokens: int) -> list[Row]:
     heads, passes, blocks = stage.heads, len(stage.groups), config.reattention_plan[index]
-    flops, params = heads * heads * tokens * tokens, heads * heads
+    pairs = tokens * config.num_keys(index)
+    flops, params = heads * heads * pairs, heads * heads
     params += config.reattention.bias * heads
     rows = [_shared(index, "reattention", passes, blocks, passes * flops, flops, params)]
     if config.reattention.norm != "none":
         flops = BATCH_NORM if config.reattention.norm == "batch" else LAYER_NORM
-        flops *= heads * tokens * tokens
+        flops *= heads * pairs
         rows.append(_shared(index, "norm", passes, blocks, passes * flops, flops, 2 * heads))
     return rows
 
 
 def _without_own_maps(config: ModelConfig, stage: StageConfig, row: Row, tokens: int) -> Row:
     """Re-attention blocks with another block's map have no query, key, logits or activation."""
-    dim, width = stage.embed_dim, stage.attn_width
-    blocks = config.reattention_plan[row.stage or 0]
+    dim, width, index = stage.embed_dim, stage.attn_width, row.stage or 0
+    blocks, keys, kernel = config.reattention_plan[index], config.num_keys(index), stage.qkv_kernel
     params = 2 * dim * width + config.qkv_bias * 2 * width + numbers_of_maps(config, stage)
-    flops = 2 * tokens * dim * width + tokens * tokens * width
+    params += 2 * kernel**2 * dim
+    flops = (tokens + keys) * dim * width + tokens * keys * width
+    flops += kernel**2 * dim * (tokens + keys - 2 * config.num_prefix_tokens)
     return row._replace(flops=row.flops - blocks * flops, params=row.params - blocks * params)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from vitnas.config.mixers import Formula, mixer_named
 from vitnas.config.model import ModelConfig
 from vitnas.config.stage import StageConfig
+from vitnas.cost.norms import norm_cost
 from vitnas.plugins import load
 
 Cost = tuple[int, list[int]]
@@ -24,34 +25,63 @@ def numbers_of_maps(config: ModelConfig, stage: StageConfig) -> int:
 
 def _mhsa(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
-    dim, width = stage.embed_dim, stage.attn_width
+    dim, width, keys = stage.embed_dim, stage.attn_width, config.num_keys(index)
     params = 4 * dim * width + config.qkv_bias * 3 * width + config.proj_bias * dim
-    params += numbers_of_maps(config, stage)
-    linear, maps = 4 * tokens * dim * width, 2 * tokens * tokens * width
+    params += numbers_of_maps(config, stage) + 3 * stage.qkv_kernel**2 * dim
+    linear, maps = 2 * (tokens + keys) * dim * width, 2 * tokens * keys * width
+    linear += stage.qkv_kernel**2 * dim * convolved_tokens(config, "mhsa", index)
     return params, [linear + maps // number for number in stage.groups]
 
 
 def _ska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     width, linears = stage.attn_width, 2 + stage.projects_query
-    params = _linears(config, stage, linears) + tokens * width + numbers_of_maps(config, stage)
-    seen = tokens // stage.num_windows
-    flops = tokens * width * (linears * stage.embed_dim + 2 * seen)
-    return params, [flops] * len(stage.groups)
+    keys, kernel = config.num_keys(index), stage.qkv_kernel**2 * stage.embed_dim
+    params = _linears(config, stage, linears) + keys * width + numbers_of_maps(config, stage)
+    projected = (linears - 1) * tokens + keys
+    flops = width * (projected * stage.embed_dim + 2 * tokens * keys // stage.num_windows)
+    flops += kernel * convolved_tokens(config, "ska", index)
+    return params + 2 * kernel, [flops] * len(stage.groups)
 
 
 def _cska(config: ModelConfig, index: int, tokens: int) -> Cost:
     stage = config.stages[index]
     width, linears, kernel = stage.attn_width, 2 + stage.projects_query, stage.key_kernel**2
-    patches = tokens - config.class_token
-    params = _linears(config, stage, linears) + numbers_of_maps(config, stage)
-    params += kernel * tokens * width + stage.heads * tokens + config.class_token * tokens * width
+    patches, keys = tokens - config.class_token, config.num_keys(index)
+    before = stage.qkv_kernel**2 * stage.embed_dim
+    params = _linears(config, stage, linears) + numbers_of_maps(config, stage) + 2 * before
+    params += kernel * keys * width + stage.heads * keys + config.class_token * keys * width
     rows_of_map = kernel * patches + config.class_token  # a class token's row is no convolution
-    rows = (
-        tokens * (linears * stage.embed_dim) + tokens * (tokens + rows_of_map) // stage.num_windows
-    )
-    flops = width * rows
+    rows = ((linears - 1) * tokens + keys) * stage.embed_dim
+    rows += keys * (tokens + rows_of_map) // stage.num_windows
+    flops = width * rows + before * convolved_tokens(config, "cska", index)
     return params, [flops] * len(stage.groups)
+
+
+def convolved_tokens(config: ModelConfig, mixer: str, index: int) -> int:
+    """Outputs of all convolutions before the projections of a block, per channel."""
+    prefix, keys = config.num_prefix_tokens, config.num_keys(index)
+    return config.num_tokens(index) - prefix + (_convolutions(mixer) - 1) * (keys - prefix)
+
+
+def _convolutions(mixer: str) -> int:
+    """Before query, key and value; a static key has none."""
+    return 3 if mixer == "mhsa" else 2
+
+
+def qkv_norms(config: ModelConfig, mixer: str, index: int) -> tuple[int, int]:
+    """FLOPs and parameters of the norms after these convolutions, in one pass through a block."""
+    dim, count = config.stages[index].embed_dim, _convolutions(mixer)
+    flops, params = norm_cost("batchnorm", dim, convolved_tokens(config, mixer, index))
+    return flops, count * params
+
+
+def lacking_norms(config: ModelConfig, index: int) -> tuple[int, int]:
+    """Those of query and key, which a block with another block's map has not."""
+    keys, prefix = config.num_keys(index), config.num_prefix_tokens
+    tokens = config.num_tokens(index) + keys - 2 * prefix
+    flops, params = norm_cost("batchnorm", config.stages[index].embed_dim, tokens)
+    return flops, 2 * params
 
 
 def _linears(config: ModelConfig, stage: StageConfig, count: int) -> int:

@@ -240,5 +240,5 @@ def _largest_features(config: ModelConfig, index: int) -> int:
     stage, tokens = config.stages[index], config.num_tokens(index)
     unfused = stage.attn_act != "softmax" or stage.mask_diagonal
     has_maps = config.reattention_plan[index] or unfused
-    maps = tokens * tokens // stage.num_windows * stage.heads if has_maps else 0
+    maps = tokens * config.num_keys(index) // stage.num_windows * stage.heads if has_maps else 0
     return max(tokens * stage.embed_dim, maps)

@@ -12,7 +12,7 @@ from tests.nn.networks import copy_in_order, timms_inverted_residual
 from vitnas.nn.layers.downsample import Downsample
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 
-KINDS = ["conv", "metaformer", "patch", "separable", "mbconv"]
+KINDS = ["conv", "metaformer", "cvt", "patch", "separable", "mbconv"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,3 +91,12 @@ def test_norm_is_metaformers_alone() -> None:
     for kind in ("conv", "patch", "mbconv"):
         layer = Downsample(8, 8, kind, hidden=16)
         assert not any("norm" in name for name, _ in layer.named_parameters())
+
+
+def test_cvts_norm_stands_behind_its_convolution() -> None:
+    layer, x = Downsample(8, 12, "cvt"), torch.randn(2, 24, 8)
+    out = layer(x, (4, 6))
+    torch.testing.assert_close(out.mean(-1), torch.zeros(2, 6), atol=1e-5, rtol=0)
+    layer.norm_after = torch.nn.Identity()
+    plain = layer(x, (4, 6))
+    torch.testing.assert_close(out, torch.nn.functional.layer_norm(plain, (12,), eps=1e-6))

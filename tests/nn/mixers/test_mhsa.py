@@ -10,6 +10,8 @@ from timm.models.vision_transformer import Attention
 from torch import Tensor
 
 from tests.contracts import ATTENTION, WIDTH, MixerContract, place_of, tokens_for
+from tests.nn.networks import randomised
+from vitnas.nn.graft.cvt import ConvAttention
 from vitnas.nn.mixers import Place, Tap, TokenMixer, build_mixer
 
 REATTENTION = {"reattention_blocks": 1}
@@ -29,6 +31,8 @@ class TestContract(MixerContract):
         "re-attention": REATTENTION,
         "re-attention, layer norm": {**REATTENTION, "reattention": {"norm": "layer"}},
         "re-attention, no norm": {**REATTENTION, "reattention": {"norm": "none", "bias": False}},
+        "re-attention, fewer keys": {**REATTENTION, "kernel_qkv": 3, "stride_kv": 2},
+        "groups after convolutions": {"groups": [1, 4], "kernel_qkv": 3},
     }
 
 
@@ -52,6 +56,31 @@ def in_groups(attention: Attention, x: Tensor, order: Tensor, number: int) -> Te
     for members in order.chunk(number):
         out[:, members] = attention(x[:, members])
     return out
+
+
+@pytest.mark.parametrize("class_token", [False, True])
+def test_fewer_keys_are_cvts(class_token: bool) -> None:
+    """After CvT's code, whose scale is over all channels, and over those of a head here."""
+    mixer, place = build(kernel_qkv=3, stride_kv=2, class_token=class_token)
+    theirs = ConvAttention(WIDTH, 4, place.grid, int(class_token))
+    theirs.scale = (WIDTH // 4) ** -0.5
+    randomised(mixer)
+    for conv, part in zip(theirs.convs, ("query", "key", "value"), strict=True):
+        conv[0].load_state_dict(mixer.convs[part].conv.state_dict())
+        conv[1].load_state_dict(mixer.convs[part].norm.norm.state_dict())
+    for name in ("qkv", "proj"):
+        getattr(theirs, name).load_state_dict(getattr(mixer, name).state_dict())
+    x = tokens_for(place)
+    torch.testing.assert_close(mixer.eval()(x, place.grid), theirs.eval()(x))
+
+
+def test_passes_have_statistics_of_their_own_behind_convolutions() -> None:
+    mixer, place = build(kernel_qkv=3, groups=[1, 1])
+    first, second = (mixer(tokens_for(place), place.grid, index) for index in (0, 1))
+    torch.testing.assert_close(first, second)
+    mixer.convs["query"].norm.later[0].running_mean.add_(1.0)
+    assert not torch.allclose(mixer(tokens_for(place), place.grid, 1), second)
+    assert torch.equal(mixer(tokens_for(place), place.grid, 0), first)
 
 
 @pytest.mark.parametrize("class_token", [False, True])

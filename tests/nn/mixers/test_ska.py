@@ -99,3 +99,16 @@ def test_a_key_of_windows_is_tapped_in_the_order_of_the_tokens() -> None:
     assert torch.equal(key[:, :3], own[:, :3])
     assert torch.equal(key[:, 3:6], own[:, 6:9])  # the first row of the second window
     assert torch.equal(key[:, 6:9], own[:, 3:6])
+
+
+def test_a_key_is_as_long_as_convolved_values() -> None:
+    """As in SKA's code for CvT: written out for one image."""
+    mixer, place = build(kernel_qkv=3, stride_kv=2, class_token=True)
+    x = tokens_for(place)
+    query, value = (mixer.convs[name](x, place.grid) for name in ("query", "value"))
+    assert mixer.static_key.shape[1] == value.shape[1] == 2 * 3 + 1
+    query = query @ mixer.qv.weight[:16].T + mixer.qv.bias[:16]
+    value = value @ mixer.qv.weight[16:].T + mixer.qv.bias[16:]
+    heads = zip(query.chunk(4, -1), mixer.static_key, value.chunk(4, -1), strict=True)
+    mixed = [(0.5 * q @ k.T).softmax(-1) @ v for q, k, v in heads]
+    torch.testing.assert_close(mixer(x, place.grid), mixer.proj(torch.cat(mixed, -1)))

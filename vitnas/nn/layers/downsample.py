@@ -20,6 +20,7 @@ class Downsample(nn.Module):
     - `conv`: 3x3, stride 2, bias, gcd(C, C') groups. For doubled widths these are SReT's C groups
       (Appendix, Table 12); other widths take as many groups as fit.
     - `metaformer`: a norm, then a full 3x3 convolution of stride 2 with bias (CAFormer).
+    - `cvt`: a full 3x3 convolution of stride 2 with bias, then a norm (CvT, Section 3.1).
     - `patch`: a 2x2 convolution of stride 2 with bias.
     - `separable`: a depthwise 3x3 convolution of stride 2, BN, ReLU, a 1x1 convolution and BN, both
       without bias (MobileNetV2's depthwise-separable convolution, with its linear end).
@@ -33,7 +34,7 @@ class Downsample(nn.Module):
     Args:
         before, after: channels C and C'.
         kind: as above.
-        norm, norm_eps: kind and epsilon of the norm, for `metaformer`.
+        norm, norm_eps: kind and epsilon of the norm, for `metaformer` and `cvt`.
         hidden, squeezed: channels M, and those of squeeze-excitation or 0, for `mbconv`.
         prefix: class tokens before the patch tokens.
     """
@@ -42,7 +43,7 @@ class Downsample(nn.Module):
         self,
         before: int,
         after: int,
-        kind: Literal["conv", "metaformer", "patch", "separable", "mbconv"],
+        kind: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv"],
         norm: Norm = "layernorm",
         norm_eps: float = EPS,
         hidden: int = 0,
@@ -53,8 +54,11 @@ class Downsample(nn.Module):
         self.prefix = prefix
         self.token = nn.Linear(before, after) if prefix else nn.Identity()
         self.norm: nn.Module = nn.Identity()
+        self.norm_after: nn.Module = nn.Identity()
         if kind == "metaformer":
             self.norm = build_norm(before, norm, norm_eps)
+        if kind == "cvt":
+            self.norm_after = build_norm(after, norm, norm_eps)
         self.conv: nn.Module
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
@@ -70,5 +74,5 @@ class Downsample(nn.Module):
 
     def forward(self, x: Tensor, grid: Grid) -> Tensor:
         patches = self.norm(x[:, self.prefix :])
-        out = to_tokens(self.conv(to_picture(patches, grid)))
+        out = self.norm_after(to_tokens(self.conv(to_picture(patches, grid))))
         return torch.cat([self.token(x[:, : self.prefix]), out], dim=1) if self.prefix else out

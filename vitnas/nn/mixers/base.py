@@ -62,6 +62,10 @@ class Place:
         return self.config.num_tokens(self.stage)
 
     @property
+    def num_keys(self) -> int:
+        return self.config.num_keys(self.stage)
+
+    @property
     def options(self) -> Any:
         """The mixer's own fields with their defaults: an object of its `facts.options`."""
         options = self.stage_config.facts.options

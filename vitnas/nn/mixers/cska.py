@@ -30,21 +30,26 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     With windows, the map of each is that of its n tokens alone: its convolution has weights of its
     own, N is n in what is said above, and zeros surround the window.
 
-    A class token is not in the grid. Its row comes first and has its own static key (h, N, d).
+    A class token is not in the grid. Its row comes first and has its own static key (h, M, d).
+
+    Where the values are convolved with a stride, there are M < N of them, and a head has one output
+    channel for each.
 
     Args:
         dim: channels C.
         num_heads: heads h; d = A / h, where A are the channels of Q, C by default.
-        num_tokens: N, class token included.
+        num_keys: M, class token included; N without a stride.
         class_token: whether the first token is one.
         key_init: `trunc_normal` or `randn`.
         key_kernel: w, odd.
         **attention: as for `StaticKeyMixer`; the convolution always has a bias.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + w^2 N A + h N and biases, and N A
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + w^2 M A + h M and biases, and M A
     more with a class token.
-    MACs: ``N * A * ((2 + q) * C + n + w**2 * (n - c) + c)``; n is N without windows; c is 1 with a
-    class token, else 0; q is 1 if the query is projected, else 0.
+    MACs: ``A * (((1+q) * N + m) * C + n * (N + w**2 * (N-c) + c)) + u**2 * C * (N + m - 2*p)``;
+    n is M, or the tokens of a window; c is 1 with a class token, else 0; q is 1 if the query is
+    projected, else 0; m is M; u is the side of the convolutions before the projections, 0 without;
+    p is the number of tokens before the grid.
     Randomness: dropout, in training only.
     """
 
@@ -52,7 +57,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         self,
         dim: int,
         num_heads: int,
-        num_tokens: int,
+        num_keys: int,
         *,
         class_token: bool = False,
         key_init: KeyInit = "trunc_normal",
@@ -61,17 +66,17 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     ) -> None:
         super().__init__(dim, num_heads, **attention)
         count, half = self.windows**2, key_kernel // 2
-        self.num_tokens = num_tokens // count
+        self.num_keys = num_keys // count
         self.key = nn.Conv2d(
             count * self.width,
-            num_heads * num_tokens,
+            num_heads * num_keys,
             key_kernel,
             padding=half,
             groups=count * num_heads,
         )
         self.class_key: nn.Parameter | None = None
         if class_token:
-            self.class_key = nn.Parameter(torch.empty(num_heads, num_tokens, self.head_dim))
+            self.class_key = nn.Parameter(torch.empty(num_heads, num_keys, self.head_dim))
             init_key(self.class_key, key_init)
         init_key(self.key.weight, key_init)
         nn.init.zeros_(self.key.bias)  # type: ignore[arg-type]
@@ -82,7 +87,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         return cls(
             stage.embed_dim,
             stage.heads,
-            place.num_tokens,
+            place.num_keys,
             class_token=config.class_token,
             key_kernel=stage.key_kernel,
             **static_key_options(place),
@@ -91,7 +96,7 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        query, value = self._query_value(x)
+        query, value = self._query_value(x, grid, pass_index)
         query, value = (to_windows(part, grid, self.windows) for part in (query, value))
         inside = self._window_of(TokenLayout(grid, 0)).grid
         attention = self._map(self._scaled(self._logits(query, inside)))
@@ -99,26 +104,27 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         return self._project(from_windows(mixed, grid, self.windows))
 
     def _logits(self, query: Tensor, grid: Grid) -> Tensor:
-        """`(B * W, n, A)` -> the maps `(B * W, h, n, n)` before scale and softmax."""
+        """`(B * W, n, A)` -> the maps `(B * W, h, n, m)` before scale and softmax."""
         if self.class_key is None:
             return self._patch_rows(query, grid)
         class_row = self._split_heads(query[:, :1]) @ self.class_key.transpose(
             -2, -1
-        )  # (B, h, 1, N)
+        )  # (B, h, 1, M)
         return torch.cat([class_row, self._patch_rows(query[:, 1:], grid)], dim=2)
 
     def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
         count = self.windows**2  # its windows are beside each other in the channels
         picture = torch.unflatten(to_picture(query, grid), 0, (-1, count)).flatten(1, 2)
-        picture = self.key(picture)  # (B, W * h * n, ...)
-        rows = torch.unflatten(picture.flatten(2), 1, (count, self.num_heads, self.num_tokens))
+        picture = self.key(picture)  # (B, W * h * m, ...)
+        rows = torch.unflatten(picture.flatten(2), 1, (count, self.num_heads, self.num_keys))
         return rows.flatten(0, 1).transpose(-2, -1)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """Output channels are (window, head, key token); weight and bias are over tokens."""
         conv, changes = self.key, super().resized(old, new)
+        old, new = self._keys_of(old), self._keys_of(new)
         before, after = self._window_of(old), self._window_of(new)
-        changes.append(Change(self, "num_tokens", after.tokens))
+        changes.append(Change(self, "num_keys", after.tokens))
         changes.append(Change(conv, "out_channels", conv.groups * after.tokens))
         for name in ("weight", "bias"):
             by_head = torch.unflatten(getattr(conv, name), 0, (conv.groups, before.tokens))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitnas.nn.layers.resizing import Change, TokenLayout
@@ -29,6 +30,9 @@ class MultiHeadSelfAttention(AttentionMixer):
     official code: contiguous windows in the first pass, permuted and inverted in later ones. A pass
     with g = 1 never permutes, because attention does not depend on the order.
 
+    With convolutions the inputs of the three projections differ, and there may be M < N keys and
+    values (then g is 1).
+
     If later blocks use the map of this block (`SharedMapAttention`), it builds the map and shares
     it in its tap.
 
@@ -46,7 +50,9 @@ class MultiHeadSelfAttention(AttentionMixer):
         **attention: as for `AttentionMixer`.
 
     Shape: `(B, N, C)` -> `(B, N, C)`.
-    MACs: ``N * (4 * C * A + 2 * N * A / g + r * h**2 * N)``; r is 1 with re-attention, else 0.
+    MACs: ``2 * (N + m) * C * A + N * m * (2 * A / g + r * h**2) + u**2 * C * (N + 2 * m - 3 * p)``;
+    r is 1 with re-attention, else 0; m is M; u is the side of the convolutions, 0 without; p is
+    the number of tokens before the grid.
     Randomness: dropout and permutations, in training only (see `TokenShuffle`).
     """
 
@@ -97,9 +103,16 @@ class MultiHeadSelfAttention(AttentionMixer):
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        qkv = torch.unflatten(self.qkv(x), 2, (3, self.num_heads, self.head_dim))  # (B, N, 3, h, d)
+        if self.has_fewer_keys:
+            return self._project(self._attend_to_fewer(self._convolve(x, grid, pass_index), taps))
+        if self.convs:
+            projected = torch.cat(self._convolve(x, grid, pass_index), dim=2)
+        else:
+            projected = self.qkv(x)
+        qkv = torch.unflatten(projected, 2, (3, self.num_heads, self.head_dim))  # (B, N, 3, h, d)
         if self.shares_map and taps is not None:
-            return self._project(self._attend_and_share(qkv, taps))
+            query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            return self._project(self._attend_and_share(query, key, value, taps))
         if taps is not None:
             query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
             taps.append(Tap(query, key, value))
@@ -108,14 +121,34 @@ class MultiHeadSelfAttention(AttentionMixer):
             self._attend_all(qkv) if number == 1 else self._attend_groups(qkv, pass_index)
         )
 
+    def _convolve(self, x: Tensor, grid: Grid, pass_index: int) -> list[Tensor]:
+        """Query `(B, N, A)`, key and value `(B, M, A)`: a third of `qkv` each."""
+        parts = []
+        for index, name in enumerate(self.convolved):
+            third = slice(index * self.width, (index + 1) * self.width)
+            bias = None if self.qkv.bias is None else self.qkv.bias[third]
+            inner = self._input(name, x, grid, pass_index)
+            parts.append(F.linear(inner, self.qkv.weight[third], bias))
+        return parts
+
+    def _attend_to_fewer(self, parts: list[Tensor], taps: list[Tap] | None) -> Tensor:
+        """Query `(B, N, A)`, key and value `(B, M, A)` -> `(B, N, A)`."""
+        query, key, value = (self._split_heads(part) for part in parts)
+        if self.shares_map and taps is not None:
+            return self._attend_and_share(query, key, value, taps)
+        if taps is not None:
+            taps.append(Tap(query, key, value))
+        return self._attend(query, key, value)
+
     def _attend_all(self, qkv: Tensor) -> Tensor:
         """`(B, N, 3, h, d)` -> `(B, N, A)`: every token sees every other."""
         query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         return self._attend(query, key, value)
 
-    def _attend_and_share(self, qkv: Tensor, taps: list[Tap]) -> Tensor:
-        """As `_attend_all`; the map is shared with later blocks."""
-        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+    def _attend_and_share(
+        self, query: Tensor, key: Tensor, value: Tensor, taps: list[Tap]
+    ) -> Tensor:
+        """As `_attend`; the map is shared with later blocks."""
         attention = self._map_of(query, key)
         taps.append(Tap(query, key, value, attention))
         return self._apply_map(attention, value)
@@ -154,9 +187,12 @@ class SharedMapAttention(AttentionMixer):
 
     Shape: `(B, N, C)` -> `(B, N, C)`; parameters 2 C A, those of re-attention, and biases, where A
     are the channels of V.
-    MACs: ``N * (2 * C * A + N * A + h**2 * N)``
+    MACs: ``(N + m) * C * A + N * m * (A + h**2) + u**2 * C * (m - p)``; m, u and p are those of
+    `MultiHeadSelfAttention`.
     Randomness: dropout, in training only.
     """
+
+    convolved = ("value",)
 
     def __init__(
         self, dim: int, num_heads: int, *, qkv_bias: bool = True, **attention: Any
@@ -178,11 +214,11 @@ class SharedMapAttention(AttentionMixer):
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        """The last entry of `taps` has the map `(B, h, N, N)`."""
+        """The last entry of `taps` has the map `(B, h, N, M)`."""
         assert taps is not None
         assert self.reattention is not None
         attention = taps[-1].attention
         assert attention is not None
-        value = self._split_heads(self.v(x))
+        value = self._split_heads(self.v(self._input("value", x, grid, pass_index)))
         mixed = self.reattention(self.attn_drop(attention))
         return self._project(self._apply_map(mixed, value))

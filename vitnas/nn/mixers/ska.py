@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
@@ -28,6 +29,8 @@ def init_key(key: Tensor, init: KeyInit) -> None:
 class StaticKeyMixer(AttentionMixer):
     """The common part of `ska` and `cska`: there is no key projection.
 
+    With convolutions that have a stride, there are M < N values and keys.
+
     Args:
         dim: channels C.
         num_heads: heads h; head_dim d = A / h, where A are the channels of Q, C by default.
@@ -38,6 +41,8 @@ class StaticKeyMixer(AttentionMixer):
         grid: (H, W) of the tokens, for those who look at maps of windows.
         **attention: as for `AttentionMixer`.
     """
+
+    convolved = ("query", "value")
 
     def __init__(
         self,
@@ -54,16 +59,32 @@ class StaticKeyMixer(AttentionMixer):
         self.q_proj, self.windows, self.grid = q_proj, windows, grid
         self.qv = nn.Linear(dim, (2 if q_proj else 1) * self.width, bias=qkv_bias)
 
-    def _query_value(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """`(B, N, C)` -> query and value `(B, N, A)`."""
+    def _query_value(self, x: Tensor, grid: Grid, pass_index: int) -> tuple[Tensor, Tensor]:
+        """`(B, N, C)` -> query `(B, N, A)` and value `(B, M, A)`."""
+        if self.convs:
+            return self._convolved_query_value(x, grid, pass_index)
         projected = self.qv(x)
         if not self.q_proj:
             return x, projected
         query, value = projected.chunk(2, dim=-1)
         return query, value
 
+    def _convolved_query_value(
+        self, x: Tensor, grid: Grid, pass_index: int
+    ) -> tuple[Tensor, Tensor]:
+        query, value = (self._input(name, x, grid, pass_index) for name in self.convolved)
+        if not self.q_proj:
+            return query, self.qv(value)
+        bias = self.qv.bias
+        halves = slice(None, self.width), slice(self.width, None)
+        query, value = (
+            F.linear(part, self.qv.weight[half], None if bias is None else bias[half])
+            for part, half in zip((query, value), halves, strict=True)
+        )
+        return query, value
+
     def _window_of(self, layout: TokenLayout) -> TokenLayout:
-        """The tokens of a window, or all tokens without windows."""
+        """The tokens of a window, or all tokens without windows; likewise for keys."""
         height, width = layout.grid
         return TokenLayout((height // self.windows, width // self.windows), layout.prefix)
 
@@ -85,9 +106,10 @@ def static_key_options(place: Place) -> dict[str, Any]:
 
 
 class StaticKeyAttention(StaticKeyMixer):
-    """softmax(Q K^T / sqrt(d)) V with a learned key K of shape (h, N, d), the same for all images.
+    """softmax(Q K^T / sqrt(d)) V with a learned key K of shape (h, M, d), the same for all images.
 
-    Q and V are the queries and values `(B, h, N, d)`, projected from the tokens.
+    Q are the queries `(B, h, N, d)` and V the values `(B, h, M, d)`, projected from the tokens. M
+    is N, unless the values are convolved with a stride, as in SKA's CvT at 32 px.
 
     Source: Static Key Attention, Section 4.1, Algorithm 1 and Table 6. The query is a projection,
     unless `q_proj` is False. Section 4.1 prints the axes of the key's shape in the wrong order. Two
@@ -101,12 +123,14 @@ class StaticKeyAttention(StaticKeyMixer):
     Args:
         dim: channels C.
         num_heads: heads h; d = A / h, where A are the channels of Q, C by default.
-        num_tokens: N, class token included.
+        num_keys: M, class token included.
         key_init: `trunc_normal` or `randn`.
         **attention: as for `StaticKeyMixer`.
 
-    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + N A and biases.
-    MACs: ``N * A * ((2 + q) * C + 2 * n)``; q is 1 where the query is projected, else 0.
+    Shape: `(B, N, C)` -> `(B, N, C)`; parameters (2 + q) C A + M A and biases.
+    MACs: ``((1 + q) * N + m) * C * A + 2 * N * A * n + u**2 * C * (N + m - 2 * p)``; q is 1 where
+    the query is projected, else 0; m is M; u is the side of the convolutions, 0 without; p is the
+    number of tokens before the grid.
     Randomness: dropout, in training only.
     """
 
@@ -114,13 +138,13 @@ class StaticKeyAttention(StaticKeyMixer):
         self,
         dim: int,
         num_heads: int,
-        num_tokens: int,
+        num_keys: int,
         *,
         key_init: KeyInit = "trunc_normal",
         **attention: Any,
     ) -> None:
         super().__init__(dim, num_heads, **attention)
-        self.static_key = nn.Parameter(torch.empty(num_heads, num_tokens, self.head_dim))
+        self.static_key = nn.Parameter(torch.empty(num_heads, num_keys, self.head_dim))
         init_key(self.static_key, key_init)
 
     @classmethod
@@ -129,14 +153,15 @@ class StaticKeyAttention(StaticKeyMixer):
         return cls(
             stage.embed_dim,
             stage.heads,
-            place.num_tokens,
+            place.num_keys,
             **static_key_options(place),
         )
 
     def forward(
         self, x: Tensor, grid: Grid, pass_index: int = 0, taps: list[Tap] | None = None
     ) -> Tensor:
-        inner = (to_windows(part, grid, self.windows) for part in self._query_value(x))
+        parts = self._query_value(x, grid, pass_index)
+        inner = (to_windows(part, grid, self.windows) for part in parts)
         query, value = (self._split_heads(part) for part in inner)
         key = self._keys(x.shape[0])
         if taps is not None:
@@ -165,6 +190,6 @@ class StaticKeyAttention(StaticKeyMixer):
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """The key of each window is resized over its tokens. A softmax adapts to their number."""
-        sides = self._window_of(old), self._window_of(new)
+        sides = (self._window_of(self._keys_of(layout)) for layout in (old, new))
         key = resize_tokens(self._by_window(), 2, *sides).flatten(1, 2)
         return [*super().resized(old, new), Change(self, "static_key", key)]
