@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from tests.report.runs import run_of
 from tests.test_run import FEW_IMAGES, rising
-from vitnas.ranking import chances_by_number, expecting, front_now, noise_of
+from vitnas.ranking import chances_by_number, draws_of, expecting, front_now, noise_of
 from vitnas.records import Outcome, front_of
 
 IMAGES = 400
@@ -44,3 +47,35 @@ def test_without_images_or_scores_nothing_is_known() -> None:
     assert chances_by_number(trials, None, ["flops"]) == {}
     stopped = [replace(trials[0], outcome=Outcome.STOPPED)]
     assert chances_by_number(stopped, noise_of(stopped, IMAGES), ["flops"]) == {}
+
+
+def test_drawn_fronts_agree_with_the_chances() -> None:
+    """Fewer than eight networks are independent, and so the shares of draws are the chances."""
+    run = run_of(Path("few"), *rising(6, lucky=4), environment=FEW_IMAGES)
+    draws = run.draws
+    assert draws is not None
+    assert draws.top1.shape == (1000, len(draws.trials))
+    order = np.argsort([trial.flops for trial in draws.trials])
+    best = np.maximum.accumulate(draws.top1[:, order], axis=1)
+    first = np.ones(len(draws.top1), dtype=bool)
+    for place, index in enumerate(order.tolist()):
+        wins = first if place == 0 else draws.top1[:, index] > best[:, place - 1]
+        chance = run.chances[draws.trials[index].number]
+        assert wins.mean() == pytest.approx(chance, abs=0.05)
+
+
+def test_draws_are_around_what_is_expected_and_alike_networks_err_alike() -> None:
+    run = run_of(Path("few"), *rising(30), environment=FEW_IMAGES)
+    draws = run.draws
+    assert draws is not None
+    expected = [trial.estimate or 0.0 for trial in draws.trials]
+    assert np.median(draws.top1, axis=0) == pytest.approx(expected, abs=0.6)
+    assert ((draws.top1 >= 0) & (draws.top1 <= 100)).all()
+    again = draws_of(run.complete, run.noise, run.chances)
+    assert again is not None
+    np.testing.assert_array_equal(draws.top1, again.top1)
+
+
+def test_nothing_known_is_nothing_drawn() -> None:
+    assert draws_of(rising(9), None, {}) is None
+    assert run_of(Path("empty")).draws is None

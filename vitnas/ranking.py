@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome, TrialRecord, completed, front_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from vitnas.noise import Noise
 
 _MOST, _MOST_NOW = 500, 100  # the time grows with the third power
+_DRAWS = 1000
+
+
+class Draws(NamedTuple):
+    """What the top-1 of networks may be in truth.
+
+    Attributes:
+        trials: the k networks.
+        top1: (s, k) in percent, a row for each of s draws.
+    """
+
+    trials: tuple[TrialRecord, ...]
+    top1: npt.NDArray[np.float64]
 
 
 def noise_of(trials: Iterable[TrialRecord], num_images: int | None) -> Noise | None:
@@ -78,6 +94,65 @@ def chances_by_number(
     known = [t.expected or own for t, own in zip(trials, alone, strict=True)]
     values = chances_of(known, [trial.minimized(costs) for trial in trials], noise.degrees)
     return dict(zip((trial.number for trial in trials), values.tolist(), strict=True))
+
+
+def draws_of(
+    complete: Iterable[TrialRecord], noise: Noise | None, chances: Mapping[int, float]
+) -> Draws | None:
+    """1,000 draws of the true top-1 of the networks that may be on the front.
+
+    Each is Student-t around its expected top-1, with its error and the noise's degrees of freedom,
+    as in `vitnas.noise`. Networks that resemble each other err alike (see
+    `vitnas.surrogate.joint`), which the chances leave out. Networks with a chance below 0.001
+    are left out.
+
+    Args:
+        complete: trials with expected top-1.
+        noise: of the run.
+        chances: of each trial, by number (see `chances_by_number`).
+
+    Returns:
+        None where `noise` is, and where nothing was trained to the end.
+
+    Randomness: its own, with a fixed seed.
+    """
+    import numpy as np
+
+    known = _scored(complete)
+    near = [trial for trial in known if chances.get(trial.number, 0.0) > 0]
+    if noise is None or not near:
+        return None
+    means, errors = np.array(
+        [trial.expected or noise.expected([trial.trainings])[0] for trial in near]
+    ).T
+    random = np.random.default_rng(0)
+    shared = random.standard_normal((_DRAWS, len(near))) @ _root(known, noise, near).T
+    scales = np.sqrt(noise.degrees / random.chisquare(noise.degrees, (_DRAWS, 1)))
+    return Draws(tuple(near), np.clip(means + errors * scales * shared, 0.0, 100.0))
+
+
+def _root(
+    known: Sequence[TrialRecord], noise: Noise, near: Sequence[TrialRecord]
+) -> npt.NDArray[np.float64]:
+    """R with R R^T = the correlations of `near`."""
+    import numpy as np
+
+    from vitnas.surrogate.features import facts_of
+    from vitnas.surrogate.joint import correlations
+
+    expected = [trial for trial in known if trial.expected is not None]
+    found = np.eye(len(near))
+    row_of = {trial.number: row for row, trial in enumerate(expected)}
+    places = [place for place, trial in enumerate(near) if trial.number in row_of]
+    if places:
+        facts = [facts_of(trial.network, trial) for trial in expected]
+        rows = [row_of[near[place].number] for place in places]
+        found[np.ix_(places, places)] = correlations(
+            facts, [trial.trainings for trial in expected], noise, rows
+        )
+    values, vectors = np.linalg.eigh(found)
+    root: npt.NDArray[np.float64] = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
 
 
 def _scored(trials: Iterable[TrialRecord]) -> list[TrialRecord]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import costs_of, log_costs
-from vitnas.ranking import chances_by_number, expecting, noise_of
+from vitnas.ranking import Draws, chances_by_number, draws_of, expecting, noise_of
 from vitnas.records import BaselineRecord, Outcome, TrialRecord, front_of
 from vitnas.sessions import Environment
 
@@ -105,6 +105,11 @@ class Run:
         Empty where `noise` is None. Without replicates it is that of the binomial error alone.
         """
         return chances_by_number(self.complete, self.noise, self.costs)
+
+    @cached_property
+    def draws(self) -> Draws | None:
+        """What the top-1 of its networks may be in truth, 1,000 times (see `ranking.draws_of`)."""
+        return draws_of(self.complete, self.noise, self.chances)
 
     @property
     def confident(self) -> tuple[TrialRecord, ...]:

@@ -163,7 +163,7 @@ def test_of_a_maximised_cost_more_is_better(tmp_path: Path) -> None:
 def test_the_line_of_a_maximised_cost_goes_on_to_the_slow_end(tmp_path: Path) -> None:
     figure = front_figure(fast_and_slow(tmp_path), "throughput")
     assert figure is not None
-    (line,) = (trace for trace in figure.data if trace["mode"] == "lines")
+    (line,) = (trace for trace in figure.data if trace["name"] == "Pareto front")
     assert line["x"][:3] == [4_000, 2_000, 900]
     assert line["x"][3] == pytest.approx(10 ** figure.layout["xaxis"]["range"][0])
     assert line["y"] == [60.0, 70.0, 75.0, 75.0]

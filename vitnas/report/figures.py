@@ -18,6 +18,7 @@ from vitnas.report.marks import colour
 from vitnas.report.networks import dominant_mixer
 from vitnas.report.plots import drawable, drawn_front
 from vitnas.report.progress import volume_curve
+from vitnas.report.spent import Spent, random_share, spent_curve
 from vitnas.run import Run
 
 MOST_POINTS = 2000
@@ -119,3 +120,55 @@ def volume_figure(run: Run) -> Figure | None:
         "hovermode": "closest",
     }
     return Figure([trace], layout)
+
+
+def epochs_figure(run: Run) -> Figure | None:
+    """Hypervolume over the epochs that were trained; None with fewer than two trials."""
+    return _spent_figure(run, "epochs trained", [float(one.epochs) for one in spent_curve(run)])
+
+
+def seconds_figure(run: Run) -> Figure | None:
+    """The same over the time of the trainings; None where a time is not known, too."""
+    times = [one.seconds for one in spent_curve(run)]
+    hours = [None if one is None else one / 3600 for one in times]
+    known = [one for one in hours if one is not None]
+    if len(known) < len(times) or not known or known[-1] <= 0:
+        return None
+    if known[-1] < 2:
+        return _spent_figure(run, "minutes in trainings", [60 * one for one in known])
+    return _spent_figure(run, "hours in trainings", known)
+
+
+def _spent_figure(run: Run, axis: str, x: Sequence[float]) -> Figure | None:
+    curve = spent_curve(run)
+    if len(curve) < 2 or curve[-1].volume <= 0:
+        return None
+    points = thin(list(zip(x, curve, strict=True)), MOST_POINTS)
+    trace = {
+        "type": "scatter", "mode": "lines", "name": "the search", "showlegend": False,
+        "x": [short(value) for value, _ in points],
+        "y": [short(100 * one.volume / curve[-1].volume) for _, one in points],
+        "text": [f"trial {one.number}" for _, one in points],
+        "hovertemplate": f"%{{y:.1f}} % after %{{x}} {axis}, %{{text}}<extra></extra>",
+        "line": {"shape": "hv", "width": 2, "color": "ink"},
+    }  # fmt: skip
+    layout = {
+        "xaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "hypervolume (% of its last value)"}, "rangemode": "tozero"},
+        "hovermode": "closest",
+    }
+    return Figure([trace, *_at_random(run, curve, x)], layout)
+
+
+def _at_random(run: Run, curve: Sequence[Spent], x: Sequence[float]) -> list[Tree]:
+    """A line at what the trials that were drawn at random reached, if they were enough."""
+    share = random_share(run, curve)
+    if share is None:
+        return []
+    number, reached = share
+    line = {
+        "type": "scatter", "mode": "lines", "name": f"reached by {number} random trials",
+        "x": [0.0, short(x[-1])], "y": [short(100 * reached)] * 2, "hoverinfo": "skip",
+        "line": {"width": 1.5, "color": "soft", "dash": "dot"},
+    }  # fmt: skip
+    return [line]

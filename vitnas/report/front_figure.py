@@ -6,6 +6,7 @@ from math import log10
 
 from vitnas.config.costs import COSTS, MEASURED, cost_of
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
+from vitnas.report.band import band_of
 from vitnas.report.figures import MOST_POINTS, Figure, Tree, left_out_text, short, thin
 from vitnas.report.marks import (
     BASELINE_COLOUR,
@@ -30,6 +31,8 @@ from vitnas.report.standing import expected_text, is_repeated, mean_text, standi
 from vitnas.report.text import cost_text, count_text, percent_text, plural
 from vitnas.run import Run
 
+_NEGLIGIBLE = 0.005
+
 
 def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     """Top-1 against the log of a cost; None without a trained network."""
@@ -44,7 +47,8 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     low, high = cost_range(*_ends(run, cost, complete + stopped))
     front = [t for t in complete if t.number in members and t not in possible]
     data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
-    data += _front_line(run, cost, high if COSTS[cost].sign > 0 else low)
+    end = high if COSTS[cost].sign > 0 else low
+    data = [*_band(run, cost, end), *data, *_front_line(run, cost, end)]
     data += _baselines(run, cost)
     data += _bars(run, cost)
     groups = dict(_by_mixer(shown + front))
@@ -150,17 +154,27 @@ def _bars(run: Run, cost: str) -> list[Tree]:
 
 
 def _tell_standing(run: Run, data: list[Tree]) -> None:
-    """Add trainings, error and chance to the hover text of repeated networks."""
-    if not is_repeated(run):
-        return
-    lines = {
-        _hover(trial): f"<br>mean of {plural(len(trial.trainings), 'training')}: "
-        f"{mean_text(run, trial)} %; on the front: {standing_text(run, trial)}"
-        for trial in run.complete
-    }
+    """Add the chance to be on the front to the hover text; in a repeated run trainings, too."""
+    tell = _repeated_line if is_repeated(run) else _chance_line
+    lines = {_hover(trial): tell(run, trial) for trial in run.complete}
     for trace in data:
         if "text" in trace:
             trace["text"] = [text + lines.get(text, "") for text in trace["text"]]
+
+
+def _repeated_line(run: Run, trial: TrialRecord) -> str:
+    return (
+        f"<br>mean of {plural(len(trial.trainings), 'training')}: {mean_text(run, trial)} %; "
+        f"on the front: {standing_text(run, trial)}"
+    )
+
+
+def _chance_line(run: Run, trial: TrialRecord) -> str:
+    """Empty for networks that are not on the front for sure."""
+    chance = run.chances.get(trial.number, 0.0)
+    if chance < _NEGLIGIBLE:
+        return ""
+    return f"<br>on the front with a probability of {percent_text(chance)} (by images alone)"
 
 
 def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> Tree:
@@ -207,6 +221,32 @@ def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
         "line": {"shape": "hv", "width": 2, "color": "ink"},
     }  # fmt: skip
     return [line]
+
+
+def _band(run: Run, cost: str, end: float) -> list[Tree]:
+    """What 90 % of the drawn fronts attain, as an area, and their median as a dashed line."""
+    band = band_of(run, cost)
+    if band is None:
+        return []
+    x, found = [*band.at, end], band.found
+    looks: Tree = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "x": x}
+    edge = {"shape": "hv", "width": 0, "color": "band"}
+    lines: dict[str, Tree] = {
+        "low": {"line": edge, "showlegend": False},
+        "high": {"line": edge, "fill": "tonexty", "fillcolor": "band"},
+        "median": {"line": {"shape": "hv", "width": 1.5, "color": "soft", "dash": "dash"}},
+    }
+    names = {"low": "5 %", "high": "90 % of drawn fronts", "median": "median of drawn fronts"}
+    return [
+        {**looks, "name": names[name], "y": _held(getattr(found, name).tolist()), **more}
+        for name, more in lines.items()
+    ]
+
+
+def _held(values: list[float]) -> list[float | None]:
+    """The steps' heights, the last one once more for the end of the axis."""
+    heights = [short(value) for value in values]
+    return [*heights, heights[-1]]
 
 
 def _knee_ring(run: Run, cost: str) -> list[Tree]:

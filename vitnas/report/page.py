@@ -23,7 +23,13 @@ from markupsafe import Markup, escape
 from vitnas import __version__
 from vitnas.records import Outcome
 from vitnas.report.facts import facts, session_rows
-from vitnas.report.figures import Figure, curves_figure, volume_figure
+from vitnas.report.figures import (
+    Figure,
+    curves_figure,
+    epochs_figure,
+    seconds_figure,
+    volume_figure,
+)
 from vitnas.report.front_figure import front_figure
 from vitnas.report.summary import summary_view
 from vitnas.report.text import bytes_text
@@ -52,7 +58,12 @@ def render_pages(run: Run, picture: bytes) -> Pages:
 
 def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
     panels = {_place(run, cost): front_figure(run, cost) for cost in run.costs}
-    others = {"curves_plot": curves_figure, "volume_plot": volume_figure}
+    others = {
+        "curves_plot": curves_figure,
+        "volume_plot": volume_figure,
+        "epochs_plot": epochs_figure,
+        "seconds_plot": seconds_figure,
+    }
     figures = {**panels, **{name: make(run) for name, make in others.items()}}
     packed = packed_plotly()
     return _environment().get_template("report.html.j2").render(

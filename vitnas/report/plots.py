@@ -8,6 +8,7 @@ from typing import Any
 from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.plotting import FAINT, INK, empty_figure, open_axes, png
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
+from vitnas.report.band import band_of, span
 from vitnas.report.facts import space_name
 from vitnas.report.marks import (
     BASELINE_COLOUR,
@@ -26,6 +27,7 @@ from vitnas.report.text import cost_text, percent_text, plural
 from vitnas.run import Run
 
 DPI = 160
+WASH = "#3b78d8"
 
 
 def drawable(run: Run, outcome: Outcome) -> list[TrialRecord]:
@@ -97,6 +99,8 @@ def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
         return None, 0
     best = max((one.top1 or 0.0 for one in run.baselines), default=0.0)
     limits = limits[0], max(limits[1], best + (limits[1] - max(front)))
+    for ends in filter(None, (span(run, cost) for cost in run.costs)):
+        limits = min(limits[0], ends[0]), max(limits[1], ends[1])
     trials += drawable(run, Outcome.STOPPED)
     return limits, sum((trial.estimate or 0.0) < limits[0] for trial in trials)
 
@@ -122,6 +126,7 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
     numbers = {trial.number for trial in members}
     _scatter(axes, cost, drawable(run, Outcome.STOPPED), numbers, hollow=True)
     if members:
+        _band(axes, run, cost)
         _front_line(axes, run, cost)
     _baselines(axes, run, cost)
     known = [trial for trial in drawable(run, Outcome.COMPLETE) if trial not in possible]
@@ -226,6 +231,18 @@ def _error_bars(axes: Any, run: Run, cost: str) -> None:
         style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
         errors = [error for _, error in shown]
         axes.errorbar(x, top1, yerr=errors, label="one standard error", **style)
+
+
+def _band(axes: Any, run: Run, cost: str) -> None:
+    band = band_of(run, cost)
+    if band is None:
+        return
+    x, found = [*band.at, axes.get_xlim()[COSTS[cost].sign > 0]], band.found
+    low, median, high = ([*y, y[-1]] for y in (found.low, found.median, found.high))
+    wash = {"color": WASH, "alpha": 0.16, "linewidth": 0, "zorder": 0.5}
+    axes.fill_between(x, low, high, step="post", label="90 % of drawn fronts", **wash)
+    dashes = {"where": "post", "color": FAINT, "linewidth": 1.1, "linestyle": "--", "zorder": 1}
+    axes.step(x, median, label="median of drawn fronts", **dashes)
 
 
 def _front_line(axes: Any, run: Run, cost: str) -> None:

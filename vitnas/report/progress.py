@@ -51,7 +51,7 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
     volume = 0.0
     for trial in run.complete:
         costs = trial.costs(run.costs)
-        if not _usable(trial, costs):
+        if not usable(trial, costs):
             continue
         point = np.array([-(trial.estimate or 0.0), *log_costs(run.costs, costs)])
         alone = hypervolume(point[None], corner)
@@ -63,7 +63,8 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
     return [(number, volume / last) for number, volume in volumes] if last > 0 else []
 
 
-def _usable(trial: TrialRecord, costs: Sequence[float]) -> bool:
+def usable(trial: TrialRecord, costs: Sequence[float]) -> bool:
+    """Whether a complete trial counts for the hypervolume: finite top-1, and costs above 0."""
     return trial.top1 is not None and isfinite(trial.top1) and all(0 < c < inf for c in costs)
 
 

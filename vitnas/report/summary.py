@@ -9,12 +9,15 @@ from typing import Any
 from vitnas.config.costs import COSTS, cost_of
 from vitnas.errors import typed
 from vitnas.records import Outcome, TrialRecord
+from vitnas.report.band import band_rows, band_text
 from vitnas.report.caveats import sentences
+from vitnas.report.checklist import checklist
 from vitnas.report.effects import AxisEffects, effects_of
 from vitnas.report.facts import space_name
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
 from vitnas.report.progress import reached, reference_point, volume_curve
+from vitnas.report.spent import spent_text
 from vitnas.report.standing import (
     estimate_error,
     expected_text,
@@ -69,12 +72,17 @@ def summary_view(run: Run) -> View:
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
         "any_test": any(row.trial.test_trainings for row in rows),
         "export_command": _export_command(run, rows),
+        "band": band_text(run),
+        "band_rows": band_rows(run),
+        "first_cost": COSTS[run.costs[0]].noun,
         **_effect_views(run),
         "caveats": sentences(assess(run)),
+        "checklist": checklist(run),
         "outcomes": _outcome_views(run),
         "errors": error_rows(run),
         "bins": _bin_views(run),
         "progress": progress_text(run),
+        "spent": spent_text(run),
         "reference": _reference_text(run),
         "extent": _extent(run),
     }

@@ -16,7 +16,7 @@ async function unpackPlotly() {
 
 function pageColours() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["ink", "soft", "faint", "rule", "card", "wash"];
+  const names = ["ink", "soft", "faint", "rule", "card", "wash", "band"];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
@@ -49,7 +49,7 @@ function paintedLayout(layout, colours, narrow) {
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colours.ink },
     margin: { l: narrow ? 48 : 64, r: 14, t: 12, b: 52 },
-    legend: { orientation: "h", x: 0, y: 1.01, yanchor: "bottom", font: { size: narrow ? 11 : 13 }, itemwidth: 30 },
+    legend: { orientation: "h", x: 0, y: 1.01, yanchor: "bottom", font: { size: narrow ? 11 : 13 }, itemwidth: 30, traceorder: "normal" },
     hoverlabel: {
       bgcolor: colours.card, bordercolor: colours.faint, align: "left",
       font: {

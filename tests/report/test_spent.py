@@ -1,0 +1,126 @@
+"""Hypervolume over epochs and seconds, and what chance reached."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
+from vitnas.records import Outcome, TrialRecord
+from vitnas.report.figures import epochs_figure, seconds_figure
+from vitnas.report.page import render_pages
+from vitnas.report.progress import volume_curve
+from vitnas.report.spent import corner_of, random_share, random_start, spent_curve, spent_text
+
+PATH = Path("results/small")
+
+
+def proposed_by(*samplers: str) -> dict[str, Any]:
+    told = deepcopy(ENVIRONMENT)
+    told["sessions"] = [told["sessions"][0] | {"sampler": name} for name in samplers]
+    return told
+
+
+def rising(number: int, **more: Any) -> list[TrialRecord]:
+    return [trial(n, 50.0 + n, 1_000_000 * (n + 1), **more) for n in range(number)]
+
+
+def test_two_trials_by_hand() -> None:
+    """A stopped training is paid, and adds nothing."""
+    stopped = trial(1, 20.0, 10**6, outcome=Outcome.STOPPED, seconds=2.5)
+    run = run_of(PATH, trial(0, 30.0, 30_000_000), stopped, trial(2, 50.0, 30_000_000))
+    first, second, third = spent_curve(run)
+    assert (first.number, first.epochs, first.seconds) == (0, 3, 12.5)
+    assert (second.epochs, second.seconds, second.volume) == (6, 15.0, first.volume)
+    assert first.volume == pytest.approx(20 * log(10))
+    assert third.volume == pytest.approx(40 * log(10))
+    assert "took 9 epochs (28 s); 95 % was reached after 9 epochs (28 s)" in spent_text(run)
+
+
+def test_it_ends_where_the_curve_over_trials_ends() -> None:
+    run = invented_run(PATH, 120)
+    volumes = [one.volume for one in spent_curve(run)]
+    assert volumes == sorted(volumes)
+    shares = [share for _, share in volume_curve(run)]
+    assert volumes[-1] * shares[0] == pytest.approx(min(value for value in volumes if value > 0))
+    assert spent_curve(run)[-1].epochs == sum(t.epochs for t in run.trials if t.outcome.is_trial)
+
+
+def test_trainings_count_in_the_order_in_which_they_ended() -> None:
+    run = run_of(PATH, trial(0, 50.0, ended=20.0), trial(1, 60.0, ended=10.0))
+    assert [one.number for one in spent_curve(run)] == [1, 0]
+
+
+def test_what_was_taken_over_costs_nothing() -> None:
+    run = run_of(PATH, trial(0, 50.0, taken=True, origin="results/a, trial 3"), trial(1, 40.0))
+    first, last = spent_curve(run)
+    assert (first.epochs, first.seconds) == (0, 0.0)
+    assert first.volume > 0
+    assert last.epochs == 3
+
+
+def test_a_time_that_is_not_known_ends_the_times() -> None:
+    run = run_of(PATH, *rising(3), trial(3, 80.0, seconds=None))
+    assert spent_curve(run)[-1].seconds is None
+    assert seconds_figure(run) is None
+    assert epochs_figure(run) is not None
+    assert "(" not in spent_text(run).partition(";")[0]
+
+
+def test_the_random_start_of_each_sampler() -> None:
+    trials = [*rising(14), trial(14, 40.0, origin="plain_mhsa")]
+    expected = {"random": 14, "tpe": 10, "nsga2": 14, "ehvi": None, "mine": None}
+    for sampler, number in expected.items():
+        assert random_start(run_of(PATH, *trials, environment=proposed_by(sampler))) == number
+    assert random_start(run_of(PATH, *trials, environment=proposed_by("tpe", "random"))) is None
+    assert random_start(run_of(PATH, environment={})) is None
+
+
+def test_words_on_chance() -> None:
+    def said(sampler: str, number: int) -> str:
+        return spent_text(run_of(PATH, *rising(number), environment=proposed_by(sampler)))
+
+    assert "There is no random baseline in this run" in said("ehvi", 14)
+    assert "There is no random baseline in this run" in said("tpe", 9)
+    assert said("random", 9).endswith("This run is a random search.")
+    run = run_of(PATH, *rising(20), environment=proposed_by("tpe"))
+    curve = spent_curve(run)
+    share = curve[9].volume / curve[-1].volume
+    found = random_share(run, curve)
+    assert found is not None
+    assert found == pytest.approx((10, share))
+    text = said("tpe", 20)
+    assert f"The first 10 trials were drawn at random and reached {100 * share:.0f} %" in text
+    figure = epochs_figure(run)
+    assert figure is not None
+    assert figure.data[1]["name"] == "reached by 10 random trials"
+
+
+def test_one_corner_for_several_runs() -> None:
+    small = run_of(PATH, trial(0, 50.0), space={}, environment={})
+    large = run_of(PATH, trial(0, 50.0, 5_000_000), space={})
+    assert corner_of([small, large]) == pytest.approx((0.0, log(5e6)))
+    (one,), (other,) = (spent_curve(run, corner_of([small, large])) for run in (small, large))
+    assert one.volume == pytest.approx(50 * log(5))
+    assert other.volume == pytest.approx(0.0, abs=1e-6)
+
+
+def test_empty_and_short_runs_say_nothing() -> None:
+    for run in (run_of(PATH), run_of(PATH, trial(0, 50.0)), run_of(PATH, *rising(1))):
+        assert spent_text(run) == ""
+        assert epochs_figure(run) is None
+    poor = run_of(PATH, trial(0, 5.0), trial(1, 6.0))
+    assert spent_text(poor) == ""
+
+
+def test_both_pages_have_it() -> None:
+    run = run_of(PATH, *rising(12), environment=proposed_by("ehvi"))
+    pages = render_pages(run, b"")
+    assert 'id="epochs_plot"' in pages.html
+    assert 'id="seconds_plot"' in pages.html
+    for page in (pages.html, pages.markdown):
+        assert "The trials took 36 epochs (2 min)" in page

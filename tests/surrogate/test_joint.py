@@ -1,0 +1,72 @@
+"""Correlations of expected top-1: what they are, and which networks are independent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.report.test_effects import run as made_up
+from vitnas.noise import Noise, measure
+from vitnas.surrogate.evidence import scores
+from vitnas.surrogate.expected import expected_top1
+from vitnas.surrogate.features import Encoder, facts_of
+from vitnas.surrogate.joint import _covariance, correlations
+from vitnas.surrogate.odds import points
+
+
+def _known(number: int = 40) -> tuple[list[dict[str, float]], list[tuple[float, ...]], Noise]:
+    trials = made_up(number, 0, 400).complete
+    trainings = [trial.trainings for trial in trials]
+    return [facts_of(t.network, t) for t in trials], trainings, measure(trainings, 400)
+
+
+def test_they_are_correlations() -> None:
+    facts, trainings, noise = _known()
+    found = correlations(facts, trainings, noise, range(len(facts)))
+    np.testing.assert_allclose(found, found.T, atol=1e-9)
+    np.testing.assert_allclose(np.diag(found), 1.0)
+    assert np.linalg.eigvalsh(found).min() > -1e-9
+    assert np.abs(found[~np.eye(len(found), dtype=bool)]).max() > 0.02
+
+
+def test_a_part_is_the_part_of_the_whole() -> None:
+    facts, trainings, noise = _known()
+    whole = correlations(facts, trainings, noise, range(len(facts)))
+    part = correlations(facts, trainings, noise, [7, 2, 11])
+    np.testing.assert_allclose(part, whole[np.ix_([7, 2, 11], [7, 2, 11])], atol=1e-9)
+
+
+def test_alike_networks_err_alike() -> None:
+    facts, trainings, noise = _known()
+    facts, trainings = [*facts, facts[5]], [*trainings, trainings[5]]
+    found = correlations(facts, trainings, noise, range(len(facts)))
+    twins = found[5, -1]
+    others = np.delete(found[5], [5, len(facts) - 1])
+    assert twins > others.max() > 0
+
+
+def test_the_variances_are_those_of_expected_top1() -> None:
+    facts, trainings, noise = _known()
+    known = scores(trainings, noise)
+    usual = known.usual.tolist()
+    odds = known.odds[usual]
+    x = Encoder(facts).encode([facts[index] for index in usual])
+    errors = (known.errors / known.slope)[usual] / odds.std()
+    y = (odds - odds.mean()) / odds.std()
+    variances = np.diag(_covariance(x, y, errors**2, list(range(len(usual)))))
+    expected = [expected_top1(facts, trainings, noise)[index] for index in usual]
+    deviations = [one.error / float(points(one.top1)) for one in expected]
+    np.testing.assert_allclose(np.sqrt(variances) * odds.std(), deviations, rtol=1e-6)
+
+
+def test_few_networks_are_independent() -> None:
+    facts, trainings, noise = _known()
+    np.testing.assert_array_equal(correlations(facts[:5], trainings[:5], noise, [0, 3]), np.eye(2))
+    assert correlations(facts, trainings, noise, []).shape == (0, 0)
+
+
+def test_one_far_below_is_independent_of_all() -> None:
+    facts, trainings, noise = _known()
+    trainings[3] = (1.0,)
+    found = correlations(facts, trainings, noise, range(len(facts)))
+    assert np.abs(np.delete(found[3], 3)).max() == pytest.approx(0.0)

@@ -1,0 +1,138 @@
+"""Hypervolume over what was spent: epochs trained, and seconds of trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vitnas.config.costs import log_costs
+from vitnas.pareto import front, hypervolume
+from vitnas.records import Outcome
+from vitnas.report.progress import reference_point, usable
+from vitnas.report.text import duration_text, plural
+from vitnas.run import Run
+
+_AT_RANDOM = {"tpe": 10, "nsga2": 20}
+"""Proposals that a sampler draws at random before its model is asked (see `engine.samplers`)."""
+_ENOUGH = 10
+
+
+class Spent(NamedTuple):
+    """The state of a run when a training had ended.
+
+    Attributes:
+        number: of the trial.
+        epochs: trained so far, by stopped and lost trainings, too.
+        seconds: that trainings took so far, added up over workers; None where one is not known.
+        volume: of the front so far, in points of top-1 times ln of each cost.
+    """
+
+    number: int
+    epochs: int
+    seconds: float | None
+    volume: float
+
+
+def corner_of(runs: Sequence[Run]) -> tuple[float, ...]:
+    """The worst corner of several runs with the same objectives, to minimise; a little beyond the
+    worst cost, so that a network there counts."""
+    corners = [reference_point(run) for run in runs]
+    tops = [corner[0] for corner in corners]
+    logs = np.array([log_costs(run.costs, c[1:]) for run, c in zip(runs, corners, strict=True)])
+    return (-min(tops), *(logs.max(axis=0) + 1e-9).tolist())
+
+
+def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
+    """What the trials of a run reached for what they took, in the order in which they ended.
+
+    Replicates and baselines are left out: no network comes from them. What was taken over from
+    another run costs nothing here.
+
+    Args:
+        run: the run.
+        corner: the worst corner, to minimise; that of the run where it is not given.
+    """
+    worst = corner_of([run]) if corner is None else tuple(corner)
+    complete = {trial.number: trial for trial in run.complete}
+    members = np.empty((0, len(worst)))
+    epochs, seconds, volume = 0, 0.0, 0.0
+    known, curve = True, []
+    ended = [trial for trial in run.trials if trial.outcome.is_trial]
+    for trial in sorted(ended, key=lambda one: (one.ended or 0.0, one.number)):
+        if not trial.taken:
+            epochs += trial.epochs
+            known &= trial.seconds is not None
+            seconds += trial.seconds or 0.0
+        costs = trial.costs(run.costs)
+        if trial.outcome is Outcome.COMPLETE and usable(trial, costs):
+            estimate = complete[trial.number].estimate or 0.0
+            point = np.array([-estimate, *log_costs(run.costs, costs)])
+            alone = hypervolume(point[None], worst)
+            volume += alone - hypervolume(np.maximum(members, point), worst)
+            members = np.vstack([members, point])
+            members = members[front(members)]
+        curve.append(Spent(trial.number, epochs, seconds if known else None, volume))
+    return curve
+
+
+def random_start(run: Run) -> int | None:
+    """How many trials its sampler drew at random before it learned; None where it is not known.
+
+    All of a random search; of `ehvi` next to none. Networks that were given do not count.
+    """
+    samplers = {session.sampler for session in run.environment.sessions}
+    if len(samplers) != 1:
+        return None
+    (sampler,) = samplers
+    drawn = sum(trial.is_ended_here and not trial.origin for trial in run.trials)
+    if sampler == "random":
+        return drawn
+    return min(_AT_RANDOM[sampler], drawn) if sampler in _AT_RANDOM else None
+
+
+def spent_text(run: Run) -> str:
+    """What the last front took, when it was nearly there, and what chance reached; empty where
+    nothing can be said."""
+    curve = spent_curve(run)
+    if len(curve) < 2 or curve[-1].volume <= 0:
+        return ""
+    last = curve[-1]
+    nearly = next(one for one in curve if one.volume >= 0.95 * last.volume)
+    text = f"The trials took {_amount(last)}; 95 % was reached after {_amount(nearly)}."
+    return f"{text} {_chance_text(run, curve)}"
+
+
+def _amount(spent: Spent) -> str:
+    epochs = plural(spent.epochs, "epoch")
+    return epochs if spent.seconds is None else f"{epochs} ({duration_text(spent.seconds)})"
+
+
+def random_share(run: Run, curve: Sequence[Spent]) -> tuple[int, float] | None:
+    """How many trials were drawn at random, and the hypervolume after them as a share of the last
+    one; None where they are too few, unknown, or all."""
+    number = random_start(run)
+    drawn = [t.number for t in run.trials if t.is_ended_here and not t.origin]
+    if number is None or not _ENOUGH <= number < len(drawn) or curve[-1].volume <= 0:
+        return None
+    first = set(drawn[:number])
+    behind = [place for place, one in enumerate(curve) if one.number in first]
+    return number, curve[max(behind)].volume / curve[-1].volume
+
+
+def _chance_text(run: Run, curve: Sequence[Spent]) -> str:
+    if {session.sampler for session in run.environment.sessions} == {"random"}:
+        return "This run is a random search."
+    share = random_share(run, curve)
+    if share is None:
+        return (
+            "There is no random baseline in this run: too few of its networks were drawn at "
+            "random. `--sampler random` in another folder makes one."
+        )
+    number, reached = share
+    return (
+        f"The first {number} trials were drawn at random and reached {100 * reached:.0f} %; the "
+        f"others, which its model chose, added {100 - 100 * reached:.0f} %. A random search as "
+        "long as this run is not known from it."
+    )
