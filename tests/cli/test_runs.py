@@ -61,6 +61,26 @@ def test_a_search_leaves_every_file_promised(road: Path, run: Run) -> None:
     assert not list(road.glob("*.tmp"))
 
 
+def test_several_runs_are_compared(
+    road: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(road, other)
+    text, _ = vitnas_says(capsys, "report", str(other), str(road), code=0)
+    assert "cannot be told apart: +0.00 points" in text
+    assert "compared.html" in text
+    assert (other / "compared.html").stat().st_size > 10**6
+    assert not (road / "compared.html").exists()
+    assert "is given twice" in complaint(capsys, "report", str(other), str(other))
+    assert "--to is for several runs" in complaint(capsys, "report", str(road), "--to", "x.html")
+    several = ("report", str(other), str(road))
+    assert "is for one run" in complaint(capsys, *several, "--calibration", "c")
+    mine = tmp_path / "mine.html"
+    mine.write_text("my own page")
+    assert "did not write" in complaint(capsys, *several, "--to", str(mine))
+    assert mine.read_text() == "my own page"
+
+
 def test_report_rebuilds_and_imports_neither_torch_nor_ray(road: Path) -> None:
     for name in PROMISED[3:]:
         (road / name).unlink()

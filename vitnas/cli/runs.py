@@ -103,23 +103,63 @@ def salvage(
 
 @app.command()
 def report(
-    run: RunFolder,
+    runs: Annotated[
+        list[Path], typer.Argument(help="A results folder; or several, to compare them.")
+    ],
     calibration: Annotated[
         Path | None, typer.Option(help="A calibration of the same space; it is copied into RUN.")
     ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="Page of several runs; default compared.html in the first one's folder."),
+    ] = None,
 ) -> None:
-    """Rebuild tables, plots and report of RUN from its study; needs neither torch nor Ray."""
+    """Rebuild the report of a run from its study, or compare several; needs no torch or Ray."""
     from vitnas.api import load_run
     from vitnas.plugins import closed
     from vitnas.report import write_report
     from vitnas.report.calibrated import adopt
 
+    _check_report(runs, calibration, to)
     with closed():
-        loaded = load_run(run)
+        if len(runs) > 1:
+            _compare(runs, to)
+            return
+        loaded = load_run(runs[0])
         if calibration is not None:
             adopt(loaded, calibration)
         write_report(loaded)
         print_front(loaded)
+
+
+def _check_report(runs: list[Path], calibration: Path | None, to: Path | None) -> None:
+    """Make sure that options fit the number of runs.
+
+    Raises:
+        ConfigError: one is for one run, or for several.
+    """
+    from vitnas.errors import ConfigError
+
+    if calibration is not None and len(runs) > 1:
+        raise ConfigError(f"--calibration is for one run, not for {len(runs)}; drop it")
+    if to is not None and len(runs) == 1:
+        raise ConfigError("--to is for several runs; the report of one lies in its folder")
+
+
+def _compare(folders: list[Path], to: Path | None) -> None:
+    from vitnas.api import load_run
+    from vitnas.files import check_replaceable
+    from vitnas.report.compared import check_folders, compare
+    from vitnas.report.compared_page import FILE_NAME, is_compared, write_compared
+    from vitnas.report.compared_text import compared_text
+
+    check_folders(folders)
+    found = compare([load_run(folder) for folder in folders])
+    page = folders[0] / FILE_NAME if to is None else to
+    check_replaceable(page, is_compared)
+    write_compared(found, page)
+    say(compared_text(found))
+    say(f"comparison: {page}")
 
 
 @app.command()

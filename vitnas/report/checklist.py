@@ -105,7 +105,7 @@ def _confounders(run: Run) -> _Found:
 
 
 def _ablations(run: Run) -> _Found:
-    return NO, "one run is no ablation of its method"
+    return NO, "one run is no ablation of its method; `vitnas report A B` compares runs"
 
 
 def _protocol(run: Run) -> _Found:

@@ -52,7 +52,7 @@ def render_pages(run: Run, picture: bytes) -> Pages:
         picture: front.png. The page shows it until the interactive plot is ready.
     """
     view = _view(run)
-    markdown = _environment(_markdown_text).get_template("report.md.j2").render(**view)
+    markdown = templates(_markdown_text).get_template("report.md.j2").render(**view)
     return Pages(markdown.rstrip() + "\n", _html(run, view, picture))
 
 
@@ -66,14 +66,14 @@ def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
     }
     figures = {**panels, **{name: make(run) for name, make in others.items()}}
     packed = packed_plotly()
-    return _environment().get_template("report.html.j2").render(
+    return templates().get_template("report.html.j2").render(
         **view,
         figures=figures,
         fronts=[(name, figure) for name, figure in panels.items() if figure is not None],
-        figures_json=Markup(_script_safe(figures)),
+        figures_json=Markup(script_safe(figures)),
         picture=base64.b64encode(picture).decode("ascii"),
-        css=Markup(_template("report.css")),
-        script=Markup(_template("report.js")),
+        css=Markup(template("report.css")),
+        script=Markup(template("report.js")),
         plotly=packed,
         plotly_size=bytes_text(len(packed)),
         files=_files(run),
@@ -92,7 +92,7 @@ def packed_plotly() -> str:
     return base64.b64encode(gzip.compress(content, 6, mtime=0)).decode("ascii")
 
 
-def _script_safe(figures: Mapping[str, Figure | None]) -> str:
+def script_safe(figures: Mapping[str, Figure | None]) -> str:
     """JSON that cannot close the script element around it."""
     trees = {
         name: {"data": figure.data, "layout": figure.layout}
@@ -130,7 +130,8 @@ def _files(run: Run) -> list[tuple[str, str]]:
 
 
 @cache
-def _environment(finalize: Callable[[Any], Any] | None = None) -> Environment:
+def templates(finalize: Callable[[Any], Any] | None = None) -> Environment:
+    """The pages' templates; HTML is escaped. `finalize` is applied to each value."""
     environment = Environment(
         loader=PackageLoader("vitnas.report"),
         autoescape=lambda name: bool(name) and ".html" in str(name),
@@ -159,5 +160,6 @@ def code_spans(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """The text of a file beside the templates."""
     return (resources.files("vitnas.report") / "templates" / name).read_text(encoding="utf-8")

@@ -128,7 +128,8 @@ def _chance_text(run: Run, curve: Sequence[Spent]) -> str:
     if share is None:
         return (
             "There is no random baseline in this run: too few of its networks were drawn at "
-            "random. `--sampler random` in another folder makes one."
+            "random. `--sampler random` in another folder makes one, and `vitnas report A B` "
+            "compares."
         )
     number, reached = share
     return (
