@@ -23,7 +23,7 @@ def test_folders_without_classes_or_images_are_refused(tmp_path: Path) -> None:
     config = DataConfig(name="imagefolder", root=str(tmp_path))
     assert "no such folder" in refusal(config, tmp_path / "train")
     (tmp_path / "train" / "one").mkdir(parents=True)
-    assert "1 class folders" in refusal(config, tmp_path / "train")
+    assert "1 class folder, and two are needed" in refusal(config, tmp_path / "train")
     (tmp_path / "train" / "two").mkdir()
     assert "no image in it" in refusal(config, tmp_path / "train")
 

@@ -90,7 +90,8 @@ def class_folders(config: DataConfig) -> tuple[Path, tuple[str, ...]]:
         damaged(config, train, "no such folder")
     there = _classes(train)
     if len(there) < 2:
-        damaged(config, train, f"{len(there)} class folders, and two are needed")
+        number = f"{len(there)} class folder" + ("" if len(there) == 1 else "s")
+        damaged(config, train, f"{number}, and two are needed")
     return root, there
 
 
