@@ -23,7 +23,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "stem.width": ANY,
     "stem.convs": ANY,
     "stem.widths": ANY,
-    "downsample": ("conv", "metaformer", "patch", "separable", "mbconv"),
+    "downsample": ("conv", "metaformer", "cvt", "patch", "separable", "mbconv"),
     "downsample_expansion": ANY,
     "downsample_se_ratio": ANY,
     "permute": ("always", "second", "never"),
@@ -38,6 +38,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "proj_bias": (True, False),
     "pos_embed": ("learned", "none", "conditional"),
     "class_token": (True, False),
+    "distillation_token": (True, False),
     "global_pool": ("avg", "token", None),
     "head.kind": ("linear", "mlp"),
     "head.norm": ("layernorm", "none"),
@@ -98,8 +99,6 @@ def unexpressed(config: ModelConfig) -> str | None:
         for name in stage.kinds:
             if name not in MIXERS:
                 return f"stages[{index}].token_mixer = {shorten(short_name(name))}"
-    if config.class_token and len(stages) > 1:
-        return f"class_token = true with {len(stages)} stages"
     for address, value in _leaves(network):
         if not _known(NETWORK, address, value):
             return f"{address} = {shorten(value)}"

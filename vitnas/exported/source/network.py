@@ -24,6 +24,8 @@ def network_facts(config: ModelConfig) -> dict[str, Any]:
         "in_chans": config.in_chans,
         "num_classes": config.num_classes,
         "class_token": config.class_token,
+        "distilled": config.has_distillation_token,
+        "prefix": config.num_prefix_tokens,
         "pos_embed": config.pos_embed == "learned",
         "tokens": height * width,
         "dim": config.stages[0].embed_dim,
@@ -106,6 +108,9 @@ def _head(config: ModelConfig) -> dict[str, Any]:
     layers = "two linear layers" if config.head.kind == "mlp" else "a linear layer"
     first = "The class token" if over_tokens else "The mean of the tokens"
     between = ", a norm" if normed and not over_tokens else ""
+    doc = f"{first}{between}, then {layers}."
+    if config.has_distillation_token:
+        doc = f"Class and distillation token, each with {layers}; the mean of both."
     return {
         "pool": config.pool,
         "head_norm": normed and not over_tokens,
@@ -113,5 +118,5 @@ def _head(config: ModelConfig) -> dict[str, Any]:
         "head_kind": config.head.kind,
         "head_eps": literal(config.head.norm_eps),
         "mlp_norm_eps": literal(config.head.mlp_norm_eps),
-        "head_doc": f"{first}{between}, then {layers}.",
+        "head_doc": doc,
     }
