@@ -16,6 +16,7 @@ from vitnas.errors import ConfigError, nearest_name
 
 if TYPE_CHECKING:
     from vitnas.calibration.result import Calibration
+    from vitnas.deploy.result import DeployCheck
     from vitnas.diagnose.run import Diagnosis
     from vitnas.engine.decide.ledger import Listener
     from vitnas.engine.tuning.result import Tuned
@@ -364,16 +365,42 @@ def evaluate(
     """
     from vitnas.training.plan import read_data
 
-    if score_on not in ("test", "val"):
-        nearest = nearest_name(score_on, ("test", "val"))
-        rule = "must be test or val"
-        raise ConfigError(rule, address="--score-on", value=score_on, nearest=nearest)
+    part = _part(score_on)
     config = data if isinstance(data, DataConfig) else read_data(data)
     from vitnas.scoring import evaluate as scoring
 
-    part: Part = "val" if score_on == "val" else "test"
     options: dict[str, Any] = {"weights": weights, "batch_sizes": batch_sizes, "device": device}
     return scoring.evaluate(str(model), config, part, **options)
+
+
+def deploy_check(
+    subject: str | Path,
+    data: str | DataConfig | None = None,
+    *,
+    score_on: str = "test",
+    trials: Sequence[int] = (),
+    notice: Callable[[str], None] = lambda line: None,
+) -> DeployCheck:
+    """Measure where networks will run: onnxruntime, int8, fp16, delegates; see `docs/deploy.md`.
+
+    Args:
+        subject: an exported folder, or a run: then all networks of its front.
+        data: a data set's name, `name:folder`, a folder of images by class, or a space file; of a
+            run its own.
+        score_on: `test` or `val`: the test images, or those that score candidates.
+        trials: of a run, these in place of its front.
+        notice: called with a line before each network.
+
+    Raises:
+        VitnasError: onnxruntime is missing, or network, weights or images cannot be used.
+    """
+    from vitnas.training.plan import read_data
+
+    part = _part(score_on)
+    config = read_data(data) if isinstance(data, str) else data
+    from vitnas.deploy import check
+
+    return check.deploy_check(subject, config, part, trials=trials, notice=notice)
 
 
 def predict(
@@ -404,3 +431,12 @@ def predict(
 def _folder(out: str | Path | None, *rooms: str) -> Path:
     """The folder that a user names, or the one in `results/`."""
     return Path("results", *rooms) if out is None else Path(out)
+
+
+def _part(score_on: str) -> Part:
+    """Which images score a trained network."""
+    if score_on in ("test", "val"):
+        return "val" if score_on == "val" else "test"
+    nearest = nearest_name(score_on, ("test", "val"))
+    rule = "must be test or val"
+    raise ConfigError(rule, address="--score-on", value=score_on, nearest=nearest)

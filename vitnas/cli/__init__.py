@@ -5,7 +5,18 @@ on stderr), 130 interrupted and resumable.
 """
 
 from vitnas.cli import runs  # isort: skip  # the order of commands in --help
-from vitnas.cli import calibrate, data, files, gpu, networks, scoring
+from vitnas.cli import calibrate, data, deploy, files, gpu, networks, scoring
 from vitnas.cli.app import app, main
 
-__all__ = ["app", "calibrate", "data", "files", "gpu", "main", "networks", "runs", "scoring"]
+__all__ = [
+    "app",
+    "calibrate",
+    "data",
+    "deploy",
+    "files",
+    "gpu",
+    "main",
+    "networks",
+    "runs",
+    "scoring",
+]

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 OPSET = 20
 """Of model.onnx."""
 
+SCOPES = "pkg.torch.onnx.name_scopes"
+"""A note on each node of model.onnx: the modules that it is from, as the text of a list."""
+
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 
@@ -36,14 +39,13 @@ def write_programs(
         Why a file was left out, by its name.
     """
     wanted = [name for name in ("pt2", "onnx") if name in formats]
-    missing = [package for package in _PACKAGES if find_spec(package) is None]
     left_out = {}
-    if "onnx" in wanted and missing:
+    if "onnx" in wanted and (missing := without_onnx()):
         wanted.remove("onnx")
-        left_out["model.onnx"] = f"{' and '.join(missing)} not installed (pip install vitnas[onnx])"
+        left_out["model.onnx"] = missing
     if not wanted:
         return left_out
-    with _quiet():
+    with quiet():
         try:
             program = _traced(network)
         except Exception as error:  # PyTorch's exporter has kinds of its own
@@ -55,6 +57,12 @@ def write_programs(
                 (folder / f"model.{name}").unlink(missing_ok=True)
                 left_out[f"model.{name}"] = _why(error)
     return left_out
+
+
+def without_onnx() -> str:
+    """Which packages are missing for model.onnx, with the command; empty where none is."""
+    missing = [package for package in _PACKAGES if find_spec(package) is None]
+    return f"{' and '.join(missing)} not installed (pip install vitnas[onnx])" if missing else ""
 
 
 def _traced(network: HybridTransformer) -> Any:
@@ -82,6 +90,9 @@ def _write_onnx(program: Any, path: Path) -> None:
         output_names=["scores"],
         verbose=False,
     )
+    for node in written.model.graph:
+        for note in set(node.metadata_props) - {SCOPES}:  # lines of code with paths, half the file
+            del node.metadata_props[note]
     written.save(str(path))
 
 
@@ -94,7 +105,7 @@ def _why(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the exporters' own messages."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)

@@ -103,7 +103,7 @@ def evaluate(
     what = data.name if files is None else str(data.folder)
     names, outputs = classifier.names, classifier.num_classes
     places, remark = matched(classifier.name, outputs, names, what, labelled.classes)
-    how, said = _preparation(classifier, labelled)
+    how, said = preparation(classifier, labelled)
     answers = _answers(classifier, labelled, how, torch.tensor(places))
     return Evaluation(
         model=classifier.name,
@@ -131,7 +131,7 @@ def _shape(
     return data.count_classes() or classes, channels
 
 
-def _preparation(classifier: Classifier, labelled: Labelled) -> tuple[Preprocessing, str]:
+def preparation(classifier: Classifier, labelled: Labelled) -> tuple[Preprocessing, str]:
     """How images become the network's input, and a remark."""
     how = classifier.preprocessing
     if how is not None and not how.remark:

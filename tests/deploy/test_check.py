@@ -1,0 +1,45 @@
+"""A whole check of a real run."""
+
+from __future__ import annotations
+
+import pytest
+
+from vitnas.config.data import DataConfig
+from vitnas.deploy import check
+from vitnas.deploy.text import check_text
+from vitnas.errors import VitnasError
+from vitnas.run import Run
+
+
+@pytest.mark.slow
+def test_a_network_of_a_run(searched: Run) -> None:
+    pytest.importorskip("onnxruntime")
+    number = searched.front[0].number
+    said: list[str] = []
+    found = check.deploy_check(
+        searched.path, trials=[number], rounds=1, notice=said.append, part="val"
+    )
+    (one,) = found.networks
+    assert one.trial == number
+    assert said == [f"trial {number}: exporting, scoring and timing ..."]
+    assert found.num_images > 100
+    exact, small, half = (one.forms[name] for name in ("float", "int8", "fp16"))
+    assert exact.top1 == pytest.approx(searched.front[0].curve[-1], abs=0.5)
+    assert small.lost == pytest.approx(exact.top1 - small.top1)
+    assert abs(half.lost) < 1
+    assert half.bytes < exact.bytes
+    assert set(one.changed) == set(searched.front[0].network.stages[0].mixers) | {
+        mixer for stage in searched.front[0].network.stages for mixer in stage.mixers
+    }
+    assert {timing.batch for timing in one.timings} == {1, 32}
+    assert all(ms > 0 for timing in one.timings for ms in timing.ms.values())
+    assert one.operators["TensorRT"] > 10
+    assert (one.remedy is not None) == (small.lost > 1)
+    assert f"trial {number}: " in check_text(found)
+
+
+def test_without_onnxruntime_it_is_one_line(searched: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = "onnxruntime not installed (pip install vitnas[onnx])"
+    monkeypatch.setattr(check, "without_onnx", lambda: missing)
+    with pytest.raises(VitnasError, match=r"deploy-check: onnxruntime not installed \(pip"):
+        check.deploy_check(searched.path, DataConfig(name="digits"))

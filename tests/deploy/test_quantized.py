@@ -1,0 +1,55 @@
+"""int8 and fp16 files, made and run by onnxruntime itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.deploy.made import small_file
+from vitnas.deploy.quantized import Quantizer, computes_in_half, run_with, write_half
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+IMAGES = torch.randn(64, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def quantizer(tmp_path: Path) -> Quantizer:
+    return Quantizer(small_file(tmp_path / "model.onnx"), tmp_path, IMAGES)
+
+
+def kinds(path: Path) -> Counter[str]:
+    return Counter(node.op_type for node in onnx.load(path).graph.node)
+
+
+def test_int8_gives_nearly_the_same_scores(quantizer: Quantizer) -> None:
+    path = quantizer.write(quantizer.folder / "int8.onnx")
+    weights = {tensor.name: tensor for tensor in onnx.load(path).graph.initializer}
+    assert weights["first_quantized"].data_type == onnx.TensorProto.INT8
+    assert list(weights["first_scale"].dims) == [8], "one scale for each output channel"
+    exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
+    assert 0 < float((found - exact).abs().max()) < 0.1
+
+
+def test_named_operators_stay_in_float(quantizer: Quantizer) -> None:
+    names = ["flatten", "mix", "softmax", "classify"]
+    path = quantizer.folder / "int8.onnx"
+    assert "QuantizeLinear" not in kinds(quantizer.write(path, without=names))
+    alone = kinds(quantizer.write(path, only=["mix"]))["QuantizeLinear"]
+    assert 0 < alone < kinds(quantizer.write(path))["QuantizeLinear"]
+    exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
+    assert not torch.equal(exact, found)
+
+
+def test_fp16_takes_and_gives_float32(quantizer: Quantizer) -> None:
+    path = write_half(quantizer.model, quantizer.folder / "fp16.onnx")
+    tensors = onnx.load(path).graph.initializer
+    assert {tensor.data_type for tensor in tensors} == {onnx.TensorProto.FLOAT16}
+    exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, exact, rtol=1e-2, atol=1e-2)
+    assert computes_in_half(path, quantizer.folder) in (True, False)
+    assert computes_in_half(quantizer.model, quantizer.folder), "it has nothing to convert"

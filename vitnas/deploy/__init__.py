@@ -1,0 +1,1 @@
+"""Where a trained network will run: the command `vitnas deploy-check`."""

@@ -1,0 +1,131 @@
+"""The images of a check: those that score, and training images that score nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vitnas.config.data import DataConfig
+from vitnas.data.decode import BrokenImage
+from vitnas.data.imagefolder import labels_of
+from vitnas.data.listing import list_folder
+from vitnas.data.source import is_folder, resized, root_of, split_by_class
+from vitnas.errors import DataError
+from vitnas.exported.preprocessing import Preprocessing
+from vitnas.scoring.answers import Answers, answers_of, answers_to
+from vitnas.scoring.classes import matched
+from vitnas.scoring.classifier import Classifier
+from vitnas.scoring.data import Labelled, LabelledFiles, Part, of_data_set, of_folder
+from vitnas.scoring.evaluate import preparation
+from vitnas.scoring.images import check_channels, decoded, normalised
+
+CALIBRATION, TRAINING = 256, 512
+"""Training images that int8 is calibrated on, and others on which answers are compared; of fewer
+images, a third and the rest."""
+
+Ask = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images as a network takes them.
+
+    Attributes:
+        labelled: those that score.
+        how: they are prepared.
+        places: the output of the network for each of their classes.
+        shape: (C, H, W).
+        calibration, training: normalised training images (n, C, H, W) float32; no image is in both,
+            and none scores.
+        notes: lines on how images and classes were taken.
+    """
+
+    labelled: Labelled
+    how: Preprocessing
+    places: Tensor
+    shape: tuple[int, int, int]
+    calibration: Tensor
+    training: Tensor
+    notes: tuple[str, ...]
+
+    def answers(self, asks: Sequence[Ask]) -> list[Answers]:
+        """The answers of each function to the images that score; they are read once."""
+        found: list[list[Answers]] = [[] for _ in asks]
+        channels, *hw = self.shape
+        for pixels, labels in self.labelled.batches(self.how, channels, (hw[0], hw[1])):
+            images = normalised(pixels, self.how)
+            with torch.inference_mode():
+                for ask, kept in zip(asks, found, strict=True):
+                    kept.append(answers_to(ask(images).float(), self.places[labels]))
+        return [answers_of(kept) for kept in found]
+
+
+def pictures_for(classifier: Classifier, data: DataConfig, part: Part) -> Pictures:
+    """Read the images of a check.
+
+    Randomness: training images are drawn with seed 0.
+
+    Raises:
+        VitnasError: network and images do not fit together, images cannot be read, or there are no
+            training images to calibrate on.
+    """
+    files = of_folder(data, part) if data.name == "imagefolder" else None
+    labelled = files or of_data_set(data, part, classifier)
+    if files is not None:
+        check_channels(classifier.name, classifier.in_chans)
+    what = data.name if files is None else str(data.folder)
+    outputs = classifier.num_classes
+    places, remark = matched(classifier.name, outputs, classifier.names, what, labelled.classes)
+    how, said = preparation(classifier, labelled)
+    shape = (classifier.in_chans, *classifier.image_hw)
+    training = normalised(_training(labelled, data, how, shape), how)
+    number = min(CALIBRATION, max(1, len(training) // 3))
+    return Pictures(
+        labelled,
+        how,
+        torch.tensor(places),
+        shape,
+        training[:number],
+        training[number:],
+        tuple(line for line in (remark, said) if line),
+    )
+
+
+def _training(
+    labelled: Labelled, data: DataConfig, how: Preprocessing, shape: tuple[int, int, int]
+) -> Tensor:
+    """Pixels (n, C, H, W) uint8 of random training images that score nothing."""
+    if isinstance(labelled, LabelledFiles):
+        found = list(_decoded(data, how, shape))
+        if len(found) < 2:
+            raise DataError(f"{data.folder}: has no training images to calibrate int8 on")
+        return torch.stack(found)
+    train = labelled.images.train
+    kept = train.there(_draw(len(train)))
+    if len(kept) < 2:
+        raise DataError(f"{data.name}: has no training images to calibrate int8 on")
+    return resized(data, train.pixels[kept], shape[1:])
+
+
+def _decoded(data: DataConfig, how: Preprocessing, shape: tuple[int, int, int]) -> Iterator[Tensor]:
+    """Images of `train/`, without those that are held out of it; broken ones are passed over."""
+    if not is_folder(root_of(data) / "train"):
+        rule = "has no train/, so there are no training images to calibrate int8 on"
+        raise DataError(f"{data.folder}: {rule}")
+    folder = list_folder(data)
+    kept = torch.arange(len(folder.train))
+    if folder.val is None:
+        kept = split_by_class(labels_of(folder.train), data.val_fraction, data.split_seed)[0]
+    chosen = [Path(folder.train[int(kept[at])].path) for at in _draw(len(kept))]
+    for _, pixels in decoded(chosen, how, shape[0], shape[1:]):
+        if not isinstance(pixels, BrokenImage):
+            yield pixels
+
+
+def _draw(available: int) -> Tensor:
+    order = torch.randperm(available, generator=torch.Generator().manual_seed(0))
+    return order[: CALIBRATION + TRAINING]

@@ -1,0 +1,176 @@
+"""The trained networks that a check is about: one folder's, or those of a run's front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vitnas.config.data import DataConfig
+from vitnas.config.files import validate
+from vitnas.config.model import ModelConfig
+from vitnas.config.one_line import one_line
+from vitnas.config.space import SpaceConfig
+from vitnas.cost.closed_form import closed_form
+from vitnas.engine.store.study import FILE_NAME, read_run
+from vitnas.errors import DataError, RunError, VitnasError
+from vitnas.exported.check import NUMBER, TOLERANCES
+from vitnas.exported.choose import choose_trial
+from vitnas.exported.folder import GRAFT_FILE
+from vitnas.exported.preprocessing import trained_on
+from vitnas.exported.programs import write_programs
+from vitnas.records import TrialRecord
+from vitnas.report.networks import network_lines
+from vitnas.run import Run
+from vitnas.scoring.classifier import Classifier
+from vitnas.scoring.load import load_classifier
+from vitnas.scoring.programs import open_program
+from vitnas.trained import kept_subject
+
+ONNX_FILE = "model.onnx"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A network that is checked.
+
+    Attributes:
+        name: its folder, or `trial 7`.
+        trial: its number in a run, or None.
+        line: the network in one line.
+        classifier: in PyTorch on the CPU.
+        folder: where its model.onnx may be, or None.
+    """
+
+    name: str
+    trial: int | None
+    line: str
+    classifier: Classifier
+    folder: Path | None = None
+
+    @property
+    def network(self) -> Any:
+        """In eval mode on the CPU."""
+        return self.classifier.ask
+
+    @property
+    def config(self) -> ModelConfig:
+        """What it is."""
+        found: ModelConfig = self.network.config
+        return found
+
+    @property
+    def flops(self) -> int:
+        return closed_form(self.config).flops
+
+    @property
+    def num_params(self) -> int:
+        return closed_form(self.config).num_params
+
+    def onnx_file(self, place: Path) -> Path:
+        """Its model.onnx: the folder's, or one that is written to `place`.
+
+        Raises:
+            DataError: it cannot be written.
+        """
+        there = None if self.folder is None else self.folder / ONNX_FILE
+        if there is not None and there.exists():
+            return there
+        left_out = write_programs(place, self.network, ("onnx",))
+        if left_out:
+            raise DataError(f"{self.name}: has no {ONNX_FILE}: {left_out[ONNX_FILE]}")
+        return place / ONNX_FILE
+
+    def check_file(self) -> None:
+        """Make sure that the folder's model.onnx, if there is one, gives the network's scores.
+
+        Raises:
+            DataError: it is damaged or another network's.
+            ConfigError: it takes other images than config.yaml says.
+        """
+        file = None if self.folder is None else self.folder / ONNX_FILE
+        if file is None or not file.exists():
+            return
+        program = open_program(file, "cpu")
+        shape = (NUMBER, self.classifier.in_chans, *self.classifier.image_hw)
+        images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+        expected = self.classifier.scores(images)
+        found = program.scores(images)
+        scale = float(expected.abs().max().clamp_min(1.0))
+        difference = float((found - expected).abs().max()) / scale
+        if not difference <= TOLERANCES[ONNX_FILE]:
+            rule = f"gives other scores than {self.name} with its weights (by {difference:.1e})"
+            raise DataError(f"{file}: {rule}; delete it, or export the network again")
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run's."""
+    return (path / FILE_NAME).is_file()
+
+
+def of_folder(path: Path) -> list[Member]:
+    """The network of an exported folder.
+
+    Raises:
+        VitnasError: there is none, or its weights or its model.onnx are missing, damaged or
+            another's.
+    """
+    if not path.is_dir():
+        raise VitnasError(f"{path}: is not a folder; give an exported folder or a run")
+    if (path / GRAFT_FILE).is_file():
+        raise VitnasError(
+            f"{path}: is a timm network with grafts; deploy-check takes networks of vitnas alone"
+        )
+    classifier = load_classifier(path, "cpu")
+    network: Any = classifier.ask
+    member = Member(str(path), None, one_line(network.config), classifier, path)
+    member.check_file()
+    return [member]
+
+
+def of_run(path: Path, trials: Sequence[int] = ()) -> tuple[list[Member], DataConfig]:
+    """The networks of a run's front with the weights that it kept, and the run's data.
+
+    Args:
+        path: the run.
+        trials: numbers of complete trials instead of the front.
+
+    Raises:
+        RunError: the front is empty, or weights are not kept; names the command that trains them.
+        VitnasError: a trial is not complete, or there is none of its number.
+    """
+    run = read_run(path)
+    front = [choose_trial(run, trial=number) for number in dict.fromkeys(trials)]
+    front = front or list(run.front)
+    if not front:
+        raise RunError(f"{path}: no trial is complete yet, so there is no front to check")
+    lines = network_lines(front)
+    data = validate(SpaceConfig, dict(run.space)).data
+    members = [
+        Member(f"trial {trial.number}", trial.number, line, _classifier(run, trial))
+        for trial, line in zip(front, lines, strict=True)
+    ]
+    return members, data
+
+
+def _classifier(run: Run, trial: TrialRecord) -> Classifier:
+    """A trial's network, prepared as the run's trainings were."""
+    network = kept_subject(run, trial).network
+    known, config = run.environment.data, trial.network
+    how = None
+    if known.mean and known.std:
+        how = trained_on(known.name or "", known.mean, known.std)
+    return Classifier(
+        f"trial {trial.number}",
+        "PyTorch",
+        network,
+        config.in_chans,
+        config.image_hw,
+        config.num_classes,
+        torch.device("cpu"),
+        how,
+        tuple(known.classes or ()),
+    )
