@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.deploy.made import REMEDY, a_check, checked
 from vitnas.deploy.text import WIDTH, check_markdown, check_text, is_page
 
@@ -32,6 +34,13 @@ def test_the_remedy_says_what_was_measured() -> None:
     assert "int8 changes 9.0 % of the answers to training images" in text
     assert "mhsa 3.0, norms 5.0 %. Remedy: mhsa and norms in float (12 operators;" in text
     assert "still loses" not in text
+
+
+def test_a_busy_machine_is_said() -> None:
+    calm = a_check()
+    busy = replace(calm, facts={**calm.facts, "load": 7.0})
+    assert "The machine was busy (load 7 on 2 cores): long passes" in check_text(busy)
+    assert "busy" not in check_text(calm)
 
 
 def test_a_folder_has_no_trial() -> None:

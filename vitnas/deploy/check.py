@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,7 +59,7 @@ def deploy_check(
     """
     if missing := without_onnx():
         raise VitnasError(f"deploy-check: {missing}")
-    path = Path(subject)
+    path, load = Path(subject), round(os.getloadavg()[0], 1)
     if is_run(path):
         members, its_data = of_run(path, trials)
         data = data or its_data
@@ -78,6 +79,7 @@ def deploy_check(
                 networks.append(_checked(member, pictures, Path(place), rounds, changed))
     labelled = pictures.labelled
     skipped = f"{len(labelled.skipped)} images are skipped: {named(labelled.skipped)}"
+    more = {"onnxruntime": metadata.version("onnxruntime"), "threads": cores(), "load": load}
     return DeployCheck(
         subject=str(subject),
         images=labelled.words,
@@ -87,7 +89,7 @@ def deploy_check(
         networks=tuple(one for one, _ in networks),
         verdict=verdict(changed),
         notes=(*pictures.notes, *([skipped] if labelled.skipped else [])),
-        facts=session_facts(onnxruntime=metadata.version("onnxruntime"), threads=cores()),
+        facts=session_facts(**more),
     )
 
 

@@ -91,7 +91,7 @@ def _tables(found: DeployCheck) -> Iterator[tuple[str, _Table, list[str]]]:
         "Milliseconds of a batch on the CPU, the median of passes that take turns; × = times as "
         "fast as eager PyTorch:",
         _latency(found),
-        _half(found),
+        _times(found),
     )
     yield (
         f"Top-1 in percent on the same images (int8: calibrated on {found.calibration} training "
@@ -137,6 +137,16 @@ def _latency(found: DeployCheck) -> _Table:
 
 def _ms(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _times(found: DeployCheck) -> list[str]:
+    """What is to be said of the times."""
+    load, threads = found.facts.get("load", 0.0), found.facts.get("threads", 1)
+    busy = (
+        f"The machine was busy (load {load:g} on {plural(threads, 'core')}): long passes are "
+        "interrupted more often than short ones, so these times and ratios mislead."
+    )
+    return [*([busy] if load > threads / 2 else []), *_half(found)]
 
 
 def _half(found: DeployCheck) -> list[str]:
