@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vitnas.config.model import ModelConfig
-from vitnas.deploy.result import Checked, DeployCheck, Form, Remedy, Timing
+from vitnas.deploy.result import DeployCheck, Form, NetworkCheck, Remedy, Timing
 from vitnas.exported.programs import SCOPES
 
 CONFIG = ModelConfig.model_validate(
@@ -63,7 +63,7 @@ def small_file(path: Path) -> Path:
     return path
 
 
-def checked(trial: int | None = 7, lost: float = 0.5, **fields: Any) -> Checked:
+def checked(trial: int | None = 7, lost: float = 0.5, **fields: Any) -> NetworkCheck:
     """A network that is twice as fast in onnxruntime and loses `lost` points with int8."""
     forms = {
         "float": Form(90.0, 170_000),
@@ -83,10 +83,10 @@ def checked(trial: int | None = 7, lost: float = 0.5, **fields: Any) -> Checked:
         "refused": {"XNNPACK": {"expand": 4}, "CoreML": {}, "TensorRT": {}},
         "operators": {"XNNPACK": 40, "CoreML": 30, "TensorRT": 30},
     }
-    return Checked(**(values | fields))
+    return NetworkCheck(**(values | fields))
 
 
-def a_check(*networks: Checked) -> DeployCheck:
+def a_check(*networks: NetworkCheck) -> DeployCheck:
     facts = {"versions": {"torch": "2"}, "onnxruntime": "1", "hardware": {"cpu": "X"}, "threads": 2}
     return DeployCheck(
         "results/digits",

@@ -21,8 +21,8 @@ from vitnas.deploy.delegates import aten_operators, lint
 from vitnas.deploy.graph import counted, operators_of
 from vitnas.deploy.images import Pictures, pictures_for
 from vitnas.deploy.quantized import Quantizer, computes_in_half, run_with, write_half
-from vitnas.deploy.result import POINT, Checked, DeployCheck, Form, Remedy, Timing
-from vitnas.deploy.subjects import Member, is_run, of_folder, of_run
+from vitnas.deploy.result import POINT, DeployCheck, Form, NetworkCheck, Remedy, Timing
+from vitnas.deploy.subjects import TrainedNetwork, is_run, of_folder, of_run
 from vitnas.deploy.timing import ROUNDS, interleaved
 from vitnas.environment import session_facts
 from vitnas.errors import ConfigError, VitnasError
@@ -104,8 +104,8 @@ def _own_torch() -> Iterator[None]:
 
 
 def _checked(
-    member: Member, pictures: Pictures, place: Path, rounds: int, changed: _Marks
-) -> tuple[Checked, int]:
+    member: TrainedNetwork, pictures: Pictures, place: Path, rounds: int, changed: _Marks
+) -> tuple[NetworkCheck, int]:
     """All of one network, and how many images scored it; `changed` gets what its mixers lose."""
     import onnx
 
@@ -131,7 +131,7 @@ def _checked(
         remedy = _remedy(blame, pictures, exact, place / "remedy.onnx", threads)
     shape = pictures.shape
     refused, numbers = lint(aten_operators(member.network, shape), counted(operators))
-    done = Checked(
+    done = NetworkCheck(
         name=member.name,
         trial=member.trial,
         line=member.line,
@@ -170,7 +170,7 @@ def _remedy(blame: Blame, pictures: Pictures, exact: Answers, path: Path, thread
 
 
 def _timings(
-    member: Member, files: _Files, place: Path, pictures: Pictures, rounds: int
+    member: TrainedNetwork, files: _Files, place: Path, pictures: Pictures, rounds: int
 ) -> Iterator[Timing]:
     """Each size of a batch with one thread and with all cores."""
     network = member.network

@@ -68,7 +68,7 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Checked:
+class NetworkCheck:
     """What a check found of one network.
 
     Attributes:
@@ -118,7 +118,7 @@ class DeployCheck:
     num_images: int
     calibration: int
     training: int
-    networks: tuple[Checked, ...]
+    networks: tuple[NetworkCheck, ...]
     verdict: str
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)

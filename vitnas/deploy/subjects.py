@@ -34,7 +34,7 @@ ONNX_FILE = "model.onnx"
 
 
 @dataclass(frozen=True)
-class Member:
+class TrainedNetwork:
     """A network that is checked.
 
     Attributes:
@@ -111,7 +111,7 @@ def is_run(path: Path) -> bool:
     return (path / FILE_NAME).is_file()
 
 
-def of_folder(path: Path) -> list[Member]:
+def of_folder(path: Path) -> list[TrainedNetwork]:
     """The network of an exported folder.
 
     Raises:
@@ -126,12 +126,12 @@ def of_folder(path: Path) -> list[Member]:
         )
     classifier = load_classifier(path, "cpu")
     network: Any = classifier.ask
-    member = Member(str(path), None, one_line(network.config), classifier, path)
+    member = TrainedNetwork(str(path), None, one_line(network.config), classifier, path)
     member.check_file()
     return [member]
 
 
-def of_run(path: Path, trials: Sequence[int] = ()) -> tuple[list[Member], DataConfig]:
+def of_run(path: Path, trials: Sequence[int] = ()) -> tuple[list[TrainedNetwork], DataConfig]:
     """The networks of a run's front with the weights that it kept, and the run's data.
 
     Args:
@@ -150,7 +150,7 @@ def of_run(path: Path, trials: Sequence[int] = ()) -> tuple[list[Member], DataCo
     lines = network_lines(front)
     data = validate(SpaceConfig, dict(run.space)).data
     members = [
-        Member(f"trial {trial.number}", trial.number, line, _classifier(run, trial))
+        TrainedNetwork(f"trial {trial.number}", trial.number, line, _classifier(run, trial))
         for trial, line in zip(front, lines, strict=True)
     ]
     return members, data

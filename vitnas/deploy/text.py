@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from vitnas.columns import columns
 from vitnas.deploy.delegates import DELEGATES
-from vitnas.deploy.result import POINT, Checked, DeployCheck, Form
+from vitnas.deploy.result import POINT, DeployCheck, Form, NetworkCheck
 from vitnas.report.text import (
     NOTHING,
     count_text,
@@ -81,7 +81,7 @@ def _title(found: DeployCheck) -> str:
     )
 
 
-def _network(one: Checked) -> str:
+def _network(one: NetworkCheck) -> str:
     costs = f"{count_text(one.flops)} FLOPs, {count_text(one.num_params)} parameters"
     return f"{one.name}: {one.line}; {costs}"
 
@@ -113,7 +113,7 @@ def _tables(found: DeployCheck) -> Iterator[tuple[str, _Table, list[str]]]:
     )
 
 
-def _name(one: Checked) -> str:
+def _name(one: NetworkCheck) -> str:
     return one.name if one.trial is None else str(one.trial)
 
 
