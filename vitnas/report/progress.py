@@ -54,10 +54,11 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
         if not usable(trial, costs):
             continue
         point = np.array([-(trial.estimate or 0.0), *log_costs(run.costs, costs)])
-        alone = hypervolume(point[None], corner)
-        volume += alone - hypervolume(np.maximum(members, point), corner)  # what it adds
-        members = np.vstack([members, point])
-        members = members[front(members)]
+        if not (members <= point).all(axis=1).any():  # else it adds nothing
+            alone = hypervolume(point[None], corner)
+            volume += alone - hypervolume(np.maximum(members, point), corner)
+            members = np.vstack([members, point])
+            members = members[front(members)]
         volumes.append((trial.number, volume))
     last = volumes[-1][1] if volumes else 0.0
     return [(number, volume / last) for number, volume in volumes] if last > 0 else []

@@ -69,10 +69,11 @@ def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
         if trial.outcome is Outcome.COMPLETE and usable(trial, costs):
             estimate = complete[trial.number].estimate or 0.0
             point = np.array([-estimate, *log_costs(run.costs, costs)])
-            alone = hypervolume(point[None], worst)
-            volume += alone - hypervolume(np.maximum(members, point), worst)
-            members = np.vstack([members, point])
-            members = members[front(members)]
+            if not (members <= point).all(axis=1).any():  # else it adds nothing
+                alone = hypervolume(point[None], worst)
+                volume += alone - hypervolume(np.maximum(members, point), worst)
+                members = np.vstack([members, point])
+                members = members[front(members)]
         curve.append(Spent(trial.number, epochs, seconds if known else None, volume))
     return curve
 
