@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from vitnas.config.costs import log_costs
+from vitnas.engine.samplers import SAMPLERS
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome
 from vitnas.report.progress import reference_point, usable
 from vitnas.report.text import duration_text, plural
 from vitnas.run import Run
 
-_AT_RANDOM = {"tpe": 10, "nsga2": 20}
-"""Proposals that a sampler draws at random before its model is asked (see `engine.samplers`)."""
 _ENOUGH = 10
 
 
@@ -87,10 +86,9 @@ def random_start(run: Run) -> int | None:
     if len(samplers) != 1:
         return None
     (sampler,) = samplers
+    at_random = SAMPLERS[sampler].at_random if sampler in SAMPLERS else None
     drawn = sum(trial.is_ended_here and not trial.origin for trial in run.trials)
-    if sampler == "random":
-        return drawn
-    return min(_AT_RANDOM[sampler], drawn) if sampler in _AT_RANDOM else None
+    return None if at_random is None else int(min(at_random, drawn))
 
 
 def spent_text(run: Run) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from vitnas import plugins
@@ -34,11 +35,20 @@ class SamplerFactory(Protocol):
 
 
 class Sampler(NamedTuple):
-    """A sampler: what it does, its factory, and its colour in plots."""
+    """A sampler.
+
+    Attributes:
+        text: what it does.
+        make: its factory.
+        colour: in plots.
+        at_random: how many networks it draws at random before its model is asked; None where these
+            are not drawn from the whole space alike.
+    """
 
     text: str
     make: Make
     colour: str
+    at_random: float | None = None
 
 
 def _ehvi(seed: int, space: SearchSpace | None) -> BaseSampler:
@@ -72,9 +82,9 @@ def _random(seed: int, space: SearchSpace | None) -> BaseSampler:
 
 SAMPLERS: dict[str, Sampler] = {
     "ehvi": Sampler("expected hypervolume improvement, costs known exactly", _ehvi, "#3b78d8"),
-    "tpe": Sampler("Optuna's TPE, ten random draws first", _tpe, "#0f9d94"),
-    "nsga2": Sampler("Optuna's NSGA-II, populations of 20", _nsga2, "#8059d6"),
-    "random": Sampler("draws at random", _random, "#e0762a"),
+    "tpe": Sampler("Optuna's TPE, ten random draws first", _tpe, "#0f9d94", 10),
+    "nsga2": Sampler("Optuna's NSGA-II, populations of 20", _nsga2, "#8059d6", 20),
+    "random": Sampler("draws at random", _random, "#e0762a", inf),
 }
 
 
