@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.report.runs import run_of, trial
 from vitnas.records import Outcome
 from vitnas.report.figures import (
@@ -19,6 +21,7 @@ from vitnas.report.front_figure import front_figure
 PATH = Path("results/small")
 
 
+@pytest.mark.slow
 def test_large_runs_are_thinned_and_say_so() -> None:
     trials = [trial(n, 50.0 + (n % 7) / 10, 1_000_000 + n) for n in range(2 * MOST_POINTS)]
     run = run_of(PATH, *trials)

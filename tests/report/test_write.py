@@ -147,6 +147,7 @@ def test_a_report_needs_neither_torch_nor_ray(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_thousand_trials_stay_a_small_page(tmp_path: Path) -> None:
     run = invented_run(tmp_path, 1000)
     write_report(run)
