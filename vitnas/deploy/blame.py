@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vitnas.deploy.graph import Operator
 from vitnas.deploy.quantized import Quantizer, run_with
+from vitnas.report.text import listed
 
 ENOUGH = 1.0
 """Percent of images whose answer may change before further parts are left in float."""
@@ -123,7 +124,7 @@ def verdict(changed: Mapping[str, Sequence[_Marks]]) -> str:
     more = [mixer for mixer in others if _differ(shares[worst], shares[mixer])]
     if not more:
         return f"No token mixer loses measurably more than another one: {figures}."
-    return f"{worst} loses more with int8 than {_and(more)}: {figures} of the answers change."
+    return f"{worst} loses more with int8 than {listed(more)}: {figures} of the answers change."
 
 
 def _differ(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> bool:
@@ -131,7 +132,3 @@ def _differ(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> boo
     draw = np.random.default_rng(0)
     at = draw.integers(0, len(one), (1000, len(one)))
     return bool(np.quantile((one - other)[at].mean(axis=1), 0.025) > 0)
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -15,7 +15,6 @@ import torch
 
 from vitnas.config.data import DataConfig
 from vitnas.cores import cores
-from vitnas.data.decode import named
 from vitnas.deploy.blame import Blame, percent, verdict
 from vitnas.deploy.delegates import aten_operators, lint
 from vitnas.deploy.graph import counted, operators_of
@@ -29,6 +28,7 @@ from vitnas.errors import ConfigError, VitnasError
 from vitnas.exported.programs import without_onnx
 from vitnas.scoring.answers import Answers
 from vitnas.scoring.data import Part
+from vitnas.scoring.evaluate import skipped_text
 
 BATCHES = (1, 32)
 _Marks = dict[str, list["np.typing.NDArray[np.bool_]"]]
@@ -77,18 +77,17 @@ def deploy_check(
             notice(f"{member.name}: exporting, scoring and timing ...")
             with tempfile.TemporaryDirectory(prefix="vitnas.") as place:
                 networks.append(_checked(member, pictures, Path(place), rounds, changed))
-    labelled = pictures.labelled
-    skipped = f"{len(labelled.skipped)} images are skipped: {named(labelled.skipped)}"
+    suited = pictures.suited
     more = {"onnxruntime": metadata.version("onnxruntime"), "threads": cores(), "load": load}
     return DeployCheck(
         subject=str(subject),
-        images=labelled.words,
+        images=suited.labelled.words,
         num_images=networks[0][1],
         calibration=len(pictures.calibration),
         training=len(pictures.training),
         networks=tuple(one for one, _ in networks),
         verdict=verdict(changed),
-        notes=(*pictures.notes, *([skipped] if labelled.skipped else [])),
+        notes=(*suited.notes, *skipped_text(suited.labelled)),
         facts=session_facts(**more),
     )
 

@@ -7,6 +7,7 @@ delegate may refuse more than these lists say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -102,13 +103,12 @@ def aten_operators(network: nn.Module, shape: tuple[int, int, int]) -> dict[str,
 
     with quiet(), torch.no_grad():
         program = torch.export.export(network, (torch.zeros(1, *shape),)).run_decompositions()
-    names = [
+    names = (
         getattr(node.target, "__name__", str(node.target)).split(".")[0]
         for node in program.graph.nodes
         if node.op == "call_function"
-    ]
-    numbers = {name: names.count(name) for name in sorted(set(names) - _NO_WORK)}
-    return dict(sorted(numbers.items(), key=lambda item: -item[1]))
+    )
+    return dict(Counter(sorted(name for name in names if name not in _NO_WORK)).most_common())
 
 
 def lint(

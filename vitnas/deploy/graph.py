@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,9 +109,6 @@ def _cut(scope: str) -> str:
     return match.group(0) if match else scope
 
 
-def counted(operators: Iterable[Operator]) -> Mapping[str, int]:
+def counted(operators: Iterable[Operator]) -> dict[str, int]:
     """How many there are of each kind, the most frequent first."""
-    numbers: dict[str, int] = {}
-    for one in operators:
-        numbers[one.kind] = numbers.get(one.kind, 0) + 1
-    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+    return dict(Counter(sorted(one.kind for one in operators)).most_common())

@@ -17,11 +17,10 @@ from vitnas.data.source import is_folder, resized, root_of, split_by_class
 from vitnas.errors import DataError
 from vitnas.exported.preprocessing import Preprocessing
 from vitnas.scoring.answers import Answers, answers_of, answers_to
-from vitnas.scoring.classes import matched
 from vitnas.scoring.classifier import Classifier
-from vitnas.scoring.data import Labelled, LabelledFiles, Part, of_data_set, of_folder
-from vitnas.scoring.evaluate import preparation
-from vitnas.scoring.images import check_channels, decoded, normalised
+from vitnas.scoring.data import Labelled, LabelledFiles, Part
+from vitnas.scoring.evaluate import Suited, files_of, suit
+from vitnas.scoring.images import decoded, normalised
 
 CALIBRATION, TRAINING = 256, 512
 """Training images that int8 is calibrated on, and others on which answers are compared; of fewer
@@ -35,32 +34,26 @@ class Pictures:
     """Images as a network takes them.
 
     Attributes:
-        labelled: those that score.
-        how: they are prepared.
-        places: the output of the network for each of their classes.
+        suited: those that score, and how they are prepared.
         shape: (C, H, W).
         calibration, training: normalised training images (n, C, H, W) float32; no image is in both,
             and none scores.
-        notes: lines on how images and classes were taken.
     """
 
-    labelled: Labelled
-    how: Preprocessing
-    places: Tensor
+    suited: Suited
     shape: tuple[int, int, int]
     calibration: Tensor
     training: Tensor
-    notes: tuple[str, ...]
 
     def answers(self, asks: Sequence[Ask]) -> list[Answers]:
         """The answers of each function to the images that score; they are read once."""
         found: list[list[Answers]] = [[] for _ in asks]
-        channels, *hw = self.shape
-        for pixels, labels in self.labelled.batches(self.how, channels, (hw[0], hw[1])):
-            images = normalised(pixels, self.how)
+        how, places = self.suited.how, torch.tensor(self.suited.places)
+        for pixels, labels in self.suited.labelled.batches(how, self.shape[0], self.shape[1:]):
+            images = normalised(pixels, how)
             with torch.inference_mode():
                 for ask, kept in zip(asks, found, strict=True):
-                    kept.append(answers_to(ask(images).float(), self.places[labels]))
+                    kept.append(answers_to(ask(images).float(), places[labels]))
         return [answers_of(kept) for kept in found]
 
 
@@ -73,26 +66,11 @@ def pictures_for(classifier: Classifier, data: DataConfig, part: Part) -> Pictur
         VitnasError: network and images do not fit together, images cannot be read, or there are no
             training images to calibrate on.
     """
-    files = of_folder(data, part) if data.name == "imagefolder" else None
-    labelled = files or of_data_set(data, part, classifier)
-    if files is not None:
-        check_channels(classifier.name, classifier.in_chans)
-    what = data.name if files is None else str(data.folder)
-    outputs = classifier.num_classes
-    places, remark = matched(classifier.name, outputs, classifier.names, what, labelled.classes)
-    how, said = preparation(classifier, labelled)
+    suited = suit(classifier, data, part, files_of(data, part))
     shape = (classifier.in_chans, *classifier.image_hw)
-    training = normalised(_training(labelled, data, how, shape), how)
+    training = normalised(_training(suited.labelled, data, suited.how, shape), suited.how)
     number = min(CALIBRATION, max(1, len(training) // 3))
-    return Pictures(
-        labelled,
-        how,
-        torch.tensor(places),
-        shape,
-        training[:number],
-        training[number:],
-        tuple(line for line in (remark, said) if line),
-    )
+    return Pictures(suited, shape, training[:number], training[number:])
 
 
 def _training(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vitnas.exported.programs import quiet
+from vitnas.scoring.programs import ask_with, session_of
 
 _BATCH = 32
 
@@ -113,12 +113,8 @@ def computes_in_half(path: Path, folder: Path) -> bool:
         folder: for a file of its own.
     """
     import onnx
-    import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(folder / "run.onnx")
-    options.log_severity_level = 4
-    onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    session_of(path, 1, optimized_model_filepath=str(folder / "run.onnx"))
     run, given = (_conversions(onnx.load(file)) for file in (folder / "run.onnx", path))
     return run <= given
 
@@ -127,19 +123,6 @@ def _conversions(proto: Any) -> int:
     return sum(node.op_type == "Cast" for node in proto.graph.node)
 
 
-def run_with(path: Path, threads: int) -> Any:
+def run_with(path: Path, threads: int) -> Callable[[Tensor], Tensor]:
     """A function that runs a file: images (B, C, H, W) float32 -> scores (B, classes)."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 4  # errors come as exceptions
-    session: Any = onnxruntime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
-    )
-    name = session.get_inputs()[0].name
-
-    def ask(images: Tensor) -> Tensor:
-        return torch.from_numpy(session.run(None, {name: images.numpy()})[0])
-
-    return ask
+    return ask_with(session_of(path, threads))

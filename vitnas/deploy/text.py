@@ -11,6 +11,7 @@ from vitnas.deploy.result import POINT, DeployCheck, Form, NetworkCheck
 from vitnas.report.text import (
     NOTHING,
     count_text,
+    listed,
     percent_text,
     plural,
     signed_text,
@@ -190,7 +191,7 @@ def _remedies(found: DeployCheck) -> Iterator[str]:
         enough = "" if one.remedy.form.lost <= POINT else " This still loses more than a point."
         yield (
             f"{one.name}: int8 changes {gains['']:.1f} % of the answers to training images; with "
-            f"one part left in float: {alone} %. Remedy: {_and(parts)} in float "
+            f"one part left in float: {alone} %. Remedy: {listed(parts)} in float "
             f"({plural(one.remedy.nodes, 'operator')}; nodes_to_exclude).{enough}"
         )
 
@@ -220,10 +221,6 @@ def _closing(found: DeployCheck) -> str:
     within = sum(form.lost <= POINT for form in small)
     text = f"int8 loses at most a point of top-1 in {within} of {plural(len(small), 'network')}."
     return f"{text} {found.verdict}".strip()
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _paragraph(text: str, indent: str = "") -> Iterable[str]:

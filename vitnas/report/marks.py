@@ -7,6 +7,7 @@ from math import floor, log10
 
 from vitnas.config.costs import COSTS, EXACT, amount
 from vitnas.config.mixers import MIXERS, Mixer
+from vitnas.report.text import listed
 
 KNEE_COLOUR = "#d6365f"
 _OTHER = Mixer("")  # for mixers of other packages, and for unreadable configurations
@@ -40,8 +41,7 @@ def baseline_shape(place: int) -> tuple[str | tuple[int, int, int], str]:
 
 def and_text(costs: Sequence[str]) -> str:
     """`FLOPs`, `FLOPs and latency`, `FLOPs, parameters and latency`."""
-    *first, last = (COSTS[cost].noun for cost in costs)
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed([COSTS[cost].noun for cost in costs])
 
 
 _TICKS = ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in range(10, 100)))

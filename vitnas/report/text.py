@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from vitnas.config.costs import COSTS, amount
 from vitnas.config.notation import human
@@ -24,6 +25,12 @@ def named_cost_text(name: str, value: float | None) -> str:
     """A cost, with its name if the unit does not show it: `41.2 M FLOPs`, `0.530 ms`."""
     kind = COSTS[name]
     return cost_text(name, value) + ("" if kind.unit else f" {kind.noun}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def percent_text(value: float | None, digits: int = 2) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.cost.device import latency_ms
@@ -40,6 +39,23 @@ class ClassScore:
     def top1(self) -> float | None:
         """In percent; None without images."""
         return 100.0 * self.correct / self.images if self.images else None
+
+
+@dataclass(frozen=True)
+class Suited:
+    """Images that score a network.
+
+    Attributes:
+        labelled: the images.
+        how: they become the network's input.
+        places: the output of the network for each of their classes.
+        notes: lines on how images and classes are taken.
+    """
+
+    labelled: Labelled
+    how: Preprocessing
+    places: tuple[int, ...]
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -95,16 +111,11 @@ def evaluate(
     Raises:
         VitnasError: network and images do not fit together, or one of them cannot be read.
     """
-    files = of_folder(data, part) if data.name == "imagefolder" else None
+    files = files_of(data, part)
     classifier = load_classifier(model, device, weights, _shape(data, files, weights))
-    labelled = files or of_data_set(data, part, classifier)
-    if files is not None:
-        check_channels(classifier.name, classifier.in_chans)
-    what = data.name if files is None else str(data.folder)
-    names, outputs = classifier.names, classifier.num_classes
-    places, remark = matched(classifier.name, outputs, names, what, labelled.classes)
-    how, said = preparation(classifier, labelled)
-    answers = _answers(classifier, labelled, how, torch.tensor(places))
+    suited = suit(classifier, data, part, files)
+    labelled, places = suited.labelled, suited.places
+    answers = _answers(classifier, suited)
     return Evaluation(
         model=classifier.name,
         runtime=classifier.runtime,
@@ -115,7 +126,7 @@ def evaluate(
         speeds={size: _speed(classifier, size) for size in batch_sizes},
         device=str(classifier.device),
         threads=torch.get_num_threads(),
-        notes=(*(line for line in (remark, said) if line), *_skipped(labelled)),
+        notes=(*suited.notes, *skipped_text(labelled)),
     )
 
 
@@ -131,7 +142,30 @@ def _shape(
     return data.count_classes() or classes, channels
 
 
-def preparation(classifier: Classifier, labelled: Labelled) -> tuple[Preprocessing, str]:
+def files_of(data: DataConfig, part: Part) -> LabelledFiles | None:
+    """The image files of a folder; None of another data set."""
+    return of_folder(data, part) if data.name == "imagefolder" else None
+
+
+def suit(
+    classifier: Classifier, data: DataConfig, part: Part, files: LabelledFiles | None
+) -> Suited:
+    """The images that score a network, and how they become its input.
+
+    Raises:
+        VitnasError: network and images do not fit together, or images cannot be read.
+    """
+    labelled = files or of_data_set(data, part, classifier)
+    if files is not None:
+        check_channels(classifier.name, classifier.in_chans)
+    what = data.name if files is None else str(data.folder)
+    names, outputs = classifier.names, classifier.num_classes
+    places, remark = matched(classifier.name, outputs, names, what, labelled.classes)
+    how, said = _preparation(classifier, labelled)
+    return Suited(labelled, how, places, tuple(line for line in (remark, said) if line))
+
+
+def _preparation(classifier: Classifier, labelled: Labelled) -> tuple[Preprocessing, str]:
     """How images become the network's input, and a remark."""
     how = classifier.preprocessing
     if how is not None and not how.remark:
@@ -142,12 +176,11 @@ def preparation(classifier: Classifier, labelled: Labelled) -> tuple[Preprocessi
     return how, f"the network does not say how images are prepared: {source}, {values}"
 
 
-def _answers(
-    classifier: Classifier, labelled: Labelled, how: Preprocessing, places: Tensor
-) -> Answers:
+def _answers(classifier: Classifier, suited: Suited) -> Answers:
+    how, places = suited.how, torch.tensor(suited.places)
     found = [
         answers_to(classifier.scores(normalised(pixels, how)), places[labels])
-        for pixels, labels in labelled.batches(how, classifier.in_chans, classifier.image_hw)
+        for pixels, labels in suited.labelled.batches(how, classifier.in_chans, classifier.image_hw)
     ]
     return answers_of(found)
 
@@ -179,7 +212,8 @@ def _speed(classifier: Classifier, size: int) -> float:
         return 1e3 * size / latency_ms(classifier.ask, images)
 
 
-def _skipped(labelled: Labelled) -> list[str]:
+def skipped_text(labelled: Labelled) -> list[str]:
+    """A line on the images that could not be read, if there are any."""
     number = len(labelled.skipped)
     return [f"{number} images are skipped: {named(labelled.skipped)}"] if number else []
 

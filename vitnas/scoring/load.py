@@ -96,7 +96,6 @@ def _why_no_network(folder: Path) -> str:
 def _of_name(
     name: str, device: torch.device, weights: str | None, shape: tuple[int | None, int | None]
 ) -> Classifier:
-
     _check_name(name)
     if weights is None and name in zoo_names():
         rule = "a model of the zoo has no trained weights of its own; give a folder, or --weights"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from vitnas.errors import DataError, DeviceError, VitnasError, printable, reason_of, shorten
+from vitnas.exported.programs import quiet
 from vitnas.files import open_file
 from vitnas.scoring.classifier import Classifier, count_classes, facts_beside
 
@@ -64,37 +64,47 @@ def _sizes(path: Path, shape: tuple[Any, ...]) -> tuple[int, int, int]:
 def _open_onnx(path: Path) -> _Opened:
     if find_spec("onnxruntime") is None:
         raise VitnasError(f"{path}: onnxruntime is not installed (pip install vitnas[onnx])")
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    options.log_severity_level = 4  # errors come as exceptions
     try:
-        session: Any = onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        session = session_of(path, torch.get_num_threads())
     except Exception as error:  # the library's own kinds
         raise _unreadable(path, "onnxruntime", error) from None
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type != "tensor(float)":
         found = ", ".join(f"{entry.name} {entry.type}" for entry in inputs) or "nothing"
         raise DataError(f"{path}: takes {found} and not images as one tensor(float)")
+    return ask_with(session), tuple(inputs[0].shape)
 
-    def ask(images: Tensor) -> Tensor:
-        return torch.from_numpy(session.run(None, {inputs[0].name: images.numpy()})[0])
 
-    return ask, tuple(inputs[0].shape)
+def session_of(path: Path, threads: int, **options: Any) -> Any:
+    """onnxruntime's session of a file on the CPU; errors are the library's own.
+
+    Args:
+        path: the file.
+        threads: of the CPU.
+        **options: more fields of `onnxruntime.SessionOptions`.
+    """
+    import onnxruntime
+
+    asked = onnxruntime.SessionOptions()
+    asked.intra_op_num_threads = threads
+    asked.log_severity_level = 4  # errors come as exceptions
+    for name, value in options.items():
+        setattr(asked, name, value)
+    return onnxruntime.InferenceSession(str(path), asked, providers=["CPUExecutionProvider"])
+
+
+def ask_with(session: Any) -> Callable[[Tensor], Tensor]:
+    """A function that runs a session: images (B, C, H, W) float32 -> scores (B, classes)."""
+    name = session.get_inputs()[0].name
+    return lambda images: torch.from_numpy(session.run(None, {name: images.numpy()})[0])
 
 
 def _open_pt2(path: Path) -> _Opened:
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
     try:
-        program: Any = torch.export.load(path)
+        with quiet():
+            program: Any = torch.export.load(path)
     except Exception as error:  # zip's, json's, pickle's and torch's own kinds
         raise _unreadable(path, "torch.export", error) from None
-    finally:
-        logging.disable(before)
     inputs = program.graph_signature.user_inputs
     if len(inputs) != 1:
         raise DataError(f"{path}: takes {len(inputs)} inputs and not images alone")
