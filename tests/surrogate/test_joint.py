@@ -7,10 +7,10 @@ import pytest
 
 from tests.report.test_effects import run as made_up
 from vitnas.noise import Noise, measure
-from vitnas.surrogate.evidence import scores
+from vitnas.surrogate.evidence import kernels_of, posterior, scores
 from vitnas.surrogate.expected import expected_top1
 from vitnas.surrogate.features import Encoder, facts_of
-from vitnas.surrogate.joint import _covariance, correlations
+from vitnas.surrogate.joint import correlations
 from vitnas.surrogate.odds import points
 
 
@@ -50,10 +50,9 @@ def test_the_variances_are_those_of_expected_top1() -> None:
     known = scores(trainings, noise)
     usual = known.usual.tolist()
     odds = known.odds[usual]
-    x = Encoder(facts).encode([facts[index] for index in usual])
-    errors = (known.errors / known.slope)[usual] / odds.std()
-    y = (odds - odds.mean()) / odds.std()
-    variances = np.diag(_covariance(x, y, errors**2, list(range(len(usual)))))
+    kernels = kernels_of(*2 * [Encoder(facts).encode([facts[index] for index in usual])])
+    _, covariance = posterior(kernels, known.standard(), lambda p: 2 * (p.covariance(kernels),))
+    variances = np.diag(covariance)
     expected = [expected_top1(facts, trainings, noise)[index] for index in usual]
     deviations = [one.error / float(points(one.top1)) for one in expected]
     np.testing.assert_allclose(np.sqrt(variances) * odds.std(), deviations, rtol=1e-6)

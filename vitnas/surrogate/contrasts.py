@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitnas.noise import Noise
-from vitnas.surrogate.evidence import kernels_of, scores, weighted_priors
+from vitnas.surrogate.evidence import Prior, kernels_of, posterior, scores
 from vitnas.surrogate.features import Encoder, Facts
 
 _Array = npt.NDArray[np.float64]
@@ -41,29 +41,14 @@ def differences(
     known = scores(trainings, noise)
     if not known.says_more:
         return None
-    encoder = Encoder([*facts, *others])
+    encoder, standard = Encoder([*facts, *others]), known.standard()
     x = encoder.encode([facts[index] for index in known.usual.tolist()])
     rows = encoder.encode(others)
-    y, errors = known.odds[known.usual], (known.errors / known.slope)[known.usual]
-    centre, spread = y.mean(), y.std()
-    mean, covariance = _sums(x, (y - centre) / spread, (errors / spread) ** 2, rows, weights)
-    return spread * mean, spread**2 * covariance
+    reach = {length: k @ weights.T for length, k in kernels_of(x, rows).items()}
+    sums = {length: weights @ k @ weights.T for length, k in kernels_of(rows, rows).items()}
 
+    def sides(prior: Prior) -> tuple[_Array, _Array]:
+        return prior.variance * reach[prior.length], prior.variance * sums[prior.length]
 
-def _sums(
-    x: _Array, y: _Array, known: _Array, rows: _Array, weights: _Array
-) -> tuple[_Array, _Array]:
-    """Mean and covariance of `weights` times f at `rows`, averaged over the priors."""
-    among, across, own = kernels_of(x, x), kernels_of(x, rows), kernels_of(rows, rows)
-    sums = {length: weights @ k @ weights.T for length, k in own.items()}
-    reach = {length: k @ weights.T for length, k in across.items()}
-    mean, square = np.zeros(len(weights)), np.zeros((len(weights), len(weights)))
-    for prior, weight in weighted_priors(among, y, known):
-        to_sums = prior.variance * reach[prior.length]
-        gain = np.linalg.solve(prior.covariance(among) + prior.noise(known), to_sums)
-        values = gain.T @ y
-        mean += weight * values
-        square += weight * (
-            np.outer(values, values) + prior.variance * sums[prior.length] - to_sums.T @ gain
-        )
-    return mean, square - np.outer(mean, mean)
+    mean, covariance = posterior(kernels_of(x, x), standard, sides)
+    return standard.spread * mean, standard.spread**2 * covariance

@@ -7,7 +7,7 @@ Computation 4(3), calls it the evidence).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -48,6 +48,21 @@ class Prior(NamedTuple):
 _PRIORS = [Prior(*values) for values in product(_VARIANCES, LENGTHS, _OWN, _PHIS)]
 
 
+class Standard(NamedTuple):
+    """Log-odds of the usual networks, with mean 0 and deviation 1.
+
+    Attributes:
+        y: (n,) them.
+        known: (n,) variances of their noise, in this unit.
+        centre, spread: mean and deviation in log-odds.
+    """
+
+    y: _Array
+    known: _Array
+    centre: float
+    spread: float
+
+
 @dataclass(frozen=True)
 class Known:
     """What the trainings of n networks say of each alone.
@@ -71,6 +86,12 @@ class Known:
     def says_more(self) -> bool:
         """Whether the networks are enough, and differ, to learn of one from the others."""
         return len(self.usual) >= FEWEST and float(np.ptp(self.odds[self.usual])) > 0
+
+    def standard(self) -> Standard:
+        """What is learned from; only where it `says_more`."""
+        odds, errors = self.odds[self.usual], (self.errors / self.slope)[self.usual]
+        centre, spread = float(odds.mean()), float(odds.std())
+        return Standard((odds - centre) / spread, (errors / spread) ** 2, centre, spread)
 
 
 def scores(trainings: Sequence[Sequence[float]], noise: Noise) -> Known:
@@ -110,6 +131,30 @@ def weighted_priors(
     weights[weights < _LEAST_WEIGHT * weights.max()] = 0.0
     pairs = zip(_PRIORS, (weights / weights.sum()).tolist(), strict=True)
     return [(prior, weight) for prior, weight in pairs if weight]
+
+
+def posterior(
+    kernels: Mapping[float, _Array],
+    standard: Standard,
+    sides: Callable[[Prior], tuple[_Array, _Array]],
+) -> tuple[_Array, _Array]:
+    """Mean (k,) and covariance (k, k) of k values, given the networks, averaged over the priors.
+
+    Args:
+        kernels: (n, n) of the networks with themselves, for each length.
+        standard: what is known of them.
+        sides: for a prior, the covariances (n, k) of the networks with the values, and those (k, k)
+            of the values.
+    """
+    y, known = standard.y, standard.known
+    mean, square = 0.0, 0.0
+    for prior, weight in weighted_priors(kernels, y, known):
+        across, own = sides(prior)
+        gain = np.linalg.solve(prior.covariance(kernels) + prior.noise(known), across)
+        values = gain.T @ y
+        mean = mean + weight * values
+        square = square + weight * (np.outer(values, values) + own - across.T @ gain)
+    return np.asarray(mean), np.asarray(square - np.outer(mean, mean))
 
 
 def _likelihood(prior: Prior, kernels: Mapping[float, _Array], y: _Array, known: _Array) -> float:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitnas.noise import Expected, Noise
-from vitnas.surrogate.evidence import kernels_of, scores, weighted_priors
+from vitnas.surrogate.evidence import Standard, kernels_of, scores, weighted_priors
 from vitnas.surrogate.features import Encoder, Facts
 from vitnas.surrogate.odds import percent, points
 
@@ -49,28 +49,27 @@ def expected_top1(
     means, errors, usual = known.top1.copy(), known.errors.copy(), known.usual
     if known.says_more:
         x = Encoder(facts).encode([facts[index] for index in usual.tolist()])
-        values, deviations = _posterior(x, known.odds[usual], errors[usual] / known.slope[usual])
+        values, deviations = _posterior(x, known.standard())
         means[usual] = percent(values)
         errors[usual] = deviations * points(means[usual])
     return [Expected(*pair) for pair in zip(means.tolist(), errors.tolist(), strict=True)]
 
 
-def _posterior(x: _Array, y: _Array, errors: _Array) -> tuple[_Array, _Array]:
-    """Means and standard deviations of m + f + u at the rows of `x`.
+def _posterior(x: _Array, standard: Standard) -> tuple[_Array, _Array]:
+    """Means and standard deviations of m + f + u in log-odds at the rows of `x`.
+
+    As `evidence.posterior`, but for covariances: the search asks often, and for variances alone.
 
     Args:
         x: (n, d) standardised facts.
-        y: (n,) log-odds.
-        errors: (n,) standard deviations of their noise.
+        standard: log-odds of these networks and their noise.
     """
-    centre, spread = y.mean(), y.std()
-    targets, known = (y - centre) / spread, (errors / spread) ** 2
-    kernels = kernels_of(x, x)
+    kernels, (y, known, centre, spread) = kernels_of(x, x), standard
     mean, square = np.zeros(len(y)), np.zeros(len(y))
-    for prior, weight in weighted_priors(kernels, targets, known):
+    for prior, weight in weighted_priors(kernels, y, known):
         covariance = prior.covariance(kernels)
         gain = np.linalg.solve(covariance + prior.noise(known), covariance).T
-        values = gain @ targets
+        values = gain @ y
         mean += weight * values
         square += weight * (values**2 + np.diag(covariance) - (gain * covariance).sum(axis=1))
     return centre + spread * mean, spread * np.sqrt(np.maximum(square - mean**2, 0.0))

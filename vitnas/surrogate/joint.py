@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitnas.noise import Noise
-from vitnas.surrogate.evidence import kernels_of, scores, weighted_priors
+from vitnas.surrogate.evidence import Prior, kernels_of, posterior, scores
 from vitnas.surrogate.features import Encoder, Facts
 
 _Array = npt.NDArray[np.float64]
@@ -42,25 +42,14 @@ def correlations(
     if not known.says_more or not places:
         return found
     x = Encoder(facts).encode([facts[index] for index in row_of])
-    odds = known.odds[known.usual]
-    y = (odds - odds.mean()) / odds.std()
-    errors = (known.errors / known.slope)[known.usual] / odds.std()
-    covariance = _covariance(x, y, errors**2, [row_of[of[place]] for place in places])
+    kernels, rows = kernels_of(x, x), [row_of[of[place]] for place in places]
+
+    def sides(prior: Prior) -> tuple[_Array, _Array]:
+        there = prior.covariance(kernels)[:, rows]
+        return there, there[rows]
+
+    _, covariance = posterior(kernels, known.standard(), sides)
     deviations = np.sqrt(np.maximum(np.diag(covariance), _LEAST))
     found[np.ix_(places, places)] = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(found, 1.0)
     return found
-
-
-def _covariance(x: _Array, y: _Array, known: _Array, rows: list[int]) -> _Array:
-    """Of m + f + u at some rows of `x`, averaged over the priors."""
-    kernels = kernels_of(x, x)
-    mean, square = np.zeros(len(rows)), np.zeros((len(rows), len(rows)))
-    for prior, weight in weighted_priors(kernels, y, known):
-        covariance = prior.covariance(kernels)
-        there = covariance[:, rows]
-        gain = np.linalg.solve(covariance + prior.noise(known), there)
-        values = gain.T @ y
-        mean += weight * values
-        square += weight * (np.outer(values, values) + there[rows] - there.T @ gain)
-    return square - np.outer(mean, mean)
