@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +15,7 @@ from vitnas.data.decode import BrokenImage
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.preprocessing import Preprocessing
 from vitnas.exported.source.write import model_source
-from vitnas.scoring import images
 from vitnas.scoring.images import (
-    ahead,
     check_channels,
     dealt,
     decoded,
@@ -83,23 +79,6 @@ def test_files_come_in_their_order_and_a_broken_one_in_its_place(tmp_path: Path)
         else:
             assert isinstance(pixels, torch.Tensor)
             assert pixels.unique().tolist() == [number % 256]
-
-
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "_AHEAD", 5)
-    done, lock = 0, threading.Lock()
-
-    def count(number: int) -> int:
-        nonlocal done
-        with lock:
-            done += 1
-        return number
-
-    answers = ahead(count, range(1000))
-    assert next(answers) == 0
-    time.sleep(0.05)
-    assert done <= 6
-    assert list(answers) == list(range(1, 1000))
 
 
 def test_lists_of_a_size() -> None:

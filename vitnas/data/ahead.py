@@ -1,7 +1,8 @@
-"""Make the next batch ready while the last one is used."""
+"""Make the next things ready while the last ones are used."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -10,18 +11,24 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-def one_ahead(make: Callable[[Given], Made], each: Iterable[Given]) -> Generator[Made, None, None]:
-    """What `make` gives for each, in their order; a thread makes the next while one is used.
+def made_ahead(
+    make: Callable[[Given], Made], each: Iterable[Given], threads: int = 1, most: int = 1
+) -> Generator[Made, None, None]:
+    """What `make` gives for each, in their order; threads make the next while one is used.
 
-    Beside the one that is used, two are there at most: one is ready and one is made. `each` is
-    asked by the caller's thread. An error of `make` comes when its turn comes.
+    `each` is asked by the caller's thread. An error of `make` comes when its turn comes.
+
+    Args:
+        make: called with each.
+        each: what is given.
+        threads: that call it.
+        most: how many may be ready or coming, beside one that is made when it is asked for.
     """
-    with ThreadPoolExecutor(1, "vitnas-ahead") as thread:
-        coming: Future[Made] | None = None
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(threads, "vitnas-ahead") as pool:
         for given in each:
-            following = thread.submit(make, given)
-            if coming is not None:
-                yield coming.result()
-            coming = following
-        if coming is not None:
-            yield coming.result()
+            waiting.append(pool.submit(make, given))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -15,7 +15,7 @@ from vitnas.data.build import complete
 from vitnas.data.cache import home
 from vitnas.data.imageset import ImageSet
 from vitnas.data.shard import is_sound, read_facts
-from vitnas.data.shards import Shards
+from vitnas.data.shards import OfSet, Shards
 from vitnas.errors import DataError
 from vitnas.files import read_bytes, write_bytes
 from vitnas.memory import check_memory
@@ -61,7 +61,7 @@ def read_piece(images: ImageSet, shard: int) -> Piece:
     return pixels, told
 
 
-class Elsewhere:
+class Elsewhere(OfSet):
     """(n, C, H, W) uint8 of another machine, indexed by numbers of images.
 
     The first use brings all shards into this machine's cache, unless they are there. One process
@@ -79,17 +79,6 @@ class Elsewhere:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Elsewhere, (self.images, self.sender)
-
-    def __len__(self) -> int:
-        return self.images.facts.number
-
-    @property
-    def shape(self) -> torch.Size:
-        return torch.Size((len(self), self.images.facts.channels, *self.images.facts.image_hw))
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
 
     def __getitem__(self, numbers: Tensor) -> Tensor:
         """Pixels (k, C, H, W), in memory."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vitnas.data.ahead import one_ahead
+from vitnas.data.ahead import made_ahead
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.shards import Shards
 from vitnas.memory import check_memory
@@ -167,7 +167,7 @@ class Streamed:
     def batches(self, each: Iterable[Tensor]) -> Iterator[Tensor]:
         """As one index after the other; two batches at most are ready or coming."""
         if self.device.type != "cuda":
-            yield from one_ahead(self.__getitem__, each)
+            yield from made_ahead(self.__getitem__, each)
             return
         copying = torch.cuda.Stream(self.device)
 
@@ -177,7 +177,7 @@ class Streamed:
                 done.record(copying)
             return batch, done
 
-        for batch, done in one_ahead(copied, each):
+        for batch, done in made_ahead(copied, each):
             now = torch.cuda.current_stream(self.device)
             now.wait_event(done)
             batch.record_stream(now)  # else its memory could be reused while it is read

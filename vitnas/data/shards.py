@@ -17,7 +17,28 @@ from vitnas.data.shard import ShardFacts, offset_of, read_facts
 from vitnas.errors import DataError
 
 
-class Shards:
+class OfSet:
+    """What looks like the tensor (n, C, H, W) uint8 of a set's images.
+
+    Attributes:
+        images: the set.
+    """
+
+    images: ImageSet
+
+    def __len__(self) -> int:
+        return self.images.facts.number
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self), self.images.facts.channels, *self.images.facts.image_hw))
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+
+class Shards(OfSet):
     """(n, C, H, W) uint8 on disk, indexed by numbers of images.
 
     The files are mapped into memory, so that all processes of a machine share one copy of what they
@@ -41,17 +62,6 @@ class Shards:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Shards, (self.images,)
-
-    def __len__(self) -> int:
-        return self.images.facts.number
-
-    @property
-    def shape(self) -> torch.Size:
-        return torch.Size((len(self), self.images.facts.channels, *self.images.facts.image_hw))
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
 
     def __getitem__(self, numbers: Tensor) -> Tensor:
         """Pixels (k, C, H, W), in memory."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from vitnas.cores import cores
+from vitnas.data.ahead import made_ahead
 from vitnas.data.decode import (
     BrokenImage,
     fitted,
@@ -32,7 +31,6 @@ BATCH = 64
 _AHEAD = 2 * BATCH  # images that are decoded before they are asked for
 _READERS = {1: read_grey, 3: read_rgb}
 _Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
 Decoded = tuple[Path, Tensor | BrokenImage]
 
 
@@ -74,7 +72,7 @@ def decoded(
             return path, error
 
     with without_warnings():
-        yield from ahead(decode, paths)
+        yield from made_ahead(decode, paths, cores(), _AHEAD)
 
 
 def prepared(path: Path, how: Preprocessing, channels: int, image_hw: ImageHW) -> Tensor:
@@ -93,18 +91,6 @@ def normalised(pixels: Tensor, how: Preprocessing) -> Tensor:
     """(B, C, H, W) uint8 -> float32, as the network's training had them."""
     mean, std = (255 * torch.tensor(v, dtype=torch.float64) for v in (how.mean, how.std))
     return pixels.float().sub_(mean.float()[:, None, None]).div_(std.float()[:, None, None])
-
-
-def ahead(function: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
-    """`map` on all cores, in the order of `items`; a bounded number is worked out ahead."""
-    waiting: deque[Future[_Found]] = deque()
-    with ThreadPoolExecutor(cores()) as pool:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def dealt(items: Iterable[_Item], size: int = BATCH) -> Iterator[Sequence[_Item]]:
