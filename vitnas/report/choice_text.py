@@ -104,8 +104,7 @@ def _further_text(choice: Picked) -> list[str]:
     heads = ("trainings of each", "best with", "points lost", "in all")
     return [
         f"Of these ({numbers}), the one with the highest expected top-1 is {now.loss:.2f} points "
-        "below the best on "
-        "average. After further trainings:",
+        "below the best on average. After further trainings:",
         "",
         *columns([heads, *steps]),
         "",

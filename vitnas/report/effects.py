@@ -177,7 +177,7 @@ def _with_each(
     networks = []
     asked = {question.partition("@")[0] for question in member.params}
     for value in values if name in asked else ():
-        trial = LikeTrial({**_before_at(member.params), name: value}, seed=member.number)
+        trial = LikeTrial({**member.params, name: value}, seed=member.number)
         with suppress(Refused):
             config = space.suggest(trial)
             if trial.params.get(name) == value and _is_ours(config):
@@ -188,10 +188,6 @@ def _with_each(
 def _is_ours(config: ModelConfig) -> bool:
     """Whether its cost is known without importing another package's mixer, or building it."""
     return all(mixer in MIXERS for stage in config.stages for mixer in stage.mixers)
-
-
-def _before_at(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.partition("@")[0]: value for name, value in params.items()}
 
 
 def _weights(changed: Sequence[_Changed], compared: Mapping[str, Facts]) -> _Array:

@@ -124,23 +124,24 @@ def volume_figure(run: Run) -> Figure | None:
 
 def epochs_figure(run: Run) -> Figure | None:
     """Hypervolume over the epochs that were trained; None with fewer than two trials."""
-    return _spent_figure(run, "epochs trained", [float(one.epochs) for one in spent_curve(run)])
+    curve = spent_curve(run)
+    return _spent_figure(run, curve, "epochs trained", [float(one.epochs) for one in curve])
 
 
 def seconds_figure(run: Run) -> Figure | None:
     """The same over the time of the trainings; None where a time is not known, too."""
-    times = [one.seconds for one in spent_curve(run)]
+    curve = spent_curve(run)
+    times = [one.seconds for one in curve]
     hours = [None if one is None else one / 3600 for one in times]
     known = [one for one in hours if one is not None]
     if len(known) < len(times) or not known or known[-1] <= 0:
         return None
     if known[-1] < 2:
-        return _spent_figure(run, "minutes in trainings", [60 * one for one in known])
-    return _spent_figure(run, "hours in trainings", known)
+        return _spent_figure(run, curve, "minutes in trainings", [60 * one for one in known])
+    return _spent_figure(run, curve, "hours in trainings", known)
 
 
-def _spent_figure(run: Run, axis: str, x: Sequence[float]) -> Figure | None:
-    curve = spent_curve(run)
+def _spent_figure(run: Run, curve: Sequence[Spent], axis: str, x: Sequence[float]) -> Figure | None:
     if len(curve) < 2 or curve[-1].volume <= 0:
         return None
     points = thin(list(zip(x, curve, strict=True)), MOST_POINTS)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 
 import numpy as np
+import numpy.typing as npt
 
 from vitnas.config.costs import COSTS, log_cost, log_costs
 from vitnas.pareto import front, hypervolume
@@ -46,22 +47,41 @@ def volume_curve(run: Run) -> list[tuple[int, float]]:
     """
     worst, *dearest = reference_point(run)
     corner = (-worst, *(value + 1e-9 for value in log_costs(run.costs, dearest)))
-    members = np.empty((0, len(corner)))
     volumes: list[tuple[int, float]] = []
-    volume = 0.0
+    grown = Growing(corner)
     for trial in run.complete:
         costs = trial.costs(run.costs)
         if not usable(trial, costs):
             continue
         point = np.array([-(trial.estimate or 0.0), *log_costs(run.costs, costs)])
-        if not (members <= point).all(axis=1).any():  # else it adds nothing
-            alone = hypervolume(point[None], corner)
-            volume += alone - hypervolume(np.maximum(members, point), corner)
-            members = np.vstack([members, point])
-            members = members[front(members)]
-        volumes.append((trial.number, volume))
+        grown.add(point)
+        volumes.append((trial.number, grown.volume))
     last = volumes[-1][1] if volumes else 0.0
     return [(number, volume / last) for number, volume in volumes] if last > 0 else []
+
+
+class Growing:
+    """A front that gets one point after the other, and its hypervolume.
+
+    Args:
+        corner: (d,) the worst one, to minimise.
+
+    Attributes:
+        volume: of the points so far.
+    """
+
+    def __init__(self, corner: Sequence[float]) -> None:
+        self._corner, self._members = corner, np.empty((0, len(corner)))
+        self.volume = 0.0
+
+    def add(self, point: npt.NDArray[np.float64]) -> None:
+        """Add a point (d,), to minimise."""
+        if (self._members <= point).all(axis=1).any():  # it adds nothing
+            return
+        alone = hypervolume(point[None], self._corner)
+        self.volume += alone - hypervolume(np.maximum(self._members, point), self._corner)
+        members = np.vstack([self._members, point])
+        self._members = members[front(members)]
 
 
 def usable(trial: TrialRecord, costs: Sequence[float]) -> bool:

@@ -9,9 +9,8 @@ import numpy as np
 
 from vitnas.config.costs import log_costs
 from vitnas.engine.samplers import SAMPLERS
-from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome
-from vitnas.report.progress import reference_point, usable
+from vitnas.report.progress import Growing, reference_point, usable
 from vitnas.report.text import duration_text, plural
 from vitnas.run import Run
 
@@ -55,8 +54,7 @@ def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
     """
     worst = corner_of([run]) if corner is None else tuple(corner)
     complete = {trial.number: trial for trial in run.complete}
-    members = np.empty((0, len(worst)))
-    epochs, seconds, volume = 0, 0.0, 0.0
+    grown, epochs, seconds = Growing(worst), 0, 0.0
     known, curve = True, []
     ended = [trial for trial in run.trials if trial.outcome.is_trial]
     for trial in sorted(ended, key=lambda one: (one.ended or 0.0, one.number)):
@@ -67,13 +65,8 @@ def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
         costs = trial.costs(run.costs)
         if trial.outcome is Outcome.COMPLETE and usable(trial, costs):
             estimate = complete[trial.number].estimate or 0.0
-            point = np.array([-estimate, *log_costs(run.costs, costs)])
-            if not (members <= point).all(axis=1).any():  # else it adds nothing
-                alone = hypervolume(point[None], worst)
-                volume += alone - hypervolume(np.maximum(members, point), worst)
-                members = np.vstack([members, point])
-                members = members[front(members)]
-        curve.append(Spent(trial.number, epochs, seconds if known else None, volume))
+            grown.add(np.array([-estimate, *log_costs(run.costs, costs)]))
+        curve.append(Spent(trial.number, epochs, seconds if known else None, grown.volume))
     return curve
 
 
