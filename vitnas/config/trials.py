@@ -73,7 +73,8 @@ class LikeTrial(RandomTrial):
 
     Args:
         answers: the other draw's, by Optuna's names. The options of a question may have been
-            narrowed by earlier answers (`groups@0,1`), so only what stands before `@` counts.
+            narrowed by earlier answers (`groups@0,1`), so only what stands before `@` counts, and
+            the last of several such names.
         seed: of what is random.
 
     Attributes:

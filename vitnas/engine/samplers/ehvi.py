@@ -115,8 +115,7 @@ class EHVISampler(PlannedSampler):
         if not records:
             cost = next((cost for cost in self._costs if cost in EXACT), "flops")
             return min(offered, key=lambda proposal: (getattr(proposal, cost), proposal.key))
-        plain = [proposal for proposal in offered if proposal.key in self._pool.plain]
-        if plain and _is_turn_of_plain(len(records)):
+        if _is_turn_of_plain(len(records)) and (plain := [p for p in offered if p.is_plain]):
             return self._any(plain)
         if sum(map(_is_seen, records)) < self._startup:
             return self._any(offered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vitnas.config.space import SearchSpace
@@ -31,6 +31,7 @@ class Proposal:
         distributions: what was on offer at each question.
         flops, num_params: what it costs.
         facts: see `facts_of`.
+        is_plain: whether it was drawn alike in all stages.
     """
 
     key: str
@@ -39,14 +40,11 @@ class Proposal:
     flops: int
     num_params: int
     facts: Mapping[str, float]
+    is_plain: bool = field(default=False, compare=False)
 
 
 class CandidatePool(Protocol):
     """Where a sampler chooses from."""
-
-    @property
-    def plain(self) -> Container[str]:
-        """Keys of networks that were drawn alike in all stages."""
 
     def sample(self) -> Sequence[Proposal]:
         """Networks as the space draws them, to learn what they can look like."""
@@ -86,11 +84,6 @@ class SpacePool:
         self._first, self._fresh, self._size = first, fresh, size
         self._held: dict[str, Proposal] = {}
         self._best: list[Proposal] = []
-        self._plain: set[str] = set()
-
-    @property
-    def plain(self) -> Container[str]:
-        return self._plain
 
     def sample(self) -> Sequence[Proposal]:
         count, self._first = self._first, 0
@@ -116,9 +109,7 @@ class SpacePool:
 
     def _draw(self, source: Callable[[int], Trial], count: int) -> None:
         for _ in range(count):
-            key = self._hold(_Draw(source(self._seed())))
-            if key and source is PlainTrial:
-                self._plain.add(key)
+            self._hold(_Draw(source(self._seed())), is_plain=source is PlainTrial)
 
     def _vary(self, parent: Params) -> None:
         rate = 2 / max(2, len(parent))
@@ -128,13 +119,10 @@ class SpacePool:
     def _seed(self) -> int:
         return self._random.getrandbits(32)
 
-    def _hold(self, draw: _Draw) -> str | None:
-        """Its key, if the space has it."""
+    def _hold(self, draw: _Draw, is_plain: bool = False) -> None:
         found = _propose(self._space, draw)
-        if found is None:
-            return None
-        self._held.setdefault(found.key, found)
-        return found.key
+        if found is not None:
+            self._held.setdefault(found.key, replace(found, is_plain=is_plain))
 
 
 class FixedPool:
@@ -142,10 +130,6 @@ class FixedPool:
 
     def __init__(self, proposals: Iterable[Proposal]) -> None:
         self._all = list(proposals)
-
-    @property
-    def plain(self) -> Container[str]:
-        return ()
 
     def sample(self) -> Sequence[Proposal]:
         return self._all
