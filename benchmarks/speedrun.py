@@ -12,6 +12,8 @@ import statistics
 import time
 from typing import Any, NamedTuple
 
+from by_hand import conv
+from by_hand import network as stages_of
 from common import Bound, Figures, conclude, quick_parser, rounded, show
 
 
@@ -36,21 +38,8 @@ RACES = {
 def network(race: Race) -> dict[str, Any]:
     """Stages of depthwise-separable convolutions with residual connections; a kernel for the
     second."""
-    kernels = (3, race.kernel, 3)
-    stages = [
-        {"token_mixer": "mbconv", "embed_dim": width, "expansion": 1.0, "kernel_size": kernel}
-        for width, kernel in zip(race.widths, kernels, strict=True)
-    ]
-    return {
-        "img_size": 32,
-        "in_chans": 1,
-        "num_classes": 10,
-        "stem": {"kind": "conv", "stride": 2},
-        "norm": "batchnorm",
-        "head": {"norm": "none"},
-        "downsample": "separable",
-        "stages": stages,
-    }
+    first, second, third = race.widths
+    return stages_of(conv(first), conv(second, kernel_size=race.kernel), conv(third))
 
 
 def run(race: Race, images: Any, seed: int, device: str) -> tuple[float, float]:
