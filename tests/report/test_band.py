@@ -38,18 +38,31 @@ def test_the_band_is_around_what_is_expected_and_the_same_each_time() -> None:
     assert span(run, "flops") == (band.found.low.min(), band.found.high.max())
 
 
-def test_the_truth_is_inside() -> None:
-    """Known here. On average over many runs the band holds 83 to 91 % of it; in three, most."""
+def held(seeds: int, images: int) -> float:
+    """The share of the true front, known here, that the bands of made-up runs hold."""
     inside = []
-    for seed in range(3):
-        run = made_up(60, seed, 400)
+    for seed in range(seeds):
+        run = made_up(60, seed, images)
         band = band_of(run, "flops")
         assert band is not None
         trials = sorted(run.complete, key=lambda one: one.flops)
         true = np.maximum.accumulate([truth(one.network, one.flops) for one in trials])
         lines = [band.there(one.flops) for one in trials]
         inside += [x[0] <= t <= x[2] for x, t in zip(lines, true, strict=True) if x is not None]
-    assert np.mean(inside) > 0.7
+    return float(np.mean(inside))
+
+
+def test_the_truth_is_inside() -> None:
+    assert held(3, 400) > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("images", [287, 400, 2000])
+def test_a_band_of_90_percent_holds_nearly_that(images: int) -> None:
+    """A little less: docs/engine.md says so."""
+    found = held(16, images)
+    print(f"{images} images: {found:.1%}")
+    assert 0.8 < found < 0.97
 
 
 def test_more_images_and_more_trainings_make_it_narrower() -> None:
