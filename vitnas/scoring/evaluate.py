@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from vitnas.config.data import DataConfig
-from vitnas.cost.device import latency_ms
+from vitnas.cost.device import throughput
 from vitnas.data.decode import named
 from vitnas.data.foreign import describe
 from vitnas.exported.preprocessing import Preprocessing
@@ -209,7 +209,7 @@ def _by_class(
 def _speed(classifier: Classifier, size: int) -> float:
     images = torch.zeros(size, classifier.in_chans, *classifier.image_hw, device=classifier.device)
     with torch.inference_mode():
-        return 1e3 * size / latency_ms(classifier.ask, images)
+        return throughput(classifier.ask, images)
 
 
 def skipped_text(labelled: Labelled) -> list[str]:
