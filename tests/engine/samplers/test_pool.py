@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.config.trees import TREE
+from tests.engine.conftest import make_space
 from vitnas.config.space import load_space
 from vitnas.cost.limits import over_limits
 from vitnas.engine.samplers.pool import SpacePool, propose_like
@@ -31,6 +33,15 @@ def test_the_pool_begins_with_networks_that_are_alike_in_all_stages() -> None:
     offered = SpacePool(load_space("hybrid_cifar"), 0, first=60).sample()
     mixers = [{v for k, v in p.params.items() if k.endswith("token_mixer")} for p in offered]
     assert sum(len(different) == 1 for different in mixers) >= 10
+
+
+def test_a_network_is_plain_though_a_random_draw_found_it_first() -> None:
+    stage = {"token_mixer": "mhsa", "embed_dim": {"choice": [8, 16]}, "head_dim": 8}
+    model = TREE["model"] | {"stages": [stage], "groups": "[1]"}
+    pool = SpacePool(make_space(model=model), 0, first=40)
+    offered = pool.sample()
+    assert len(offered) == 2
+    assert all(proposal.is_plain for proposal in offered)
 
 
 def test_the_best_of_what_was_offered_is_varied() -> None:

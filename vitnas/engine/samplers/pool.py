@@ -121,8 +121,11 @@ class SpacePool:
 
     def _hold(self, draw: _Draw, is_plain: bool = False) -> None:
         found = _propose(self._space, draw)
-        if found is not None:
-            self._held.setdefault(found.key, replace(found, is_plain=is_plain))
+        if found is None:
+            return
+        held = self._held.setdefault(found.key, found)
+        if is_plain:
+            self._held[found.key] = replace(held, is_plain=True)
 
 
 class FixedPool:
