@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _Array = npt.NDArray[np.float64]
 _BAD = (Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
 _INDUCING, _SCALED_BY = 256, 160
-_PLAIN_EVERY, _MOST_PLAIN = 3, 12
+_PLAIN = 4
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -54,11 +54,10 @@ class EHVISampler(PlannedSampler):
     hypervolume improvement, which averages over draws of these accuracies). A running trial counts
     in the same way, so that parallel workers propose different networks.
 
-    The first proposal is the cheapest network: it is on the front with any accuracy. Until
-    `startup` trials are known, the other proposals are random. Of the first 36 proposals every
-    third one is a random network that is alike in all stages: the model learns early what a mixer
-    is worth everywhere, where a few unlucky mixtures would keep it from asking. Spaces other than
-    the pool's are sampled at random.
+    The first proposal is the cheapest network: it is on the front with any accuracy. The next four
+    are random networks that are alike in all stages: the model learns early what a mixer is worth
+    everywhere, where a few unlucky mixtures would keep it from asking. Until `startup` trials are
+    known, other proposals are random. Spaces other than the pool's are sampled at random.
 
     Args:
         pool: where candidates come from.
@@ -115,7 +114,7 @@ class EHVISampler(PlannedSampler):
         if not records:
             cost = next((cost for cost in self._costs if cost in EXACT), "flops")
             return min(offered, key=lambda proposal: (getattr(proposal, cost), proposal.key))
-        if _is_turn_of_plain(len(records)) and (plain := [p for p in offered if p.is_plain]):
+        if len(records) <= _PLAIN and (plain := [p for p in offered if p.is_plain]):
             return self._any(plain)
         if sum(map(_is_seen, records)) < self._startup:
             return self._any(offered)
@@ -281,11 +280,6 @@ def _is_known(trial: TrialRecord) -> bool:
     """Whether a network need not be proposed again; one that was refused for its FLOPs, never
     built, may come back with other limits."""
     return trial.outcome is not Outcome.REFUSED or bool(trial.measured)
-
-
-def _is_turn_of_plain(known: int) -> bool:
-    """Whether the next network is a plain one, by how many are known; a resumed run goes on so."""
-    return known < _PLAIN_EVERY * _MOST_PLAIN and known % _PLAIN_EVERY == _PLAIN_EVERY - 1
 
 
 def _parents(records: Sequence[TrialRecord], costs: Sequence[str]) -> list[Mapping[str, Any]]:
