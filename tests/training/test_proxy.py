@@ -62,6 +62,24 @@ def test_three_epochs_of_digits_are_above_eighty_percent(
     assert evaluate(training.model, digits.test()) > 80
 
 
+def test_the_last_epoch_is_scored_on_all_images_and_the_others_on_a_share(
+    tiny_config: ModelConfig, digits: Images
+) -> None:
+    """Training itself is the same to the bit."""
+    part = digits.val.subset(0.3, digits.split_seed)
+    whole = ProxyTraining(tiny_config, SHORT, digits, 1)
+    expected = []
+    for result, images in zip(whole, (part, digits.val), strict=True):
+        expected.append((score(whole.scored(), images).top1, result.loss))
+    proxy = SHORT.model_copy(update={"curve_fraction": 0.3})
+    assert _curve(tiny_config, digits, seed=1, proxy=proxy) == expected
+
+
+def test_a_share_of_no_image_is_all_of_them(tiny_config: ModelConfig, digits: Images) -> None:
+    proxy = SHORT.model_copy(update={"curve_fraction": 1e-6})
+    assert _curve(tiny_config, digits, proxy=proxy) == _curve(tiny_config, digits)
+
+
 def test_the_same_seed_gives_the_same_curve_to_the_bit_whatever_ran_before(
     tiny_config: ModelConfig, digits: Images
 ) -> None:

@@ -115,6 +115,11 @@ class Recipe(Frozen):
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         1.0, description="share of the training images that is used, the same ones in every trial"
     )
+    curve_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        1.0,
+        description="share of the scoring images that score a network after each epoch but the "
+        "last, the same ones in every trial; after the last epoch all of them do",
+    )
     eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = Field(
         512, description="images scored at a time; does not change the result beyond rounding"
     )

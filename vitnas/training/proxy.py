@@ -112,6 +112,7 @@ class Training:
             teacher = load_teacher(proxy.distill, self.images, self.device)
         whole = taught(self.images, proxy, teacher).train
         self._train = whole.subset(proxy.train_fraction, images.split_seed)
+        self._curve = images_of_curve(self.images, proxy)
         self._augment = augmentation_of(proxy, images.name)
         self._optimizer = make_optimizer(
             self.model, proxy.lr, proxy.weight_decay, proxy.optimizer, proxy.layer_decay
@@ -139,9 +140,13 @@ class Training:
             started = time.perf_counter()
             with own_all_randomness(derive_seed(self.seed, "epoch", epoch), self.device):
                 loss = self._train_epoch(epoch)
-                found = score(self.scored(), self.images.val, self.proxy.eval_batch_size)
+                found = score(self.scored(), self._scoring(epoch), self.proxy.eval_batch_size)
             seconds = time.perf_counter() - started
             yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood)
+
+    def _scoring(self, epoch: int) -> Split:
+        """What scores the network after `epoch`."""
+        return self.images.val if epoch == self.proxy.epochs else self._curve
 
     def _train_epoch(self, epoch: int) -> float:
         """One pass over the training images; the mean loss."""
@@ -256,6 +261,13 @@ def seeded(build: Callable[[], nn.Module], seed: int, device: str | torch.device
     device = resolve_device(device)
     with own_randomness(derive_seed(seed, "init"), device):
         return build().to(device)
+
+
+def images_of_curve(images: Images, proxy: Recipe) -> Split:
+    """What scores every epoch but the last: `curve_fraction` of the scoring images, of each class
+    the same share; all of them where that is not one image."""
+    part = images.val.subset(proxy.curve_fraction, images.split_seed)
+    return part if len(part) else images.val
 
 
 def count_batches(number: int, batch_size: int) -> int:

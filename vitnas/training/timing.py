@@ -44,9 +44,11 @@ def seconds_of_training(
     affordable = max(2, int(_LARGEST / flops_of(subject)))
     batch = min(proxy.batch_size, affordable)
     share = min(1.0, 2 * batch / len(used))
-    train, val = used.subset(share, 0), images.val.subset(share, 0)
+    scored = (1 + (proxy.epochs - 1) * proxy.curve_fraction) / proxy.epochs  # a mean epoch
+    train, val = used.subset(share, 0), images.val.subset(share * scored, 0)
     few = replace(images, train=train, val=val, folds=1, fraction=1.0)
-    short = proxy.model_copy(update={"epochs": 2, "batch_size": batch, "train_fraction": 1.0})
+    whole = {"train_fraction": 1.0, "curve_fraction": 1.0}
+    short = proxy.model_copy(update={"epochs": 2, "batch_size": batch, **whole})
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
