@@ -115,28 +115,29 @@ def test_one_lucky_score_does_not_bar_more_expensive_networks() -> None:
     controller = controller_in_memory(load_space("digits"), num_trials=40)
     costs: list[int] = []
     lucky = 0
-    for index in range(24):
+    for _ in range(24):
         job = controller.next()
         assert job is not None
         flops = closed_form(job.config).flops
         costs.append(flops)
         top1 = 70 + 4 * np.log10(flops)
-        if index == 3:
+        if not lucky and 5e4 < flops < 2e5:
             lucky, top1 = flops, top1 + 5
         for epoch in range(1, controller.epochs + 1):
             if controller.report(job.number, epoch, top1) is Decision.STOP:
                 break
         controller.finish(job.number, seconds=1.0, device="cpu")
+    assert 0 < lucky < np.median(costs)
     assert sum(cost > lucky for cost in costs[12:]) >= 5
 
 
-def test_every_third_of_the_first_proposals_is_alike_in_all_stages() -> None:
-    """One random draw of `digits` in five is; afterwards gain decides alone."""
-    controller = controller_in_memory(load_space("digits"), num_trials=48)
-    keys_of(controller)
-    alike = [
-        len({value for key, value in trial.params.items() if key.endswith("token_mixer")}) == 1
-        for trial in controller.trials
-    ]
-    assert all(alike[2:36:3])
-    assert not all(alike[36:])
+def test_after_the_cheapest_come_four_networks_that_are_alike_in_all_stages() -> None:
+    """One random draw of `digits` in five is."""
+    for seed in range(3):
+        controller = controller_in_memory(load_space("digits"), num_trials=5, seed=seed)
+        keys_of(controller)
+        mixers = [
+            {value for key, value in trial.params.items() if key.endswith("token_mixer")}
+            for trial in controller.trials
+        ]
+        assert all(len(different) == 1 for different in mixers[1:])
