@@ -32,7 +32,7 @@ def test_the_numbers_are_those_of_the_end(plan: Plan, digits: Images) -> None:
         "| top-1 on the scoring split | 61.23 % |",
         "| top-1 on the test split | 58.50 % |",
         "| input | 1 x 8 x 8, floats |",
-        "Trained for 2 epochs by the recipe `mine`, seed 7, from fresh weights.",
+        "Trained for 2 epochs by the recipe `mine`, seed 7; it starts from fresh weights.",
         "- data: name digits, val_fraction 0.2",
     ):
         assert part in text, part
@@ -62,8 +62,8 @@ def test_what_a_recipe_adds_is_told(
 
 
 def test_first_weights_are_named(plan: Plan, digits: Images) -> None:
-    more = replace(plan, init_from=Path("older/net"))
-    assert "from the weights of `older/net`" in training_card(more, digits, LOG, None, Path("one"))
+    text = training_card(plan, digits, LOG, None, Path("one"), start="starts from older/net")
+    assert "seed 7; it starts from older/net." in text
 
 
 def test_the_example_runs(plan: Plan, digits: Images, monkeypatch: pytest.MonkeyPatch) -> None:

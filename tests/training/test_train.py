@@ -12,15 +12,16 @@ from filelock import FileLock
 
 from vitnas.config.data import DataConfig
 from vitnas.config.files import write_bytes
-from vitnas.config.model import ModelConfig, save_config
+from vitnas.config.model import ModelConfig, load_config, save_config
 from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError, RunError, VitnasError
+from vitnas.exported.folder import write_classes
 from vitnas.exported.read import load
 from vitnas.training.data import load_data
 from vitnas.training.final import Entry
 from vitnas.training.plan import Plan, make_plan
-from vitnas.training.proxy import evaluate
-from vitnas.training.train import train_network
+from vitnas.training.proxy import evaluate, fresh_model
+from vitnas.training.train import CLASSIFIERS, start_from, train_network
 
 SHORT: dict[str, Any] = {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0}
 PARTS: list[dict[str, Any]] = [
@@ -198,6 +199,38 @@ def test_training_goes_on_at_another_resolution(model_file: Path, tmp_path: Path
         assert load(folder)(torch.zeros(1, 1, 16, 16)).shape == (1, 10)
         ends.append(seen[-1]["top1"])
     assert ends[0] > ends[1] + 20
+
+
+def test_a_trained_network_learns_other_classes(model_file: Path, tmp_path: Path) -> None:
+    """All its weights come first but the classifier's."""
+    old = train_network(plan(model_file, epochs=1), tmp_path / "old", device="cpu")
+    few = DataConfig(name="digits", classes=4)
+    wanted = make_plan(old, few, recipe(), epochs=1, init_from=old)
+    model, before = fresh_model(wanted.config, 0, torch.device("cpu")), load(old).state_dict()
+    fresh = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    line = f"starts from the weights of {old} without its classifier of 10 other classes"
+    assert start_from(model, wanted.config, old) == line
+    for name, tensor in model.state_dict().items():
+        source = fresh if name.startswith(CLASSIFIERS) else before
+        assert torch.equal(tensor, source[name]), name
+    said: list[str] = []
+    new = train_network(wanted, tmp_path / "new", device="cpu", notice=said.append)
+    assert line in said
+    assert line in (new / "README.md").read_text()
+    assert load(new)(torch.zeros(1, 1, 8, 8)).shape == (1, 4)
+
+
+def test_classes_of_other_names_are_other_classes(model_file: Path, tmp_path: Path) -> None:
+    old = train_network(plan(model_file, epochs=1), tmp_path / "old", device="cpu")
+    write_classes(old, [f"leaf {number}" for number in range(10)])
+    config = load_config(old / "config.yaml")
+    for names, ends in (
+        ([], "old"),
+        ([f"leaf {number}" for number in range(10)], "old"),
+        ([f"tree {number}" for number in range(10)], "without its classifier of 10 other classes"),
+    ):
+        model = fresh_model(config, 0, torch.device("cpu"))
+        assert start_from(model, config, old, names).endswith(ends)
 
 
 def test_first_weights_of_another_network_are_refused(

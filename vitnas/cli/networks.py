@@ -58,7 +58,7 @@ def train(
         typer.Option(min=1, max=MOST["img_size"], help="Pixels a side; default the model's."),
     ] = None,
     init_from: Annotated[
-        Path | None, typer.Option(help="A folder with the first weights; resized if needed.")
+        Path | None, typer.Option(help="A folder with the first weights, of any size and classes.")
     ] = None,
     teacher: Annotated[
         str | None,

@@ -36,7 +36,10 @@ def state_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(
-    model: nn.Module, weights: bytes | str | Path, file: str | Path | None = None
+    model: nn.Module,
+    weights: bytes | str | Path,
+    file: str | Path | None = None,
+    own: tuple[str, ...] = (),
 ) -> None:
     """Copy weights into `model` in place, on any device. Shared tensors stay shared.
 
@@ -44,6 +47,7 @@ def load_weights(
         model: the network to which the weights belong.
         weights: the result of `weights_bytes`, or a file with it.
         file: the file from which bytes were read, for errors.
+        own: tensors whose names begin so stay the model's own, whatever `weights` holds for them.
 
     Raises:
         DataError: the file is not readable or not safetensors, or a number is not finite.
@@ -51,7 +55,8 @@ def load_weights(
             `model` does not change.
     """
     file = file if isinstance(weights, bytes) else Path(weights)
-    _fill(model, _read(weights, file), file)
+    stored, wanted = _read(weights, file), state_of(model)
+    _fill(model, stored | {n: t for n, t in wanted.items() if n.startswith(own)}, file)
 
 
 def network_with(

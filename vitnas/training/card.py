@@ -18,6 +18,7 @@ def training_card(
     test: float | None,
     folder: Path,
     written: Written | None = None,
+    start: str = "",
 ) -> str:
     """The card as Markdown.
 
@@ -26,6 +27,7 @@ def training_card(
         test: top-1 on the test images in percent, or None.
         folder: where the network is written.
         written: its files that run without vitnas.
+        start: where its first weights came from, as `start_from` says it; empty = fresh weights.
     """
     return card_of(
         plan.config,
@@ -33,6 +35,7 @@ def training_card(
         "training.md.j2",
         plan=plan,
         standalone=written,
+        start=start,
         recipe=plan.recipe,
         top1=log[-1]["top1"],
         test_top1=test,

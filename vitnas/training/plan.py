@@ -86,14 +86,16 @@ def make_plan(
 
     Args:
         model: a model of the zoo, which then gets the classes and channels of the data; a model
-            file; or an exported folder, whose network is used, but not its weights.
+            file; or an exported folder, whose network is used with the classes of the data, but not
+            its weights.
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
         score_on: `val` or `test`: the data's own images score, and all training images train; None
             = what `data` says, by which a share of the training images is held out.
         seed: of first weights, order, augmentation and dropout.
-        init_from: an exported folder with the first weights, of the same network at any size.
+        init_from: an exported folder with the first weights, of the same network at any size and
+            with any classes.
 
     Raises:
         ConfigError, DataError: one line with what is wrong and what would be right.
@@ -159,20 +161,28 @@ def _network(
     if drop_path is not None:
         changes["drop_path_rate"] = drop_path
     path = Path(text)
-    if exists(path / CONFIG_FILE):
-        path = path / CONFIG_FILE
-    if exists(path) or path.suffix in (".yaml", ".yml") or path.name != text:
+    is_exported = exists(path / CONFIG_FILE)
+    if not is_exported and (exists(path) or path.suffix in (".yaml", ".yml") or path.name != text):
         config = load_config(path)
         return validate(ModelConfig, {**config.model_dump(), **changes}, file=path)
-    if data.is_ours:
-        sizes = data.count_classes(), data.facts.in_chans
-    else:
-        from vitnas.data.foreign import describe
-
-        classes, channels = describe(data)
-        sizes = data.count_classes() or classes, channels
-    facts = dict(zip(("num_classes", "in_chans"), sizes, strict=True))
+    classes, channels = _sizes(data)
+    if is_exported:
+        config = load_config(path / CONFIG_FILE)
+        if classes is not None:
+            changes["num_classes"] = classes
+        return validate(ModelConfig, {**config.model_dump(), **changes}, file=path / CONFIG_FILE)
+    facts = {"num_classes": classes, "in_chans": channels}
     return zoo_config(text, **{k: v for k, v in facts.items() if v is not None}, **changes)
+
+
+def _sizes(data: DataConfig) -> tuple[int | None, int | None]:
+    """Classes and channels of the images, as far as they are known without reading them."""
+    if data.is_ours:
+        return data.count_classes(), data.facts.in_chans
+    from vitnas.data.foreign import describe
+
+    classes, channels = describe(data)
+    return data.count_classes() or classes, channels
 
 
 def _digest(folder: Path) -> str:

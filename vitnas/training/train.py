@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,26 @@ from vitnas.training.plan import Plan
 from vitnas.training.proxy import Diverged, evaluate, fresh_model
 
 _LOCK = "lock"
+CLASSIFIERS = ("head.classifier.", "head.distillation_classifier.")
 
 
-def start_from(model: nn.Module, config: ModelConfig, folder: Path) -> None:
+def start_from(
+    model: nn.Module, config: ModelConfig, folder: Path, names: Sequence[str] = ()
+) -> str:
     """Copy the weights of an exported folder, resized to the size of `model`.
 
-    Position tables and static keys are interpolated (`HybridTransformer.resize`).
+    Position tables and static keys are interpolated (`HybridTransformer.resize`). A classifier of
+    other classes (another number, or other names where both have names) is left out: `model` keeps
+    its own one.
+
+    Args:
+        model: what gets the weights.
+        config: that of `model`.
+        folder: an exported network, equal but for size and classes.
+        names: of the classes of `model`; none where they are only numbered.
+
+    Returns:
+        Where the first weights come from, in one line.
 
     Raises:
         ConfigError: the folder's network is another one.
@@ -58,7 +72,11 @@ def start_from(model: nn.Module, config: ModelConfig, folder: Path) -> None:
         raise ConfigError("holds a graft; first weights are those of a config.yaml", file=folder)
     if source.config.image_hw != config.image_hw:
         source.resize(config.image_hw)
-    load_weights(model, weights_bytes(source), file=folder)
+    number, known = source.config.num_classes, getattr(source, "label_names", ())
+    is_same = number == config.num_classes and (not names or not known or known == tuple(names))
+    load_weights(model, weights_bytes(source), folder, () if is_same else CLASSIFIERS)
+    line = f"starts from the weights of {folder}"
+    return line if is_same else f"{line} without its classifier of {number:,} other classes"
 
 
 def train_network(
@@ -97,12 +115,13 @@ def train_network(
     _check_work(work)
     place = resolve_device(device)
     teller = SILENT if notice is None else Teller(notice)
-    training, images = _prepare(plan, place, workers, teller)
+    training, images, start = _prepare(plan, place, workers, teller)
     with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
         check_free(folder)  # again, now that the lock keeps others out
         identity = {**plan.identity(), "images": images.fingerprint}
         log = _resume(training, identity, work)
-        for line in [plan.line(training.num_images, len(images.val)), *images.notices]:
+        first = plan.line(training.num_images, len(images.val))
+        for line in [first, *([start] if start else []), *images.notices]:
             if notice is not None:
                 notice(line)
         for result in training.epochs(len(log) + 1):
@@ -111,7 +130,7 @@ def train_network(
             write_text(work / LOG_FILE, _lines(log))
             if listener is not None:
                 listener(log[-1])
-        written = _export(plan, training.scored(), images, log, folder, formats)
+        written = _export(plan, training.scored(), images, log, folder, formats, start)
         for line in written.lines():
             if notice is not None:
                 notice(line)
@@ -130,7 +149,8 @@ def _resume(training: FinalTraining, identity: Mapping[str, Any], work: Path) ->
 
 def _prepare(
     plan: Plan, device: torch.device, workers: int, teller: Teller
-) -> tuple[FinalTraining, Images]:
+) -> tuple[FinalTraining, Images, str]:
+    """The training, its images, and where its first weights come from if they are not fresh."""
     recipe, files = plan.recipe, None
     if plan.data.name == "imagefolder":
         hw = plan.config.image_hw
@@ -145,12 +165,13 @@ def _prepare(
     check_enough(len(kept), len(images.train), recipe.train_fraction, "recipe.train_fraction")
     teacher = load_teacher(recipe.distill, images, device) if recipe.distill.teacher else None
     model = fresh_model(plan.config, plan.seed, device)
+    start = ""
     if plan.init_from is not None:
-        start_from(model, plan.config, plan.init_from)
+        start = start_from(model, plan.config, plan.init_from, images.names)
     training = FinalTraining(
         model, recipe, images, plan.seed, device, files=files, teacher=teacher, workers=workers
     )
-    return training, images
+    return training, images, start
 
 
 def _export(
@@ -160,6 +181,7 @@ def _export(
     log: list[Entry],
     folder: Path,
     formats: tuple[str, ...],
+    start: str,
 ) -> Written:
     test = evaluate(model, images.test(), plan.recipe.eval_batch_size) if images.has_test else None
     content = Content(
@@ -175,7 +197,9 @@ def _export(
         written = write_network(draft, folder, content)
         write_text(draft / LOG_FILE, _lines(log))
         write_text(draft / RECIPE_FILE, dump_yaml(plan.recipe.model_dump(mode="json")))
-        write_text(draft / CARD_FILE, training_card(plan, images, log, test, folder, written))
+        write_text(
+            draft / CARD_FILE, training_card(plan, images, log, test, folder, written, start)
+        )
     return written
 
 
