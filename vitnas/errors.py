@@ -56,7 +56,8 @@ class ConfigError(VitnasError):
         parts = [part for part in (self.file, where, self.rule) if part]
         line = ": ".join(parts)
         if self.nearest is not None:
-            line += f" (nearest: {self.nearest})"
+            is_switch = isinstance(self.nearest, bool)
+            line += f" (nearest: {str(self.nearest).lower() if is_switch else self.nearest})"
         return printable(line)
 
     def at(self, *, file: str | Path | None = None, prefix: str = "") -> ConfigError:

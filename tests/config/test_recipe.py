@@ -114,6 +114,10 @@ def test_a_recipe_survives_the_way_through_a_file(tmp_path: Path) -> None:
         ("similarity_penalty: {weight: -1.0}", r"similarity_penalty\.weight = -1\.0: .*nearest"),
         ("similarity_penalty: {lambda: 1.0}", r"similarity_penalty\.lambda = 1\.0: unknown key"),
         (
+            "{grad_checkpointing: true, similarity_penalty: {weight: 0.5}}",
+            r"grad_checkpointing = true: cannot be with similarity_penalty.*\(nearest: false\)",
+        ),
+        (
             "{rand_augment: rand-m9, color_jitter: 0.4}",
             r"color_jitter = 0\.4: is left out beside rand_augment rand-m9.*\(nearest: 0\)",
         ),

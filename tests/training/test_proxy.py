@@ -23,6 +23,7 @@ from vitnas.errors import ConfigError, DeviceError
 from vitnas.nn.model import HybridTransformer
 from vitnas.training import data
 from vitnas.training.data import Images, load_data
+from vitnas.training.objective import Batch
 from vitnas.training.proxy import (
     Diverged,
     EpochResult,
@@ -73,6 +74,43 @@ def test_the_last_epoch_is_scored_on_all_images_and_the_others_on_a_share(
         expected.append((score(whole.scored(), images).top1, result.loss))
     proxy = SHORT.model_copy(update={"curve_fraction": 0.3})
     assert _curve(tiny_config, digits, seed=1, proxy=proxy) == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"micro_batch_size": 12},
+        {"micro_batch_size": 31, "label_smoothing": 0.0},
+        {"grad_checkpointing": True},
+        {"grad_checkpointing": True, "micro_batch_size": 7, "ema_decay": 0.9},
+        {"grad_checkpointing": True, "mixed_depth": True},
+        {"micro_batch_size": 20, "similarity_penalty": {"weight": 0.5}},
+    ],
+)
+def test_a_step_in_less_memory_is_the_same_step(
+    lrc: ModelConfig, digits: Images, changes: dict[str, object]
+) -> None:
+    """To rounding, where no batch norm sees the parts."""
+    tree = lrc.model_dump() | {"stem": {"kind": "patch", "stride": 2}, "norm": "layernorm"}
+    config = ModelConfig.model_validate(tree)
+    less = {"micro_batch_size": None, "grad_checkpointing": False}
+    proxy = ProxyConfig.model_validate(SHORT.model_dump() | {"lr": 1e-3} | changes)
+    curve = _curve(config, digits, proxy=proxy)
+    whole = _curve(config, digits, proxy=proxy.model_copy(update=less))
+    assert [loss for _, loss in curve] == pytest.approx([loss for _, loss in whole], rel=2e-3)
+    assert [top1 for top1, _ in curve] == pytest.approx([top1 for top1, _ in whole], abs=2)
+
+
+@given(number=st.integers(2, 70), size=st.integers(2, 40) | st.none())
+def test_parts_of_a_batch_are_the_batch(number: int, size: int | None) -> None:
+    x, y = torch.rand(number, 1, 2, 2), torch.arange(number)
+    parts = list(Batch(x, y, None).parts(size))
+    assert torch.equal(torch.cat([part.x for part in parts]), x)
+    assert torch.equal(torch.cat([part.y for part in parts]), y)
+    sizes = [len(part.y) for part in parts]
+    assert min(sizes) >= 2
+    assert max(sizes) <= max(3, size or number)
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_share_of_no_image_is_all_of_them(tiny_config: ModelConfig, digits: Images) -> None:

@@ -123,6 +123,17 @@ class Recipe(Frozen):
     eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = Field(
         512, description="images scored at a time; does not change the result beyond rounding"
     )
+    micro_batch_size: Annotated[int, Field(ge=2, le=65_536)] | None = Field(
+        None,
+        description="the most images in one forward pass; a larger step is cut into parts whose "
+        "gradients are added, and needs the memory of one part; batch norm sees a part at a time; "
+        "null: a step is one pass",
+    )
+    grad_checkpointing: bool = Field(
+        False,
+        description="whether a block keeps its input alone and is computed again for the "
+        "gradient: less memory, more time, the same result",
+    )
     cooldown_epochs: Annotated[float, Field(ge=0.0, le=10_000.0)] = Field(
         0.0,
         description="how many of the `epochs`, the last ones, have the rate `min_lr`; at most what "
@@ -188,6 +199,9 @@ class Recipe(Frozen):
             raise RuleError(rule, "color_jitter", self.color_jitter, 0)
         if self.min_lr > self.lr:
             raise RuleError(f"must not be above lr {self.lr:g}", "min_lr", self.min_lr, self.lr)
+        if self.grad_checkpointing and self.similarity_penalty.weight:
+            rule = "cannot be with similarity_penalty, which needs the maps that blocks forget"
+            raise RuleError(rule, "grad_checkpointing", True, False)
         return self
 
     def augment_for(self, data: str) -> Augment:

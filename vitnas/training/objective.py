@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import ceil
 from typing import NamedTuple
 
 import torch
@@ -34,6 +35,16 @@ class Batch(NamedTuple):
     x: Tensor
     y: Tensor
     taught: Tensor | None = None
+
+    def parts(self, size: int | None) -> Iterator[Batch]:
+        """At most `size` images at a time, of like numbers; three where one would be alone, as
+        batch norm needs two. None = all."""
+        number = 1 if size is None else min(ceil(len(self.y) / size), len(self.y) // 2)
+        if number < 2:
+            yield self
+            return
+        columns = [[None] * number if c is None else c.tensor_split(number) for c in self]
+        yield from map(Batch, *columns)
 
 
 class Objective:

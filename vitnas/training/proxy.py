@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.nn.interface import TimmInterface
 from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
@@ -105,6 +106,8 @@ class Training:
         self.proxy, self.seed = proxy, seed
         self.device = resolve_device(device)
         self.model = model.to(self.device)
+        if proxy.grad_checkpointing and isinstance(self.model, TimmInterface):
+            self.model.set_grad_checkpointing()
         if proxy.train_fraction > images.fraction:
             raise ValueError(f"only {images.fraction:g} of the training images were read")
         self.images = images.to(self.device)
@@ -166,17 +169,22 @@ class Training:
         """One step of the optimizer; the loss, still on the device."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group.get("lr_scale", 1.0)
-        with self._statistics.step():
-            loss = self._objective(batch)
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss = torch.zeros((), device=self.device)
+        for part in batch.parts(self.proxy.micro_batch_size):
+            with self._statistics.step():
+                share = self._objective(part)
+            if len(part.y) < len(batch.y):
+                share = share * (len(part.y) / len(batch.y))
+            share.backward()
+            loss += share.detach()
         if self.proxy.grad_clip:
             nn.utils.clip_grad_norm_(self._parameters, self.proxy.grad_clip)
         self._optimizer.step()
         self._done += 1
         if self.ema is not None:
             self.ema.update(self.model, step=self._done)
-        return loss.detach()
+        return loss
 
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
