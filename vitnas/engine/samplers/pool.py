@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 Params = Mapping[str, Any]
 _VARIED = 8
+_EARLY, _LEAST_FRESH = 100, 16
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class CandidatePool(Protocol):
     def sample(self) -> Sequence[Proposal]:
         """Networks as the space draws them, to learn what they can look like."""
 
-    def offer(self, known: Container[str], parents: Sequence[Params]) -> Sequence[Proposal]:
+    def offer(self, known: Collection[str], parents: Sequence[Params]) -> Sequence[Proposal]:
         """Networks to choose from: none whose key is `known`; `parents` are worth varying."""
 
     def keep(self, best: Iterable[Proposal]) -> None:
@@ -66,19 +67,21 @@ class SpacePool:
 
     A draw takes much longer than computing costs and gain, so the best networks stay for the next
     offer. The first few of them are varied, too: a network that the model expects to be good is
-    often close to one that it expects to be better, and chance alone seldom draws it.
+    often close to one that it expects to be better, and chance alone seldom draws it. A short
+    search has few offers, so each of its first hundred has many new draws. With n known networks
+    their number is then as 100 / n, at least 16: a proposal after a thousand takes no longer.
 
     Args:
         space: what is drawn from; its limits are met.
         seed: of the draws.
         first: random draws to begin with; half as many plain ones follow.
-        fresh: draws at each offer; half of them vary a parent or one of the best, a quarter are
-            plain.
+        fresh: draws at each of the first hundred offers; half of them vary a parent or one of the
+            best, a quarter are plain.
         size: how many of the best are remembered.
     """
 
     def __init__(
-        self, space: SearchSpace, seed: int, *, first: int = 512, fresh: int = 16, size: int = 512
+        self, space: SearchSpace, seed: int, *, first: int = 512, fresh: int = 128, size: int = 512
     ) -> None:
         self._space, self._random = space, random.Random(seed)
         self._first, self._fresh, self._size = first, fresh, size
@@ -91,13 +94,15 @@ class SpacePool:
         self._draw(PlainTrial, count // 2)
         return list(self._held.values())
 
-    def offer(self, known: Container[str], parents: Sequence[Params]) -> Sequence[Proposal]:
+    def offer(self, known: Collection[str], parents: Sequence[Params]) -> Sequence[Proposal]:
         self.sample()
+        fresh = self._fresh * _EARLY // max(len(known), _EARLY)
+        fresh = max(fresh, min(self._fresh, _LEAST_FRESH))
         promising = [proposal.params for proposal in self._best if proposal.key not in known]
         parents = [*parents, *promising]
-        plain, varied = self._fresh // 4, self._fresh // 2 if parents else 0
+        plain, varied = fresh // 4, fresh // 2 if parents else 0
         self._draw(PlainTrial, plain)
-        self._draw(RandomTrial, self._fresh - plain - varied)
+        self._draw(RandomTrial, fresh - plain - varied)
         for _ in range(varied):
             self._vary(self._random.choice(parents))
         return [proposal for key, proposal in self._held.items() if key not in known]
@@ -137,7 +142,7 @@ class FixedPool:
     def sample(self) -> Sequence[Proposal]:
         return self._all
 
-    def offer(self, known: Container[str], parents: Sequence[Params]) -> Sequence[Proposal]:
+    def offer(self, known: Collection[str], parents: Sequence[Params]) -> Sequence[Proposal]:
         return [proposal for proposal in self._all if proposal.key not in known]
 
     def keep(self, best: Iterable[Proposal]) -> None:
