@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -55,9 +56,10 @@ class EHVISampler(PlannedSampler):
     in the same way, so that parallel workers propose different networks.
 
     The first proposal is the cheapest network: it is on the front with any accuracy. The next four
-    are random networks that are alike in all stages: the model learns early what a mixer is worth
-    everywhere, where a few unlucky mixtures would keep it from asking. Until `startup` trials are
-    known, other proposals are random. Spaces other than the pool's are sampled at random.
+    are random networks that are alike in all stages and have as few different mixers as the space
+    allows, which take turns: the model learns early what each mixer is worth everywhere, where a
+    few unlucky mixtures would keep it from asking. Until `startup` trials are known, other
+    proposals are random. Spaces other than the pool's are sampled at random.
 
     Args:
         pool: where candidates come from.
@@ -115,7 +117,7 @@ class EHVISampler(PlannedSampler):
             cost = next((cost for cost in self._costs if cost in EXACT), "flops")
             return min(offered, key=lambda proposal: (getattr(proposal, cost), proposal.key))
         if len(records) <= _PLAIN and (plain := [p for p in offered if p.is_plain]):
-            return self._any(plain)
+            return self._any(_in_turn(plain, records))
         if sum(map(_is_seen, records)) < self._startup:
             return self._any(offered)
         gain = self._model.gain(records, offered)
@@ -280,6 +282,21 @@ def _is_known(trial: TrialRecord) -> bool:
     """Whether a network need not be proposed again; one that was refused for its FLOPs, never
     built, may come back with other limits."""
     return trial.outcome is not Outcome.REFUSED or bool(trial.measured)
+
+
+def _in_turn(plain: Sequence[Proposal], records: Sequence[TrialRecord]) -> Sequence[Proposal]:
+    """Those of `plain` with the fewest different mixers; of these, those with the mixers that the
+    fewest of `records` have."""
+    tried = Counter(_mixers(record) for record in records)
+    ranks = [(len(set(m)), tried[m]) for m in map(_mixers, plain)]
+    first = min(ranks)
+    return [one for one, rank in zip(plain, ranks, strict=True) if rank == first]
+
+
+def _mixers(network: Proposal | TrialRecord) -> tuple[str, ...]:
+    """The mixers of each stage, or their patterns."""
+    named = (name.partition("token_mixer") for name in sorted(_facts(network)))
+    return tuple(after for before, what, after in named if what and before.startswith(".stages"))
 
 
 def _parents(records: Sequence[TrialRecord], costs: Sequence[str]) -> list[Mapping[str, Any]]:
