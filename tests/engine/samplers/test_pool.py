@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tests.config.trees import TREE
 from tests.engine.conftest import make_space
 from vitnas.config.space import load_space
@@ -42,6 +44,17 @@ def test_a_network_is_plain_though_a_random_draw_found_it_first() -> None:
     offered = pool.sample()
     assert len(offered) == 2
     assert all(proposal.is_plain for proposal in offered)
+
+
+def test_a_short_search_is_offered_more_new_networks_a_step_than_a_long_one() -> None:
+    pool = SpacePool(load_space("hybrid_cifar"), 0, first=20, fresh=64)
+    numbers = [len(pool.sample())]
+    for known in (10, 10, 200, 5000):
+        numbers += [len(pool.offer({str(number) for number in range(known)}, []))]
+    new = [after - before for before, after in pairwise(numbers)]
+    assert min(new[:2]) > 40
+    assert 16 < new[2] <= 32
+    assert 8 < new[3] <= 16
 
 
 def test_the_best_of_what_was_offered_is_varied() -> None:
