@@ -269,4 +269,5 @@ def _mark_knee(axes: Any, cost: str, knee: TrialRecord) -> None:
         text, (value, knee.estimate), xytext=(12 if is_right else -10, 12),
         textcoords="offset points", ha="left" if is_right else "right", fontsize=8.5,
         color=KNEE_COLOUR, path_effects=[withStroke(linewidth=3, foreground="white")],
+        zorder=6,  # above the markers
     )  # fmt: skip
