@@ -20,7 +20,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.curves import CurveModel
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.planned import PlannedSampler
-from vitnas.engine.samplers.pool import CandidatePool, Proposal
+from vitnas.engine.samplers.pool import CandidatePool, Proposal, mixers_of
 from vitnas.engine.store.stored import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 from vitnas.surrogate.features import Encoder, facts_of
@@ -287,16 +287,10 @@ def _is_known(trial: TrialRecord) -> bool:
 def _in_turn(plain: Sequence[Proposal], records: Sequence[TrialRecord]) -> Sequence[Proposal]:
     """Those of `plain` with the fewest different mixers; of these, those with the mixers that the
     fewest of `records` have."""
-    tried = Counter(_mixers(record) for record in records)
-    ranks = [(len(set(m)), tried[m]) for m in map(_mixers, plain)]
+    tried = Counter(mixers_of(record.network) for record in records)
+    ranks = [(len({m for stage in p.mixers for m in stage}), tried[p.mixers]) for p in plain]
     first = min(ranks)
     return [one for one, rank in zip(plain, ranks, strict=True) if rank == first]
-
-
-def _mixers(network: Proposal | TrialRecord) -> tuple[str, ...]:
-    """The mixers of each stage, or their patterns."""
-    named = (name.partition("token_mixer") for name in sorted(_facts(network)))
-    return tuple(after for before, what, after in named if what and before.startswith(".stages"))
 
 
 def _parents(records: Sequence[TrialRecord], costs: Sequence[str]) -> list[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import PlainTrial, RandomTrial, Refused, Trial
 from vitnas.cost.closed_form import closed_form
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 Params = Mapping[str, Any]
+Mixers = tuple[tuple[str, ...], ...]
 _VARIED = 8
 _EARLY, _LEAST_FRESH = 100, 16
 
@@ -32,6 +34,7 @@ class Proposal:
         distributions: what was on offer at each question.
         flops, num_params: what it costs.
         facts: see `facts_of`.
+        mixers: the different ones of each stage.
         is_plain: whether it was drawn alike in all stages.
     """
 
@@ -41,6 +44,7 @@ class Proposal:
     flops: int
     num_params: int
     facts: Mapping[str, float]
+    mixers: Mixers
     is_plain: bool = field(default=False, compare=False)
 
 
@@ -133,6 +137,11 @@ class SpacePool:
             self._held[found.key] = replace(held, is_plain=True)
 
 
+def mixers_of(config: ModelConfig) -> Mixers:
+    """The different token mixers of each stage."""
+    return tuple(stage.kinds for stage in config.stages)
+
+
 class FixedPool:
     """A given set of networks, e.g. those of a recorded table."""
 
@@ -164,7 +173,15 @@ def _propose(space: SearchSpace, draw: _Draw) -> Proposal | None:
     if over_limits(cost, space.config.limits):
         return None
     facts = facts_of(config, cost)
-    return Proposal(config.key, draw.params, draw.distributions, cost.flops, cost.num_params, facts)
+    return Proposal(
+        config.key,
+        draw.params,
+        draw.distributions,
+        cost.flops,
+        cost.num_params,
+        facts,
+        mixers_of(config),
+    )
 
 
 class _Draw:
