@@ -72,6 +72,7 @@ def random_config(seed: int) -> ModelConfig:
         _add_attention(rng, stage)
     _add_windows(random.Random(f"windows of {seed}"), tree)
     _add_convolutions(random.Random(f"convolutions of {seed}"), tree)
+    _add_pooling(random.Random(f"pooling of {seed}"), tree)
     return validate(ModelConfig, tree)
 
 
@@ -272,6 +273,14 @@ def _add_convolutions(rng: random.Random, tree: dict[str, Any]) -> None:
         sliced = rules.stride_fits(2, stage["groups"], stage.get("windows", 1))
         if not sliced and tree.get("broad", {}).get("gamma", 0.0) == 0.0:
             stage["stride_kv"] = rng.choice([1, 2, 3])
+
+
+def _add_pooling(rng: random.Random, tree: dict[str, Any]) -> None:
+    """Halve some grids by max pooling."""
+    if len(tree["stages"]) > 1 and rng.random() < 0.15:
+        tree["downsample"] = "maxpool"
+    if tree["stem"]["kind"] == "conv" and rng.random() < 0.4:
+        tree["stem"]["pools"] = rng.randint(0, tree["stem"]["stride"].bit_length() - 1)
 
 
 def _add_layers(rng: random.Random, tree: dict[str, Any]) -> None:

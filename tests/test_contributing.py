@@ -27,6 +27,7 @@ def said(tree: ast.AST) -> Iterator[str]:
             yield node.target.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "places", "name"), ROWS, ids=[row[0] for row in ROWS])
 def test_an_addition_touches_these_places(what: str, places: str, name: str) -> None:
     listed = {f"vitnas/{place.replace('NAME', name)}" for place in re.findall("`(.+?)`", places)}

@@ -60,6 +60,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 SERIAL = SearchOptions(trials=2, backend="serial", gpus_per_trial=0, baselines=False)
 
 
+@pytest.mark.slow
 def test_the_data_set_of_the_page_is_searched(installed: Path, tmp_path: Path) -> None:
     space = load_space(installed / "shapes.yaml")
     assert "vitnas_shapes" not in sys.modules, "a name was checked by importing its package"

@@ -20,6 +20,7 @@ def test_windows_files_are_read(change: Any, capsys: pytest.CaptureFixture[str])
     assert "networks    1" in out
 
 
+@pytest.mark.slow
 def test_a_folder_named_like_a_shipped_space_does_not_hide_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -165,6 +165,7 @@ def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFix
         assert words in complaint(capsys, "export", str(road), "--to", "new", *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", [".", "{{a}}", "it's; $(a) {b}", "-run"])
 def test_a_run_may_lie_in_any_folder(
     out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

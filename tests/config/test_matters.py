@@ -32,9 +32,10 @@ VALUES: dict[str, list[Any]] = {
     "stem.kind": ["patch", "conv", "metaformer", "deepvit", "shifted"],
     "stem.stride": [2, 4],
     "stem.convs": [None, 1, 2, 3],
+    "stem.pools": [0, 1],
     "stem.width": [4, 6],
     "stem.widths": [None, [4], [8], [12]],
-    "downsample": ["conv", "metaformer", "cvt", "patch", "separable", "mbconv"],
+    "downsample": ["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"],
     "downsample_expansion": [1.0, 4.0],
     "downsample_se_ratio": [0.0, 0.25],
     "pos_embed": ["learned", "none", "conditional"],
@@ -193,6 +194,7 @@ def key_of(space: SearchSpace, trial: Questions) -> str | None:
         return None
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 30))
 @example(100446)  # a stage offers no residual but the network's, which is searched after it
 @example(197)  # the number of the pattern's last blocks decides what broad attention collects
@@ -215,6 +217,7 @@ def test_two_draws_that_differ_in_one_asked_value_are_two_networks(seed: int) ->
                     assert changed != key, f"{question[0]} = {question[-1]} or {other}"
 
 
+@pytest.mark.slow
 def test_the_spaces_of_that_property_are_not_trivial() -> None:
     """So that the property is not held by refusing everything."""
     spaces = [space for seed in range(90) if (space := random_space(seed)) is not None]

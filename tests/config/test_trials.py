@@ -58,6 +58,7 @@ def test_chance_keeps_to_ends_and_steps() -> None:
     assert trial.branches == math.inf
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000))
 def test_the_answers_of_another_draw_give_its_network(seed: int) -> None:
     space = load_space("digits")

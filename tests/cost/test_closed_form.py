@@ -59,7 +59,7 @@ def test_random_networks_reach_every_part_of_the_language() -> None:
     assert sum(config.has_distillation_token for config in configs[:40]) >= 2
     tree = [config.model_dump() for config in configs]
     downsampling = {t["downsample"] for t in tree if len(t["stages"]) > 1}
-    assert downsampling == {"conv", "metaformer", "cvt", "patch", "separable", "mbconv"}
+    assert downsampling == {"conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"}
     for name in ("permute", "norm", "mlp_act", "global_pool", "pos_embed"):
         assert len({str(t[name]) for t in tree}) >= 2
     stems = {t["stem"]["kind"] for t in tree}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from tests.strategies import random_config
@@ -20,6 +21,7 @@ def test_measuring_leaves_random_state_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_prints_and_warns_nothing() -> None:
     code = (
         "from vitnas.config.files import validate\n"

@@ -35,6 +35,7 @@ def test_formula_equals_fvcore_and_torch(name: str) -> None:
         check(config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PAPERS, *sorted(set(HYBRIDS) - SMALL)])
 def test_formula_equals_torch_on_large_networks(name: str) -> None:
     """Two or three of each, on the meta device; all of them, and fvcore, in the nightly run."""

@@ -105,6 +105,7 @@ def test_broad_attention_is_a_layer_of_cka_alone() -> None:
     assert "none in broad" in found.text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -120,6 +121,7 @@ def test_timms_networks(name: str, options: dict[str, Any]) -> None:
     assert not found.found.layers[0].absent
 
 
+@pytest.mark.slow
 def test_windows_are_short_sighted_and_comparable_within_a_stage() -> None:
     found = diagnose(small_swin(64, 4), images(4, 3, 64))
     numbers = {name: finding.numbers for name, finding in found.findings.items()}

@@ -195,6 +195,7 @@ def test_a_maximised_cost_counts_the_other_way_when_trials_are_stopped() -> None
     assert not pruner.should_stop(worst, [slow])  # none is as fast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limits",
     [Limits(), Limits(latency_ms=Bounds(max=0.25)), Limits(throughput=Bounds(min=250e3))],

@@ -115,6 +115,7 @@ def test_a_changed_recipe_is_another_run(tmp_path: Path) -> None:
         search(other, out, [], trials=1)
 
 
+@pytest.mark.slow
 def test_who_starts_from_a_tuned_run_uses_its_recipe(tmp_path: Path) -> None:
     fill_folder(tmp_path / "data")
     space, first = folder_space(tmp_path / "data"), tmp_path / "first"

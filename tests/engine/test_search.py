@@ -76,6 +76,7 @@ def searched(space: SearchSpace, folder: Path, trials: int) -> Run:
     return run_search(space, folder, options)
 
 
+@pytest.mark.slow
 def test_a_search_by_a_papers_recipe_resumes(tmp_path: Path) -> None:
     space, digits = recipe_space(tmp_path), load_data(DataConfig(), 8)
     assert len(searched(space, tmp_path / "run", 1).trials) == 1
@@ -118,6 +119,7 @@ def teacher(folder: Path, classes: int) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 def test_a_search_learns_from_a_teacher(tmp_path: Path) -> None:
     distill = {"teacher": teacher(tmp_path / "teacher", 10)}
     run = searched(recipe_space(tmp_path, distill=distill), tmp_path / "run", 1)

@@ -33,6 +33,7 @@ def test_a_run_goes_on_only_with_the_images_that_it_began_with(tmp_path: Path) -
     assert read_run(out) == before
 
 
+@pytest.mark.slow
 def test_which_weights_a_run_keeps_stays_until_it_is_told_otherwise(tmp_path: Path) -> None:
     """They are kept for a `vitnas export` of any network, which a session more must not undo."""
     space, out = make_space(proxy={"epochs": 1, "train_fraction": 0.1}), tmp_path / "run"

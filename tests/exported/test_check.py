@@ -37,6 +37,7 @@ def test_other_scores_are_named(tmp_path: Path) -> None:
         check_files(folder(tmp_path, wrong), NETWORK, images, "net")
 
 
+@pytest.mark.slow
 def test_what_needs_vitnas_is_named(tmp_path: Path) -> None:
     needing = "import vitnas\n" + source_of(vit()).replace("from __future__", "# from __future__")
     with pytest.raises(RunError, match=r"net: its files cannot be run without vitnas: .*vitnas"):

@@ -47,6 +47,7 @@ def test_what_is_no_classifier_is_refused(answer: Any, rule: str) -> None:
         count_classes("net", answer, IMAGES)
 
 
+@pytest.mark.slow
 def test_the_files_beside_it_are_its_own(digits_net: Path, tmp_path: Path) -> None:
     preprocessing, names = facts_beside(digits_net, "net", (1, 8, 8), 10)
     assert preprocessing is not None

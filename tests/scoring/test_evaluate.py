@@ -45,6 +45,7 @@ def test_a_trained_network_scores_what_its_training_wrote(digits_net: Path) -> N
     )
 
 
+@pytest.mark.slow
 def test_so_does_one_of_a_folder(colours_net: Path, colours: Path) -> None:
     held, test = (
         vitnas.evaluate(colours_net, DataConfig(name="imagefolder", root=str(colours)), score_on=x)

@@ -26,6 +26,7 @@ def digits_at(place: Path, number: int) -> list[Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_they_are_what_model_py_prints(digits_net: Path, tmp_path: Path) -> None:
     paths = digits_at(tmp_path, 5)
     command = [sys.executable, str(digits_net / "model.py"), *map(str, paths)]

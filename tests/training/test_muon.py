@@ -88,6 +88,7 @@ def named(network: nn.Module) -> list[tuple[str, Tensor]]:
     return list(network.named_parameters())
 
 
+@pytest.mark.slow
 def test_a_proxy_may_ask_for_it(tiny_config: ModelConfig, digits: Images) -> None:
     proxy = ProxyConfig(epochs=2, optimizer="muon", lr=0.02)
     curves = [

@@ -25,6 +25,7 @@ from torch import nn
 from vitnas.baselines.baseline import Baseline
 from vitnas.baselines.stages import Grid, convnext, mobilenet, resnet
 
+_LEAST_CONVS = 2
 _Builder = Callable[[Baseline], nn.Module]
 
 
@@ -47,6 +48,20 @@ def build_baseline(baseline: Baseline) -> nn.Module:
         KeyError: there is no such family.
     """
     return FAMILIES[baseline.family].build(baseline)
+
+
+def _vgg(baseline: Baseline) -> nn.Module:
+    """What tutorials write: 3x3 convolutions with BatchNorm and ReLU, 2x2 max pooling behind each
+    while the grid has more than four positions a side, a linear layer that sees every position."""
+    height, width = baseline.image_hw
+    pooled = Grid(min(height, width), coarsest=4).total_halvings
+    layers, before = list[nn.Module](), baseline.in_chans
+    for index in range(max(_LEAST_CONVS, pooled)):
+        after = baseline.width * min(2**index, 8)  # VGG's last widths are eight times its first
+        layers += [_conv(before, after, 3), *[nn.MaxPool2d(2)] * (index < pooled)]
+        before = after
+    places = (height >> pooled) * (width >> pooled)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * places, baseline.num_classes))
 
 
 def _depthwise_cnn(baseline: Baseline) -> nn.Module:
@@ -136,6 +151,7 @@ def _metaformer(
 
 
 FAMILIES: dict[str, _Family] = {
+    "vgg": _Family(_vgg, "3x3 convolutions, BatchNorm, 2x2 max pooling behind each"),
     "dwcnn": _Family(_depthwise_cnn, "3x3 stem, six depthwise-separable convolutions, BatchNorm"),
     "mobilenet": _Family(mobilenet, "MobileNetV3's blocks: timm's InvertedResidual, expansion 4"),
     "caformer": _Family(_caformer, "timm's MetaFormer: SepConv, then Attention"),

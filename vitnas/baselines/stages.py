@@ -48,6 +48,11 @@ class Grid:
         return count
 
     @property
+    def total_halvings(self) -> int:
+        """How often the grid is halved, the stem's stride counted."""
+        return self.stem_stride.bit_length() - 1 + self.halvings
+
+    @property
     def num_stages(self) -> int:
         return 1 + self.halvings
 

@@ -26,6 +26,11 @@ def broad_problem(network: Network) -> str | None:
     return None
 
 
+def pools_misfit(network: Network, pools: int, _: Network) -> str | None:
+    """There are more poolings than the stem halves the grid."""
+    return rules.pools_fit(pools, network.stem.stride)
+
+
 def reattention_limit(network: Network) -> int:
     """How many of the last blocks with maps to mix can take re-attention."""
     return rules.reattention_limit([(s.count("reattention"), s.groups) for s in network.stages])

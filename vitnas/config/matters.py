@@ -26,6 +26,7 @@ from vitnas.config.fits import (
     mixer_misfit,
     number_misfit,
     passes_misfit,
+    pools_misfit,
     reattention_limit,
     schedule_misfit,
     stride_misfit,
@@ -188,6 +189,12 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         "`stem.kind` is `conv`",
         lambda network: network.stem.kind == "conv",
         lambda network, count, _: None if count == max(1, network.stem.halvings) else count,
+    ),
+    "stem.pools": FieldRule(
+        "`stem.kind` is `conv`, of stride 2 or more",
+        lambda network: network.stem.kind == "conv" and network.stem.halvings > 0,
+        misfit=pools_misfit,
+        is_limit=True,
     ),
     "stem.widths": FieldRule(
         "`stem.kind` is `conv`, with two convolutions or more",

@@ -52,13 +52,15 @@ class Network(Frozen):
     ] = Field(
         description="each has blocks at one resolution; every stage but the first halves the grid"
     )
-    downsample: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv"] = Field(
-        "conv",
-        description="the layer between stages, which halves the grid: `conv` 3x3 (SReT), "
-        "`metaformer` a norm and 3x3 (CAFormer), `cvt` 3x3 and a norm (CvT), `patch` 2x2, "
-        "`separable` a depthwise 3x3, BN, "
-        "ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's inverted residual, which halves the "
-        "grid between its 1x1 convolutions",
+    downsample: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"] = (
+        Field(
+            "conv",
+            description="the layer between stages, which halves the grid: `conv` 3x3 (SReT), "
+            "`metaformer` a norm and 3x3 (CAFormer), `cvt` 3x3 and a norm (CvT), `patch` 2x2, "
+            "`separable` a depthwise 3x3, BN, ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's "
+            "inverted residual, which halves the grid between its 1x1 convolutions, `maxpool` 2x2 "
+            "max pooling, 1x1 and BN",
+        )
     )
     downsample_expansion: Annotated[float, Field(ge=1.0, le=8.0)] = Field(
         4.0,

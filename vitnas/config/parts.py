@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from vitnas.config import rules
 from vitnas.config.collected import Layers
 from vitnas.config.findings import FieldError, RuleError
 
@@ -67,6 +68,11 @@ class StemConfig(Frozen):
         description="how many convolutions the `conv` stem has; null: one of stride 2 per factor "
         "of two. Further ones follow these and have stride 1 (ResNet-D, CoAtNet)",
     )
+    pools: Annotated[int, Field(ge=0, le=16)] = Field(
+        0,
+        description="how many of the convolutions of the `conv` stem that halve the grid do so by "
+        "2x2 max pooling behind their ReLU: the last ones, with stride 1",
+    )
     widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(as_tuple)] = Field(
         None,
         description="channels after each convolution of the `conv` stem but the last; null: half "
@@ -80,8 +86,16 @@ class StemConfig(Frozen):
 
     @property
     def halvings(self) -> int:
-        """How many of the convolutions of the `conv` stem have stride 2: the first ones."""
-        return self.stride.bit_length() - 1
+        """How many of the convolutions of the `conv` stem halve the grid: the first ones."""
+        return rules.halvings_of(self.stride)
+
+    def is_pooled(self, index: int) -> bool:
+        """Whether max pooling stands behind this convolution of the `conv` stem."""
+        return self.halvings - self.pools <= index < self.halvings
+
+    def stride_of(self, index: int) -> int:
+        """The stride of this convolution of the `conv` stem."""
+        return 2 if index < self.halvings - self.pools else 1
 
     def default_widths(self, dim: int) -> tuple[int, ...]:
         """Channels between the convolutions of the `conv` stem where `widths` is null."""
@@ -102,6 +116,8 @@ class StemConfig(Frozen):
         if self.kind == "conv" and self.convolutions < self.halvings:
             rule = f"a conv stem of stride {self.stride} has {self.halvings} convolutions or more"
             raise RuleError(rule, "convs", self.convs, self.halvings)
+        if self.kind == "conv" and (problem := rules.pools_fit(self.pools, self.stride)):
+            raise RuleError(problem, "pools", self.pools, self.halvings)
         count = self.convolutions - 1
         if self.kind == "conv" and self.widths is not None and len(self.widths) != count:
             convs = f" and convs {self.convs}" if self.convs else ""

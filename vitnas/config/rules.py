@@ -47,6 +47,18 @@ def heads_problem(
     return None
 
 
+def halvings_of(stride: int) -> int:
+    """How often a stem of this stride, a power of two, halves the grid."""
+    return stride.bit_length() - 1
+
+
+def pools_fit(pools: int, stride: int) -> str | None:
+    """Why a stem cannot halve the grid so often by pooling, or None."""
+    halvings = halvings_of(stride)
+    times = "once" if halvings == 1 else f"{halvings} times"
+    return None if pools <= halvings else f"a conv stem of stride {stride} halves the grid {times}"
+
+
 def divisors(number: int) -> list[int]:
     return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
 

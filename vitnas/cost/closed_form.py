@@ -126,6 +126,10 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     height, width = config.grids[index]
     if config.downsample in ("separable", "mbconv"):
         return _inverted_downsample(config, index, before, after)
+    if config.downsample == "maxpool":
+        weights, tokens = before * after, height * width
+        norm = Row(index, "norm", *norm_cost("batchnorm", after, tokens))
+        return [Row(index, "downsample", weights * tokens, weights), norm]
     weights = 4 if config.downsample == "patch" else 9
     weights *= before * after
     if config.downsample == "conv":

@@ -25,13 +25,14 @@ def stem_cost(config: ModelConfig) -> StemCost:
     """The cost of the stem, without class token and positions."""
     stem, (height, width) = config.stem, config.image_hw
     flops = params = elements = channels = 0  # of the convolutions, and what their batch norms see
-    for kernel, stride, before, after, bias, normed in _STEMS[stem.kind](config):
+    for kernel, stride, before, after, bias, normed, pooled in _STEMS[stem.kind](config):
         height, width = height // stride, width // stride
         weights = kernel * kernel * before * after
         flops += weights * height * width
         params += weights + bias * after
         elements += normed * after * height * width
         channels += normed * after
+        height, width = height // pooled, width // pooled
     norm = BATCH_NORM * elements, 2 * channels
     if stem.kind == "metaformer":
         norm = norm_cost(config.norm, config.stages[0].embed_dim, height * width)
@@ -40,43 +41,45 @@ def stem_cost(config: ModelConfig) -> StemCost:
     return StemCost(flops, params, *norm)
 
 
-_Conv = tuple[int, int, int, int, bool, bool]
-"""kernel, stride, channels before and after, has a bias, has a batch norm."""
+_Conv = tuple[int, int, int, int, bool, bool, int]
+"""kernel, stride, channels before and after, has a bias, has a batch norm, side of the pooling
+behind it (1: none)."""
 
 
 def _patch(config: ModelConfig) -> Iterator[_Conv]:
     stride = config.stem.stride
-    yield stride, stride, config.in_chans, config.stages[0].embed_dim, True, False
+    yield stride, stride, config.in_chans, config.stages[0].embed_dim, True, False, 1
 
 
 def _shifted(config: ModelConfig) -> Iterator[_Conv]:
     stride = config.stem.stride
-    yield stride, stride, 5 * config.in_chans, config.stages[0].embed_dim, True, False
+    yield stride, stride, 5 * config.in_chans, config.stages[0].embed_dim, True, False, 1
 
 
 def _conv(config: ModelConfig) -> Iterator[_Conv]:
-    before, halvings = config.in_chans, config.stem.halvings
+    before = config.in_chans
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
-        yield 3, 2 if index < halvings else 1, before, after, True, True
+        pooled = 2 if config.stem.is_pooled(index) else 1
+        yield 3, config.stem.stride_of(index), before, after, True, True, pooled
         before = after
 
 
 def _metaformer(config: ModelConfig) -> Iterator[_Conv]:
     stride = config.stem.stride
-    yield 2 * stride - 1, stride, config.in_chans, config.stages[0].embed_dim, True, False
+    yield 2 * stride - 1, stride, config.in_chans, config.stages[0].embed_dim, True, False, 1
 
 
 def _deepvit(config: ModelConfig) -> Iterator[_Conv]:
     width, patch = config.stem.width, config.stem.stride // 2
-    yield 7, 2, config.in_chans, width, False, True
-    yield 3, 1, width, width, False, True
-    yield patch, patch, width, config.stages[0].embed_dim, True, False
+    yield 7, 2, config.in_chans, width, False, True, 1
+    yield 3, 1, width, width, False, True, 1
+    yield patch, patch, width, config.stages[0].embed_dim, True, False, 1
 
 
 def _bvit(config: ModelConfig) -> Iterator[_Conv]:
     patch = config.stem.stride // 2
-    yield 7, 2, config.in_chans, config.in_chans, True, False
-    yield patch, patch, config.in_chans, config.stages[0].embed_dim, True, False
+    yield 7, 2, config.in_chans, config.in_chans, True, False, 1
+    yield patch, patch, config.in_chans, config.stages[0].embed_dim, True, False, 1
 
 
 _STEMS: dict[str, Callable[[ModelConfig], Iterator[_Conv]]] = {

@@ -56,6 +56,7 @@ def test_the_folder_says_what_the_run_depends_on(searched: Run) -> None:
     assert data["num_train_images"] + data["num_val_images"] + data["num_test_images"] == 1797
 
 
+@pytest.mark.slow
 def test_the_chosen_pruner_decides(tmp_path: Path) -> None:
     """And changes nothing else: with random proposals the curves are the unpruned run's, cut."""
     space = make_space(proxy={"epochs": 4, "batch_size": 64, "train_fraction": 0.1})

@@ -188,6 +188,7 @@ def test_another_space_or_seed_is_refused_with_the_difference(
     assert controller_of(renamed).num_ended == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["ehvi", "tpe", "nsga2", "random"])
 def test_every_sampler_fills_a_run(controller_of: Make, sampler: str) -> None:
     controller = controller_of(num_trials=25, sampler=sampler)

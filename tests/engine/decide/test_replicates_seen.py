@@ -21,6 +21,7 @@ from vitnas.errors import VitnasError
 from vitnas.records import Outcome, TrialRecord
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "random", "ehvi"])
 def test_samplers_see_a_network_once(replicating: Make, sampler: str) -> None:
     import optuna

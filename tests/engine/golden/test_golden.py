@@ -37,6 +37,7 @@ def test_a_search_leaves_the_same_study(tmp_path: Path) -> None:
     assert now.keys() == then.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table", [pytest.param(name, marks=[pytest.mark.slow] * (name != "digits")) for name in PAIRS]
 )

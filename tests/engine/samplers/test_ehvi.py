@@ -22,6 +22,7 @@ from vitnas.records import Outcome
 pytest_samplers = pytest.importorskip("optuna.testing.pytest_samplers")
 
 
+@pytest.mark.slow
 class TestByOptunasOwnTests(
     pytest_samplers.BasicSamplerTestCase,  # type: ignore[misc, name-defined]
     pytest_samplers.RelativeSamplerTestCase,  # type: ignore[misc, name-defined]
@@ -35,6 +36,7 @@ class TestByOptunasOwnTests(
         return lambda: EHVISampler(SpacePool(space, 0, first=8), seed=0, startup=4)
 
 
+@pytest.mark.slow
 def test_proposals_follow_from_the_seed() -> None:
     first, again = (keys_of(controller_in_memory(make_space())) for _ in range(2))
     assert first == again
@@ -57,6 +59,7 @@ def test_the_first_proposal_is_the_cheapest_known() -> None:
     assert costs[0] == min(costs)
 
 
+@pytest.mark.slow
 def test_workers_in_flight_are_sent_to_different_places() -> None:
     """Eight proposals at once, none of them ended: different networks of different costs."""
     controller = controller_in_memory(load_space("digits"), num_trials=40)
@@ -66,6 +69,7 @@ def test_workers_in_flight_are_sent_to_different_places() -> None:
     assert len(costs) >= 5
 
 
+@pytest.mark.slow
 def test_it_finds_the_front_with_fewer_trainings_than_chance() -> None:
     """Made-up accuracies that rise with width: hypervolume after 12 of 54, mean of four seeds."""
     volumes = {}
@@ -109,6 +113,7 @@ def test_it_needs_a_space() -> None:
     assert set(SAMPLERS) == {"ehvi", "tpe", "nsga2", "random"}
 
 
+@pytest.mark.slow
 def test_one_lucky_score_does_not_bar_more_expensive_networks() -> None:
     """Top-1 rises by 4 points with a tenfold cost, and one cheap network scores 5 points too much:
     by its score nothing could be gained above it."""
@@ -131,6 +136,7 @@ def test_one_lucky_score_does_not_bar_more_expensive_networks() -> None:
     assert sum(cost > lucky for cost in costs[12:]) >= 5
 
 
+@pytest.mark.slow
 def test_after_the_cheapest_come_four_networks_that_are_alike_in_all_stages() -> None:
     """One random draw of `digits` in five is."""
     for seed in range(3):

@@ -49,6 +49,7 @@ def overwrite(file: Path, page: int) -> None:
     file.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_any_page_may_be_damaged(whole: Run, tmp_path: Path) -> None:
     """Whichever page is overwritten: what is saved is what was there, and the run goes on."""
     file = tmp_path / "study.db"

@@ -12,7 +12,7 @@ from tests.nn.networks import copy_in_order, timms_inverted_residual
 from vitnas.nn.layers.downsample import Downsample
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 
-KINDS = ["conv", "metaformer", "cvt", "patch", "separable", "mbconv"]
+KINDS = ["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,3 +100,16 @@ def test_cvts_norm_stands_behind_its_convolution() -> None:
     layer.norm_after = torch.nn.Identity()
     plain = layer(x, (4, 6))
     torch.testing.assert_close(out, torch.nn.functional.layer_norm(plain, (12,), eps=1e-6))
+
+
+def test_maxpool_passes_on_the_largest_of_four_places() -> None:
+    torch.manual_seed(0)
+    layer, x = Downsample(8, 12, "maxpool").eval(), torch.randn(2, 24, 8)
+    largest = to_picture(x, (4, 6)).unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))
+    _, conv, norm = layer.conv
+    torch.testing.assert_close(layer(x, (4, 6)), to_tokens(norm(conv(largest))))
+    assert {name for name, _ in layer.named_parameters()} == {
+        "conv.1.weight",
+        "conv.2.weight",
+        "conv.2.bias",
+    }

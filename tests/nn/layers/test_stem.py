@@ -8,9 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from tests.config.trees import space_of
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError
 from vitnas.nn.layers.stem import Stem
+from vitnas.nn.layers.tokens import to_picture
 
 
 def config_of(kind: str, stride: int, **fields: Any) -> ModelConfig:
@@ -120,3 +123,35 @@ def test_shifted_patches_hold_the_image_and_four_copies_moved_by_a_pixel() -> No
     torch.nn.init.normal_(stem.norm.weight)
     normed = torch.nn.functional.layer_norm(patches, (160,), stem.norm.weight, stem.norm.bias)
     torch.testing.assert_close(stem(images), stem.proj(normed))
+
+
+@pytest.mark.parametrize(
+    ("stride", "pools", "strides"), [(2, 1, [1]), (4, 1, [2, 1]), (4, 2, [1, 1])]
+)
+def test_the_last_halvings_may_be_max_pooling(stride: int, pools: int, strides: list[int]) -> None:
+    """A pooled grid holds the maxima of the grid that the same convolutions leave without it."""
+    torch.manual_seed(0)
+    config = config_of("conv", stride, stem={"kind": "conv", "stride": stride, "pools": pools})
+    stem, images = Stem(config), torch.randn(2, 3, 48, 96)
+    assert [m.stride[0] for m in stem.conv if isinstance(m, nn.Conv2d)] == strides
+    *layers, last = stem.conv
+    assert isinstance(last, nn.MaxPool2d)
+    before = nn.Sequential(*layers)(images)
+    largest = before.unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))
+    torch.testing.assert_close(to_picture(stem(images), config.grids[0]), largest)
+
+
+def test_no_more_poolings_than_halvings() -> None:
+    stem = {"kind": "conv", "stride": 2, "pools": 2}
+    with pytest.raises(ConfigError) as error:
+        config_of("conv", 2, stem=stem)
+    expected = "stem.pools = 2: a conv stem of stride 2 halves the grid once (nearest: 1)"
+    assert expected in str(error.value)
+
+
+def test_a_space_offers_no_more_poolings_than_halvings() -> None:
+    stages = [{"token_mixer": "mbconv", "embed_dim": 8}]
+    stem = {"kind": "conv", "stride": {"choice": [1, 2]}, "pools": {"choice": [0, 1]}}
+    networks = space_of({"stem": stem, "stages": stages}).networks()
+    found = {(network.stem.stride, network.stem.pools) for network in networks}
+    assert found == {(1, 0), (2, 0), (2, 1)}

@@ -48,6 +48,7 @@ def test_table_14_lies_on_a_line_but_for_24_blocks() -> None:
     assert params == pytest.approx([5.72, 11.06, 16.39, 21.73], abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["sret_108", "deit_108", pytest.param("sret_1000", marks=pytest.mark.nightly)]
 )

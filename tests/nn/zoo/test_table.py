@@ -34,6 +34,7 @@ def test_agrees_within_one_in_the_last_digit(figure: str, built: float, same: bo
     assert agrees(figure, built) is same
 
 
+@pytest.mark.slow
 def test_command() -> None:
     def said(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["zoo", *arguments])

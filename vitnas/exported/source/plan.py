@@ -172,9 +172,11 @@ def stem_layers(config: ModelConfig) -> list[Code]:
 def _conv(config: ModelConfig) -> list[str]:
     before, found = config.in_chans, []
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
-        stride = 2 if index < config.stem.halvings else 1
+        stride = config.stem.stride_of(index)
         found.append(f"nn.Conv2d({before}, {after}, 3, {stride}, padding=1)")
         found += [f"nn.BatchNorm2d({after})", "nn.ReLU()"]
+        if config.stem.is_pooled(index):
+            found.append("nn.MaxPool2d(2)")
         before = after
     return found
 

@@ -28,6 +28,9 @@ class Downsample(nn.Module):
       the depthwise one of stride 2 on these, squeeze-excitation, a 1x1 convolution to C'. It has no
       skip (MobileNetV3, EfficientNet). C = M leaves out the first convolution.
 
+    - `maxpool`: 2x2 max pooling, then a 1x1 convolution without bias and BN. Depthwise-separable
+      stages between such layers see every place of the grid, which a stride leaves out.
+
     A class token has a linear layer C -> C' of its own, without a norm (PiT, on whose code SReT's
     stands).
 
@@ -43,7 +46,7 @@ class Downsample(nn.Module):
         self,
         before: int,
         after: int,
-        kind: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv"],
+        kind: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"],
         norm: Norm = "layernorm",
         norm_eps: float = EPS,
         hidden: int = 0,
@@ -62,6 +65,9 @@ class Downsample(nn.Module):
         self.conv: nn.Module
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
+        elif kind == "maxpool":
+            conv = nn.Conv2d(before, after, 1, bias=False)
+            self.conv = nn.Sequential(nn.MaxPool2d(2), conv, nn.BatchNorm2d(after))
         elif kind == "separable":
             self.conv = inverted_residual(before, before, after, nn.ReLU, stride=2)
         elif kind == "mbconv":

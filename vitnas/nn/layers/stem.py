@@ -18,8 +18,10 @@ class Stem(nn.Module):
 
     - `patch`: one convolution, kernel = stride, with bias (ViT).
     - `conv`: `convs` convolutions 3x3, each with bias, BN and ReLU; the first log2(stride) of them
-      have stride 2, the others 1. The first has C // 2 channels when there are several, or all but
-      the last have those of `widths` (SReT, Table 12, without others of stride 1).
+      halve the grid by stride 2, or the last `pools` of these by 2x2 max pooling behind the ReLU
+      (as LeNet and VGG do); the others have stride 1. The first has C // 2 channels when there are
+      several, or all but the last have those of `widths` (SReT, Table 12: without pooling, without
+      others of stride 1).
     - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer);
       BatchNorm stands right behind the convolution, as part of `conv`.
     - `deepvit`: 7x7 stride 2, BN, ReLU, 3x3, BN, ReLU without biases at `width` channels, then a
@@ -72,8 +74,10 @@ def _conv(config: ModelConfig) -> list[nn.Module]:
     before = config.in_chans
     layers: list[nn.Module] = []
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
-        stride = 2 if index < config.stem.halvings else 1
-        layers += [nn.Conv2d(before, after, 3, stride, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
+        conv = nn.Conv2d(before, after, 3, config.stem.stride_of(index), padding=1)
+        layers += [conv, nn.BatchNorm2d(after), nn.ReLU()]
+        if config.stem.is_pooled(index):
+            layers.append(nn.MaxPool2d(2))
         before = after
     return layers
 
