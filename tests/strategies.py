@@ -281,6 +281,9 @@ def _add_pooling(rng: random.Random, tree: dict[str, Any]) -> None:
         tree["downsample"] = "maxpool"
     if tree["stem"]["kind"] == "conv" and rng.random() < 0.4:
         tree["stem"]["pools"] = rng.randint(0, tree["stem"]["stride"].bit_length() - 1)
+    head_fits = tree["head"].get("kind") != "mlp" and not tree.get("distillation_token")
+    if head_fits and rng.random() < 0.15:
+        tree["global_pool"] = "flatten"
 
 
 def _add_layers(rng: random.Random, tree: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ VALUES: dict[str, list[Any]] = {
     "mlp_act": ["gelu", "star_relu"],
     "mlp_bias": [True, False],
     "proj_drop_rate": [0.0, 0.1],
-    "global_pool": [None, "avg", "token"],
+    "global_pool": [None, "avg", "token", "flatten"],
     "class_token": [False, True],
     "distillation_token": [False, True],
     "head.kind": ["linear", "mlp"],

@@ -62,6 +62,29 @@ def test_another_pooling_takes_the_norm_along() -> None:
     assert model.config.pool == model.global_pool == "token"
 
 
+def test_a_classifier_may_see_all_places() -> None:
+    model = ready(hierarchy(global_pool="flatten"))
+    images = images_for(model)
+    features = model.forward_features(images)
+    side_by_side = features.flatten(1)
+    assert model.head_hidden_size == side_by_side.shape[1] == 4 * model.num_features
+    torch.testing.assert_close(model(images), model.get_classifier()(side_by_side))
+    pre_logits = model.forward_head(features, pre_logits=True)
+    torch.testing.assert_close(pre_logits, side_by_side)
+    model.reset_classifier(5, "avg")
+    assert model.head_hidden_size == model.num_features
+    assert model(images).shape == (2, 5)
+    model.reset_classifier(5, "flatten")
+    again = ready(model.config)
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(images), model(images))
+
+
+def test_a_classifier_of_all_places_has_one_layer() -> None:
+    with pytest.raises(ConfigError, match=r"needs head\.kind: linear"):
+        hierarchy(global_pool="flatten", head={"kind": "mlp"})
+
+
 def test_no_classifier_and_no_pooling() -> None:
     model = ready(hierarchy())
     images = images_for(model)
@@ -116,7 +139,7 @@ def test_both_classifiers_of_a_distilled_network_are_reset() -> None:
         ((True,), "num_classes = true"),
         ((False,), "num_classes = false"),
         ((2.0,), r"num_classes = 2.0"),
-        ((5, "max"), "global_pool = 'max': should be 'avg' or 'token'"),
+        ((5, "max"), "global_pool = 'max': should be 'avg', 'token' or 'flatten'"),
         ((5, "token"), "global_pool = 'token': needs class_token: true"),
         ((0, 3), "global_pool = 3"),
     ],

@@ -103,6 +103,20 @@ def test_untouched_parameters_stay_the_same_objects() -> None:
     assert new == {"pos_embed", *keys}
 
 
+def test_a_classifier_of_all_places_stays_the_mean_where_it_is_one() -> None:
+    """Weights that are the same at all places: the scores are those of the mean of the tokens."""
+    model = built(vit(global_pool="flatten", head={"norm": "none"}))
+    weight = torch.randn(7, 24)
+    with torch.no_grad():
+        model.head.classifier.weight.copy_(weight.repeat(1, 16) / 16)
+    model.resize(64)
+    assert model.head_hidden_size == 64 * 24
+    assert model(images_for(model)).shape == (2, 7)
+    features = torch.randn(2, 65, 24)
+    expected = features[:, 1:].mean(dim=1) @ weight.T
+    torch.testing.assert_close(model.forward_head(features), expected)
+
+
 @pytest.mark.parametrize("mixer", ["ska", "cska", "mlp"])
 def test_frozen_types_and_modes_are_kept(mixer: str) -> None:
     model = built(vit(mixer)).to(torch.float64).requires_grad_(False).train()

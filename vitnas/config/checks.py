@@ -40,6 +40,8 @@ def _check_resolution(config: Network) -> None:
 def _check_class_token(config: Network) -> None:
     if config.global_pool == "token" and not config.class_token:
         raise RuleError("needs class_token: true", "global_pool", "token", "avg")
+    if config.global_pool == "flatten" and config.head.kind != "linear":
+        raise RuleError("needs head.kind: linear", "global_pool", "flatten", "avg")
     if not config.class_token:
         return
     kinds = [kind for stage in config.stages for kind in stage.kinds]

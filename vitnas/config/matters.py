@@ -236,7 +236,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     ),
     "global_pool": FieldRule(
         meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg"),
-        own=("avg", "token"),
+        own=("avg", "token", "flatten"),
     ),
     "head.norm_eps": FieldRule(
         "`head.norm` is `layernorm`", lambda network: network.head.norm == "layernorm"

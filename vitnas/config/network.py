@@ -123,10 +123,11 @@ class Network(Frozen):
         "its own, which learns from the teacher of `distill.kind: hard`; outside of training the "
         "scores are the mean of both (DeiT, Section 3)",
     )
-    global_pool: Literal["avg", "token"] | None = Field(
+    global_pool: Literal["avg", "token", "flatten"] | None = Field(
         None,
-        description="how tokens become one vector; null: the class token if there is one, else the "
-        "mean",
+        description="how tokens become one vector: `avg` their mean, `token` the class token, "
+        "`flatten` all tokens of the grid side by side (LeNet, VGG), which suits small images with "
+        "their subject in one place; null: the class token if there is one, else the mean",
     )
     head: HeadConfig = Field(HeadConfig(), description="the last norm and the classifier")
     drop_rate: Rate = Field(0.0, description="dropout before the classifier")
@@ -172,6 +173,13 @@ class Network(Frozen):
     def pool(self) -> str:
         """How tokens become one vector: `global_pool`, else the class token if there is one."""
         return self.global_pool or ("token" if self.class_token else "avg")
+
+    @property
+    def head_width(self) -> int:
+        """Channels of the vector that the classifier takes."""
+        height, width = self.grids[-1]
+        dim = self.stages[-1].embed_dim
+        return dim * height * width if self.pool == "flatten" else dim
 
     def num_tokens(self, stage: int) -> int:
         """Tokens N in a stage, those before the grid included."""

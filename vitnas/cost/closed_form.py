@@ -284,15 +284,15 @@ def _broad(config: ModelConfig) -> Row:
 
 
 def _head(config: ModelConfig) -> list[Row]:
-    """The last norm, if any, is over all tokens with a class token, else over the pooled vector.
+    """The last norm, if any, is over the mean of the tokens, else over each of them.
 
     A distillation token has a classifier of its own.
     """
     dim, classes = config.stages[-1].embed_dim, config.num_classes
-    tokens = config.num_tokens(len(config.stages) - 1) if config.pool == "token" else 1
+    tokens = 1 if config.pool == "avg" else config.num_tokens(len(config.stages) - 1)
     normed, heads = config.head.norm == "layernorm", 1 + config.has_distillation_token
     norm_flops, norm_params = normed * LAYER_NORM * tokens * dim, normed * 2 * dim
-    flops, params = dim * classes, classes
+    flops, params = config.head_width * classes, classes
     if config.head.kind == "mlp":
         hidden = 4 * dim
         norm_flops += heads * LAYER_NORM * hidden

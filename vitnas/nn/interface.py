@@ -102,14 +102,17 @@ class TimmInterface(nn.Module):
 
         Args:
             num_classes: number of scores; 0 removes the classifier.
-            global_pool: `avg`, `token`, `""` for no pooling, None for no change. The last norm
-                comes before `token` and after `avg` pooling; it moves there with its weights.
+            global_pool: `avg`, `token`, `flatten`, `""` for no pooling, None for no change. The
+                last norm comes after `avg` and before the others; it moves there with its weights.
 
         Raises:
             ConfigError: the network cannot have this head. Nothing is changed.
         """
         config = _with_head(self.config, num_classes, global_pool)
         like = next(self.parameters())
+        if global_pool is not None:
+            self.global_pool = self.head.global_pool = global_pool
+            self.head_hidden_size = self.head.width
         for name in ("classifier", "distillation_classifier"):
             if getattr(self.head, name) is not None:
                 new = self.head.new_classifier(num_classes).apply(init_linear).train(self.training)
@@ -117,8 +120,8 @@ class TimmInterface(nn.Module):
         self.config, self.num_classes = config, num_classes
         if global_pool is None:
             return
-        self.global_pool = self.head.global_pool = global_pool
-        misplaced = {"avg": self.norm, "token": self.head.norm}.get(global_pool)
+        before, after = self.norm, self.head.norm
+        misplaced = {"avg": before, "token": after, "flatten": after}.get(global_pool)
         if misplaced is not None and not isinstance(misplaced, nn.Identity):
             self.norm, self.head.norm = self.head.norm, self.norm
 
@@ -162,10 +165,10 @@ class TimmInterface(nn.Module):
     def resize(self, img_size: int | tuple[int, int]) -> None:
         """Change this network, in place, to one for images of another size.
 
-        Position table, static keys and token MLPs are interpolated; their rows for class tokens
-        are kept. Permutations are replaced by those for the new number of tokens. Re-attention is
-        rescaled (see `vitnas.nn.resize`). Parameters that get another shape are new objects: make
-        the optimizer afterwards.
+        Position table, static keys, token MLPs and a classifier of `flatten` are interpolated;
+        their rows for class tokens are kept. Permutations are replaced by those for the new number
+        of tokens. Re-attention is rescaled (see `vitnas.nn.resize`). Parameters that get another
+        shape are new objects: make the optimizer afterwards.
 
         Args:
             img_size: H and W, or one number for both.
@@ -185,10 +188,12 @@ class TimmInterface(nn.Module):
             if self.pos_embed is not None:
                 table = resize_tokens(self.pos_embed, 1, layout_of(old, 0), layout_of(new, 0))
                 changes.append(Change(self, "pos_embed", table))
+            changes += self.head.resized(layout_of(old, -1), layout_of(new, -1))
         except (MemoryError, RuntimeError) as error:  # PyTorch raises RuntimeError on the CPU
             rule = f"there is not enough memory: {error}"
             raise ConfigError(rule, address="img_size", value=new.img_size) from None
         apply_changes(changes)
+        self.head_hidden_size = self.head.width
         if update_model_input_size is not None:
             update_model_input_size(self, new.image_hw)
 

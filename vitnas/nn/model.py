@@ -2,6 +2,8 @@
 
 # No `from __future__ import annotations`: torch.fx copies those of `forward` into its graph.
 
+import math
+
 import torch
 from timm.layers import trunc_normal_
 from timm.models._features import feature_take_indices
@@ -46,7 +48,7 @@ class HybridTransformer(TimmInterface):
         config: as given, with the changes of `resize` and `reset_classifier`. It does not have
             what no model file can say (no classifier, pruned layers).
         num_classes: 0 once the classifier is removed.
-        global_pool: `avg`, `token`, or `""` once pooling is removed.
+        global_pool: `avg`, `token`, `flatten`, or `""` once pooling is removed.
         num_features, head_hidden_size: channels of the features, and before the classifier.
         feature_info: timm's description of the levels that `forward_intermediates` gives.
         output_fmt: of `forward_features`: `NLC`, or `NHWC` in a network of several stages without
@@ -60,7 +62,7 @@ class HybridTransformer(TimmInterface):
         self.config = config
         self.image_hw, self.in_chans = config.image_hw, config.in_chans
         self.num_classes, self.global_pool = config.num_classes, config.pool
-        self.num_features = self.head_hidden_size = config.stages[-1].embed_dim
+        self.num_features, self.head_hidden_size = config.stages[-1].embed_dim, config.head_width
         self.num_prefix_tokens = config.num_prefix_tokens
         self.feature_info = feature_levels(config)
         self.num_levels, self.flat = len(self.feature_info), len(config.stages) == 1
@@ -81,7 +83,7 @@ class HybridTransformer(TimmInterface):
         self.stages = nn.ModuleList(Stage(config, i, part) for i, part in enumerate(rates))
         self.broad = BroadAttention.of(config) if config.broad.gamma else None
         self.collects = self.broad is not None or config.map_source is not None
-        over_tokens = config.pool == "token"  # else the head norms the one pooled vector
+        over_tokens = config.pool != "avg"  # else the head norms the one pooled vector
         self.norm: nn.Module = nn.Identity()
         if over_tokens and config.head.norm == "layernorm":
             self.norm = build_norm(self.num_features, eps=config.head.norm_eps)
@@ -90,6 +92,7 @@ class HybridTransformer(TimmInterface):
             config.num_classes,
             config.head.kind,
             config.pool,
+            math.prod(config.grids[-1]),
             config.num_prefix_tokens,
             norm=config.head.norm,
             norm_eps=config.head.norm_eps,

@@ -106,7 +106,7 @@ def test_maxpool_passes_on_the_largest_of_four_places() -> None:
     torch.manual_seed(0)
     layer, x = Downsample(8, 12, "maxpool").eval(), torch.randn(2, 24, 8)
     largest = to_picture(x, (4, 6)).unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))
-    _, conv, norm = layer.conv
+    _, conv, norm = layer.conv.children()
     torch.testing.assert_close(layer(x, (4, 6)), to_tokens(norm(conv(largest))))
     assert {name for name, _ in layer.named_parameters()} == {
         "conv.1.weight",

@@ -40,7 +40,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "pos_embed": ("learned", "none", "conditional"),
     "class_token": (True, False),
     "distillation_token": (True, False),
-    "global_pool": ("avg", "token", None),
+    "global_pool": ("avg", "token", "flatten", None),
     "head.kind": ("linear", "mlp"),
     "head.norm": ("layernorm", "none"),
     "head.norm_eps": ANY,

@@ -104,15 +104,17 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
 
 
 def _head(config: ModelConfig) -> dict[str, Any]:
-    over_tokens, normed = config.pool == "token", config.head.norm == "layernorm"
+    over_tokens, normed = config.pool != "avg", config.head.norm == "layernorm"
     layers = "two linear layers" if config.head.kind == "mlp" else "a linear layer"
-    first = "The class token" if over_tokens else "The mean of the tokens"
+    firsts = {"avg": "The mean of the tokens", "token": "The class token"}
+    first = firsts.get(config.pool, "All tokens of the grid, side by side")
     between = ", a norm" if normed and not over_tokens else ""
     doc = f"{first}{between}, then {layers}."
     if config.has_distillation_token:
         doc = f"Class and distillation token, each with {layers}; the mean of both."
     return {
         "pool": config.pool,
+        "head_width": config.head_width,
         "head_norm": normed and not over_tokens,
         "token_norm": normed and over_tokens,
         "head_kind": config.head.kind,
