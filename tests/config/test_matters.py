@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,6 +18,7 @@ from vitnas.config.field_rule import FieldRule
 from vitnas.config.matters import NETWORK_RULES, STAGE_RULES
 from vitnas.config.model import ModelConfig
 from vitnas.config.network import Network
+from vitnas.config.parts import Downsampling
 from vitnas.config.pattern import MixerPattern
 from vitnas.config.space import SearchSpace
 from vitnas.config.stage import StageConfig
@@ -35,7 +36,7 @@ VALUES: dict[str, list[Any]] = {
     "stem.pools": [0, 1],
     "stem.width": [4, 6],
     "stem.widths": [None, [4], [8], [12]],
-    "downsample": ["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"],
+    "downsample": list(get_args(Downsampling)),
     "downsample_expansion": [1.0, 4.0],
     "downsample_se_ratio": [0.0, 0.25],
     "pos_embed": ["learned", "none", "conditional"],

@@ -15,6 +15,7 @@ from vitnas.config import rules
 from vitnas.config.collected import collected
 from vitnas.config.parts import (
     BroadConfig,
+    Downsampling,
     Epsilon,
     Frozen,
     HeadConfig,
@@ -52,15 +53,13 @@ class Network(Frozen):
     ] = Field(
         description="each has blocks at one resolution; every stage but the first halves the grid"
     )
-    downsample: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"] = (
-        Field(
-            "conv",
-            description="the layer between stages, which halves the grid: `conv` 3x3 (SReT), "
-            "`metaformer` a norm and 3x3 (CAFormer), `cvt` 3x3 and a norm (CvT), `patch` 2x2, "
-            "`separable` a depthwise 3x3, BN, ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's "
-            "inverted residual, which halves the grid between its 1x1 convolutions, `maxpool` 2x2 "
-            "max pooling, 1x1 and BN",
-        )
+    downsample: Downsampling = Field(
+        "conv",
+        description="the layer between stages, which halves the grid: `conv` 3x3 (SReT), "
+        "`metaformer` a norm and 3x3 (CAFormer), `cvt` 3x3 and a norm (CvT), `patch` 2x2, "
+        "`separable` a depthwise 3x3, BN, ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's "
+        "inverted residual, which halves the grid between its 1x1 convolutions, `maxpool` 2x2 "
+        "max pooling, 1x1 and BN, `vgg` 3x3, BN, ReLU and 2x2 max pooling (VGG)",
     )
     downsample_expansion: Annotated[float, Field(ge=1.0, le=8.0)] = Field(
         4.0,

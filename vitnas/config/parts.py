@@ -17,6 +17,9 @@ from vitnas.config.findings import FieldError, RuleError
 
 Residual = Literal["plain", "lrc", "lrc_branch", "lrc_identity", "scale"]
 Norm = Literal["layernorm", "layernorm_nobias", "batchnorm"]
+Downsampling = Literal[
+    "conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg"
+]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]

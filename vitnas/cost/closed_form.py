@@ -126,8 +126,10 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     height, width = config.grids[index]
     if config.downsample in ("separable", "mbconv"):
         return _inverted_downsample(config, index, before, after)
-    if config.downsample == "maxpool":
-        weights, tokens = before * after, height * width
+    if config.downsample in ("maxpool", "vgg"):
+        is_first = config.downsample == "vgg"  # before the pooling, at four times the places
+        weights = (9 if is_first else 1) * before * after
+        tokens = (4 if is_first else 1) * height * width
         norm = Row(index, "norm", *norm_cost("batchnorm", after, tokens))
         return [Row(index, "downsample", weights * tokens, weights), norm]
     weights = 4 if config.downsample == "patch" else 9

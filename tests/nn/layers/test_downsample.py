@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 import torch
 from timm.models._efficientnet_blocks import DepthwiseSeparableConv
@@ -9,10 +11,11 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from tests.nn.networks import copy_in_order, timms_inverted_residual
+from vitnas.config.parts import Downsampling
 from vitnas.nn.layers.downsample import Downsample
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 
-KINDS = ["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"]
+KINDS = list(get_args(Downsampling))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,6 +103,15 @@ def test_cvts_norm_stands_behind_its_convolution() -> None:
     layer.norm_after = torch.nn.Identity()
     plain = layer(x, (4, 6))
     torch.testing.assert_close(out, torch.nn.functional.layer_norm(plain, (12,), eps=1e-6))
+
+
+def test_vgg_takes_the_largest_of_four_places_behind_its_convolution() -> None:
+    torch.manual_seed(0)
+    layer, x = Downsample(8, 12, "vgg").eval(), torch.randn(2, 24, 8)
+    conv, norm, _, _ = layer.conv.children()
+    found = norm(conv(to_picture(x, (4, 6)))).relu()
+    largest = found.unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))
+    torch.testing.assert_close(layer(x, (4, 6)), to_tokens(largest))
 
 
 def test_maxpool_passes_on_the_largest_of_four_places() -> None:

@@ -24,7 +24,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "stem.convs": ANY,
     "stem.pools": ANY,
     "stem.widths": ANY,
-    "downsample": ("conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"),
+    "downsample": ("conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg"),
     "downsample_expansion": ANY,
     "downsample_se_ratio": ANY,
     "permute": ("always", "second", "never"),

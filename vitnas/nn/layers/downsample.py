@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from vitnas.config.parts import Norm
+from vitnas.config.parts import Downsampling, Norm
 from vitnas.nn.layers.inverted_residual import inverted_residual
 from vitnas.nn.layers.norm import EPS, build_norm
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
@@ -30,6 +29,7 @@ class Downsample(nn.Module):
 
     - `maxpool`: 2x2 max pooling, then a 1x1 convolution without bias and BN. Depthwise-separable
       stages between such layers see every place of the grid, which a stride leaves out.
+    - `vgg`: a full 3x3 convolution without bias, BN, ReLU, then 2x2 max pooling (VGG, with BN).
 
     A class token has a linear layer C -> C' of its own, without a norm (PiT, on whose code SReT's
     stands).
@@ -46,7 +46,7 @@ class Downsample(nn.Module):
         self,
         before: int,
         after: int,
-        kind: Literal["conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool"],
+        kind: Downsampling,
         norm: Norm = "layernorm",
         norm_eps: float = EPS,
         hidden: int = 0,
@@ -68,6 +68,9 @@ class Downsample(nn.Module):
         elif kind == "maxpool":
             conv = nn.Conv2d(before, after, 1, bias=False)
             self.conv = nn.Sequential(nn.MaxPool2d(2), conv, nn.BatchNorm2d(after))
+        elif kind == "vgg":
+            conv = nn.Conv2d(before, after, 3, padding=1, bias=False)
+            self.conv = nn.Sequential(conv, nn.BatchNorm2d(after), nn.ReLU(), nn.MaxPool2d(2))
         elif kind == "separable":
             self.conv = inverted_residual(before, before, after, nn.ReLU, stride=2)
         elif kind == "mbconv":
