@@ -83,7 +83,7 @@ def test_forward_is_features_then_head() -> None:
         tokens = (config.num_tokens(0),) if last == 0 else config.grids[-1]
         assert features.shape == (2, *tokens, model.num_features)
         assert model.output_fmt == ("NLC" if last == 0 else "NHWC")
-        assert model.forward_head(features, pre_logits=True).shape == (2, model.num_features)
+        assert model.forward_head(features, pre_logits=True).shape == (2, model.head_hidden_size)
         assert torch.equal(model.forward_head(features), model(images))
 
 
