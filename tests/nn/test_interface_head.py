@@ -80,6 +80,13 @@ def test_a_classifier_may_see_all_places() -> None:
     assert torch.equal(again(images), model(images))
 
 
+def test_what_is_before_the_classifier_has_the_width_of_what_is_left() -> None:
+    for pool in ("avg", "flatten"):
+        model = ready(hierarchy(global_pool=pool))
+        model.prune_intermediate_layers([0])
+        assert model.head_hidden_size == model.num_features == model.feature_info[0]["num_chs"]
+
+
 def test_a_classifier_of_all_places_has_one_layer() -> None:
     with pytest.raises(ConfigError, match=r"needs head\.kind: linear"):
         hierarchy(global_pool="flatten", head={"kind": "mlp"})

@@ -14,6 +14,7 @@ from vitnas.config.network import Network
 def check_network(config: Network) -> None:
     """Raise `RuleError` for the first rule across fields that `config` breaks."""
     _check_resolution(config)
+    _check_pooling(config)
     _check_class_token(config)
     for index, stage in enumerate(config.stages):
         problem = rules.groups_fit(stage.kinds, config.num_tokens(index), stage.groups)
@@ -37,11 +38,14 @@ def _check_resolution(config: Network) -> None:
             raise RuleError(rule, "img_size", config.img_size, nearest)
 
 
+def _check_pooling(config: Network) -> None:
+    if config.global_pool == "flatten" and config.head.kind != "linear":
+        raise RuleError("needs head.kind: linear", "global_pool", "flatten", "avg")
+
+
 def _check_class_token(config: Network) -> None:
     if config.global_pool == "token" and not config.class_token:
         raise RuleError("needs class_token: true", "global_pool", "token", "avg")
-    if config.global_pool == "flatten" and config.head.kind != "linear":
-        raise RuleError("needs head.kind: linear", "global_pool", "flatten", "avg")
     if not config.class_token:
         return
     kinds = [kind for stage in config.stages for kind in stage.kinds]

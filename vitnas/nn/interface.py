@@ -45,9 +45,15 @@ class TimmInterface(nn.Module):
     image_hw: tuple[int, int]
     feature_info: list[dict[str, Any]]
 
-    num_classes = num_features = head_hidden_size = num_levels = 0
+    num_classes = num_features = num_levels = 0
     global_pool = ""
     flat = collects = False
+
+    @property
+    def head_hidden_size(self) -> int:
+        """Channels of the vector before the classifier."""
+        places = self.head.num_patches if self.global_pool == "flatten" else 1
+        return self.num_features * int(places)
 
     def no_weight_decay(self) -> set[str]:
         """Names of parameters without weight decay, beside the 1-D ones.
@@ -112,7 +118,6 @@ class TimmInterface(nn.Module):
         like = next(self.parameters())
         if global_pool is not None:
             self.global_pool = self.head.global_pool = global_pool
-            self.head_hidden_size = self.head.width
         for name in ("classifier", "distillation_classifier"):
             if getattr(self.head, name) is not None:
                 new = self.head.new_classifier(num_classes).apply(init_linear).train(self.training)
@@ -156,7 +161,7 @@ class TimmInterface(nn.Module):
         if prune_norm or (shorter and not self.flat):  # the last norm has the last stage's width
             self.norm = nn.Identity()
         if prune_head or (shorter and not self.flat):
-            self.num_features = self.head_hidden_size = self.feature_info[last]["num_chs"]
+            self.num_features = self.feature_info[last]["num_chs"]
             self.head.norm = nn.Identity()
             self.reset_classifier(0, "")
         indices_taken: list[int] = taken
@@ -193,7 +198,6 @@ class TimmInterface(nn.Module):
             rule = f"there is not enough memory: {error}"
             raise ConfigError(rule, address="img_size", value=new.img_size) from None
         apply_changes(changes)
-        self.head_hidden_size = self.head.width
         if update_model_input_size is not None:
             update_model_input_size(self, new.image_hw)
 

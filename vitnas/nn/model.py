@@ -62,7 +62,7 @@ class HybridTransformer(TimmInterface):
         self.config = config
         self.image_hw, self.in_chans = config.image_hw, config.in_chans
         self.num_classes, self.global_pool = config.num_classes, config.pool
-        self.num_features, self.head_hidden_size = config.stages[-1].embed_dim, config.head_width
+        self.num_features = config.stages[-1].embed_dim
         self.num_prefix_tokens = config.num_prefix_tokens
         self.feature_info = feature_levels(config)
         self.num_levels, self.flat = len(self.feature_info), len(config.stages) == 1

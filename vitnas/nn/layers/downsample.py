@@ -26,9 +26,7 @@ class Downsample(nn.Module):
     - `mbconv`: an inverted residual of stride 2, with hard swish: a 1x1 convolution to M channels,
       the depthwise one of stride 2 on these, squeeze-excitation, a 1x1 convolution to C'. It has no
       skip (MobileNetV3, EfficientNet). C = M leaves out the first convolution.
-
-    - `maxpool`: 2x2 max pooling, then a 1x1 convolution without bias and BN. Depthwise-separable
-      stages between such layers see every place of the grid, which a stride leaves out.
+    - `maxpool`: 2x2 max pooling, then a 1x1 convolution without bias and BN.
     - `vgg`: a full 3x3 convolution without bias, BN, ReLU, then 2x2 max pooling (VGG, with BN).
 
     A class token has a linear layer C -> C' of its own, without a norm (PiT, on whose code SReT's
