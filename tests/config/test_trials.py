@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.config.trees import space_of
 from vitnas.config.space import load_space
 from vitnas.config.trials import LikeTrial, PositionTrial, RandomTrial, Refused, Trial, every
 
@@ -77,3 +78,15 @@ def test_one_answer_of_a_draw_is_changed() -> None:
     assert trial.suggest_float("rate", 0.0, 1.0) == 0.5
     assert trial.params["mixer"] == "mhsa"
     assert trial.params["depth"] != 7
+
+
+def test_a_classifier_of_all_places_is_offered_where_it_is_linear() -> None:
+    """No draw is refused, whichever of the two is asked first."""
+    axes = {
+        "global_pool": {"choice": ["avg", "flatten"]},
+        "head": {"kind": {"choice": ["linear", "mlp"]}},
+    }
+    space = space_of({**axes, "stages": [{"token_mixer": "mbconv", "embed_dim": 8}]})
+    found = [space.suggest(RandomTrial(seed)) for seed in range(40)]
+    heads = {(config.pool, config.head.kind) for config in found}
+    assert heads == {("avg", "linear"), ("avg", "mlp"), ("flatten", "linear")}

@@ -39,8 +39,8 @@ def _check_resolution(config: Network) -> None:
 
 
 def _check_pooling(config: Network) -> None:
-    if config.global_pool == "flatten" and config.head.kind != "linear":
-        raise RuleError("needs head.kind: linear", "global_pool", "flatten", "avg")
+    if problem := rules.flatten_fits(config.global_pool, config.head.kind):
+        raise RuleError(problem, "global_pool", "flatten", "avg")
 
 
 def _check_class_token(config: Network) -> None:

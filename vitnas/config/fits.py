@@ -98,6 +98,16 @@ def _token_problem(mixers: tuple[str, ...], network: Network) -> str | None:
     return rules.class_token_fits(mixers, network.num_prefix_tokens)
 
 
+def pool_misfit(network: Network, pool: str | None, _: Network) -> str | None:
+    """The classifier cannot see every place."""
+    return rules.flatten_fits(pool, network.head.kind)
+
+
+def head_misfit(network: Network, kind: str, _: Network) -> str | None:
+    """This classifier cannot see every place."""
+    return rules.flatten_fits(network.global_pool, kind)
+
+
 def distillation_misfit(network: Network, wanted: bool, _: Network) -> str | None:
     """A mixer has no key for a second token, or nothing reads the tokens."""
     kinds = [kind for stage in network.stages for kind in stage.kinds]

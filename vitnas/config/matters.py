@@ -19,6 +19,7 @@ from vitnas.config.fits import (
     broad_problem,
     depth_misfit,
     distillation_misfit,
+    head_misfit,
     heads_misfit,
     item_misfit,
     kernel_misfit,
@@ -26,6 +27,7 @@ from vitnas.config.fits import (
     mixer_misfit,
     number_misfit,
     passes_misfit,
+    pool_misfit,
     pools_misfit,
     reattention_limit,
     schedule_misfit,
@@ -237,7 +239,9 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "global_pool": FieldRule(
         meaning=lambda network, pool, _: pool or ("token" if network.class_token else "avg"),
         own=("avg", "token", "flatten"),
+        misfit=pool_misfit,
     ),
+    "head.kind": FieldRule(own=("linear", "mlp"), misfit=head_misfit),
     "head.norm_eps": FieldRule(
         "`head.norm` is `layernorm`", lambda network: network.head.norm == "layernorm"
     ),

@@ -98,6 +98,11 @@ def class_token_fits(mixers: Sequence[str], tokens: int = 1) -> str | None:
     return f"{reading[0]} reads a grid of tokens: no class token" if reading else None
 
 
+def flatten_fits(pool: str | None, head: str) -> str | None:
+    """Why no such head sees every place, or None."""
+    return "needs head.kind: linear" if pool == "flatten" and head != "linear" else None
+
+
 def distillation_token_fits(mixers: Sequence[str], pool: str) -> str | None:
     """Why a distillation token is impossible beside a class token, or None."""
     if pool != "token":
