@@ -278,9 +278,13 @@ def _add_convolutions(rng: random.Random, tree: dict[str, Any]) -> None:
 def _add_pooling(rng: random.Random, tree: dict[str, Any]) -> None:
     """Halve some grids by max pooling."""
     if len(tree["stages"]) > 1 and rng.random() < 0.15:
-        tree["downsample"] = rng.choice(["maxpool", "vgg"])
+        tree["downsample"] = rng.choice(["maxpool", "vgg", "crelu"])
     if tree["stem"]["kind"] == "conv" and rng.random() < 0.4:
         tree["stem"]["pools"] = rng.randint(0, tree["stem"]["stride"].bit_length() - 1)
+        tree["stem"] |= {
+            "act": rng.choice(["relu", "crelu"]),
+            "filters": rng.choice(["random", "dct"]),
+        }
     head_fits = tree["head"].get("kind") != "mlp" and not tree.get("distillation_token")
     if head_fits and rng.random() < 0.15:
         tree["global_pool"] = "flatten"

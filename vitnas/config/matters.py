@@ -198,6 +198,10 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         misfit=pools_misfit,
         is_limit=True,
     ),
+    **{
+        f"stem.{name}": FieldRule("`stem.kind` is `conv`", lambda n: n.stem.kind == "conv")
+        for name in ("act", "filters")
+    },
     "stem.widths": FieldRule(
         "`stem.kind` is `conv`, with two convolutions or more",
         lambda network: network.stem.kind == "conv" and network.stem.convolutions > 1,

@@ -59,7 +59,8 @@ class Network(Frozen):
         "`metaformer` a norm and 3x3 (CAFormer), `cvt` 3x3 and a norm (CvT), `patch` 2x2, "
         "`separable` a depthwise 3x3, BN, ReLU, 1x1 and BN (MobileNet), `mbconv` MobileNetV3's "
         "inverted residual, which halves the grid between its 1x1 convolutions, `maxpool` 2x2 "
-        "max pooling, 1x1 and BN, `vgg` 3x3, BN, ReLU and 2x2 max pooling (VGG)",
+        "max pooling, 1x1 and BN, `vgg` 3x3, BN, ReLU and 2x2 max pooling (VGG), `crelu` the same "
+        "with half of the filters and CReLU",
     )
     downsample_expansion: Annotated[float, Field(ge=1.0, le=8.0)] = Field(
         4.0,

@@ -18,7 +18,7 @@ from vitnas.config.findings import FieldError, RuleError
 Residual = Literal["plain", "lrc", "lrc_branch", "lrc_identity", "scale"]
 Norm = Literal["layernorm", "layernorm_nobias", "batchnorm"]
 Downsampling = Literal[
-    "conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg"
+    "conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg", "crelu"
 ]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
@@ -76,6 +76,17 @@ class StemConfig(Frozen):
         description="how many of the convolutions of the `conv` stem that halve the grid do so by "
         "2x2 max pooling behind their ReLU: the last ones, with stride 1",
     )
+    act: Literal["relu", "crelu"] = Field(
+        "relu",
+        description="behind each convolution of the `conv` stem; `crelu`: relu(x) and relu(-x) "
+        "side by side, so that half as many filters, for half the FLOPs, give as many channels "
+        "(Shang et al.)",
+    )
+    filters: Literal["random", "dct"] = Field(
+        "random",
+        description="with which weights the first convolution of the `conv` stem starts: PyTorch's, "
+        "or the lowest frequencies of a discrete cosine transform; both are trained",
+    )
     widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(as_tuple)] = Field(
         None,
         description="channels after each convolution of the `conv` stem but the last; null: half "
@@ -99,6 +110,10 @@ class StemConfig(Frozen):
     def stride_of(self, index: int) -> int:
         """The stride of this convolution of the `conv` stem."""
         return 2 if index < self.halvings - self.pools else 1
+
+    def num_filters(self, width: int) -> int:
+        """Filters of a convolution of the `conv` stem with so many channels after it."""
+        return rules.halved(width) if self.act == "crelu" else width
 
     def default_widths(self, dim: int) -> tuple[int, ...]:
         """Channels between the convolutions of the `conv` stem where `widths` is null."""

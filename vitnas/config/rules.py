@@ -52,6 +52,11 @@ def halvings_of(stride: int) -> int:
     return stride.bit_length() - 1
 
 
+def halved(width: int) -> int:
+    """Filters that give so many channels by CReLU."""
+    return (width + 1) // 2
+
+
 def pools_fit(pools: int, stride: int) -> str | None:
     """Why a stem cannot halve the grid so often by pooling, or None."""
     halvings = halvings_of(stride)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Residual
+from vitnas.config.rules import halved
 from vitnas.config.stage import StageConfig
 from vitnas.cost.mixers import (
     FORMULAS,
@@ -126,11 +127,12 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     height, width = config.grids[index]
     if config.downsample in ("separable", "mbconv"):
         return _inverted_downsample(config, index, before, after)
-    if config.downsample in ("maxpool", "vgg"):
-        is_first = config.downsample == "vgg"  # before the pooling, at four times the places
-        weights = (9 if is_first else 1) * before * after
+    if config.downsample in ("maxpool", "vgg", "crelu"):
+        is_first = config.downsample != "maxpool"  # before the pooling, at four times the places
+        filters = halved(after) if config.downsample == "crelu" else after
+        weights = (9 if is_first else 1) * before * filters
         tokens = (4 if is_first else 1) * height * width
-        norm = Row(index, "norm", *norm_cost("batchnorm", after, tokens))
+        norm = Row(index, "norm", *norm_cost("batchnorm", filters, tokens))
         return [Row(index, "downsample", weights * tokens, weights), norm]
     weights = 4 if config.downsample == "patch" else 9
     weights *= before * after

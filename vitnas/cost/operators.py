@@ -25,8 +25,8 @@ HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
         # element-wise: by fvcore's convention not counted
-        *("add", "add_", "sub", "rsub", "mul", "div", "pow", "square", "gelu", "softmax"),
-        *("sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
+        *("add", "add_", "sub", "rsub", "neg", "mul", "div", "pow", "square", "gelu"),
+        *("softmax", "sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
         # means and maxima
         *("mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
         # moving and repeating

@@ -42,7 +42,7 @@ def stem_cost(config: ModelConfig) -> StemCost:
 
 
 _Conv = tuple[int, int, int, int, bool, bool, int]
-"""kernel, stride, channels before and after, has a bias, has a batch norm, side of the pooling
+"""kernel, stride, channels before it, filters, has a bias, has a batch norm, side of the pooling
 behind it (1: none)."""
 
 
@@ -60,7 +60,8 @@ def _conv(config: ModelConfig) -> Iterator[_Conv]:
     before = config.in_chans
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
         pooled = 2 if config.stem.is_pooled(index) else 1
-        yield 3, config.stem.stride_of(index), before, after, True, True, pooled
+        filters = config.stem.num_filters(after)
+        yield 3, config.stem.stride_of(index), before, filters, True, True, pooled
         before = after
 
 

@@ -114,6 +114,19 @@ def test_vgg_takes_the_largest_of_four_places_behind_its_convolution() -> None:
     torch.testing.assert_close(layer(x, (4, 6)), to_tokens(largest))
 
 
+def test_crelu_is_vgg_with_the_negatives_of_half_of_the_filters() -> None:
+    torch.manual_seed(0)
+    layer, vgg, x = (
+        Downsample(8, 12, "crelu").eval(),
+        Downsample(8, 12, "vgg"),
+        torch.randn(2, 24, 8),
+    )
+    weight = layer.conv[0].weight.data
+    assert weight.shape == (6, 8, 3, 3)
+    vgg.conv[0].weight.data = torch.cat([weight, -weight])
+    torch.testing.assert_close(layer(x, (4, 6)), vgg.eval()(x, (4, 6)))
+
+
 def test_maxpool_passes_on_the_largest_of_four_places() -> None:
     torch.manual_seed(0)
     layer, x = Downsample(8, 12, "maxpool").eval(), torch.randn(2, 24, 8)

@@ -141,6 +141,26 @@ def test_the_last_halvings_may_be_max_pooling(stride: int, pools: int, strides: 
     torch.testing.assert_close(to_picture(stem(images), config.grids[0]), largest)
 
 
+@pytest.mark.parametrize("filters", ["random", "dct"])
+def test_crelu_has_half_of_the_filters_and_their_negatives(filters: str) -> None:
+    stem = {"kind": "conv", "stride": 4, "act": "crelu", "filters": filters}
+    torch.manual_seed(0)
+    config = config_of("conv", 4, stem=stem)
+    first, norm, act, last, *_ = Stem(config).conv
+    dim = config.stages[0].embed_dim
+    assert (first.out_channels, last.in_channels, last.out_channels) == (
+        dim // 4,
+        dim // 2,
+        dim // 2,
+    )
+    found = act(norm(first(torch.randn(2, 3, 48, 96))))
+    both = found[:, : dim // 4] * found[:, dim // 4 :]
+    assert found.shape[1] == dim // 2
+    assert not both.any()
+    is_mean = torch.allclose(first.weight[0], torch.full((3, 3, 3), 27**-0.5))
+    assert is_mean == (filters == "dct")
+
+
 def test_no_more_poolings_than_halvings() -> None:
     stem = {"kind": "conv", "stride": 2, "pools": 2}
     with pytest.raises(ConfigError) as error:

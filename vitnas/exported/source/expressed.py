@@ -23,8 +23,12 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "stem.width": ANY,
     "stem.convs": ANY,
     "stem.pools": ANY,
+    "stem.act": ("relu", "crelu"),
+    "stem.filters": ANY,
     "stem.widths": ANY,
-    "downsample": ("conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg"),
+    "downsample": (
+        *("conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg", "crelu"),
+    ),
     "downsample_expansion": ANY,
     "downsample_se_ratio": ANY,
     "permute": ("always", "second", "never"),

@@ -173,8 +173,10 @@ def _conv(config: ModelConfig) -> list[str]:
     before, found = config.in_chans, []
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
         stride = config.stem.stride_of(index)
-        found.append(f"nn.Conv2d({before}, {after}, 3, {stride}, padding=1)")
-        found += [f"nn.BatchNorm2d({after})", "nn.ReLU()"]
+        count = config.stem.num_filters(after)
+        found.append(f"nn.Conv2d({before}, {count}, 3, {stride}, padding=1)")
+        act = f"CReLU({after})" if config.stem.act == "crelu" else "nn.ReLU()"
+        found += [f"nn.BatchNorm2d({count})", act]
         if config.stem.is_pooled(index):
             found.append("nn.MaxPool2d(2)")
         before = after

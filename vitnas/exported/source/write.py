@@ -44,6 +44,7 @@ _HELPERS = (
     "to_picture",
     "to_tokens",
     "fixed_order",
+    "CReLU",
     "StarReLU",
     "SquaredReLU",
     "TokenBatchNorm",

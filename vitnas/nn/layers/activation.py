@@ -26,6 +26,26 @@ class StarReLU(nn.Module):
         return self.scale * torch.relu(x).square() + self.bias
 
 
+class CReLU(nn.Module):
+    """relu(x) and relu(-x) side by side: what a filter and its negative find, for one filter.
+
+    Source: Shang et al., "Understanding and Improving Convolutional Neural Networks via
+    Concatenated Rectified Linear Units", Section 2. With an odd C the last filter has no negative.
+
+    Args:
+        dim: channels C afterwards.
+
+    Shape: `(B, halved(C), H, W)` -> `(B, C, H, W)`.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, -x[:, : self.dim - x.shape[1]]], dim=1).relu()
+
+
 class SquaredReLU(nn.Module):
     """relu(x)^2, the activation inside CAFormer's head (So et al., "Primer")."""
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from vitnas.config.parts import Downsampling, Norm
+from vitnas.config.rules import halved
+from vitnas.nn.layers.activation import CReLU
 from vitnas.nn.layers.inverted_residual import inverted_residual
 from vitnas.nn.layers.norm import EPS, build_norm
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
@@ -28,6 +30,7 @@ class Downsample(nn.Module):
       skip (MobileNetV3, EfficientNet). C = M leaves out the first convolution.
     - `maxpool`: 2x2 max pooling, then a 1x1 convolution without bias and BN.
     - `vgg`: a full 3x3 convolution without bias, BN, ReLU, then 2x2 max pooling (VGG, with BN).
+    - `crelu`: the same with half of the filters, and CReLU in ReLU's place.
 
     A class token has a linear layer C -> C' of its own, without a norm (PiT, on whose code SReT's
     stands).
@@ -66,9 +69,10 @@ class Downsample(nn.Module):
         elif kind == "maxpool":
             conv = nn.Conv2d(before, after, 1, bias=False)
             self.conv = nn.Sequential(nn.MaxPool2d(2), conv, nn.BatchNorm2d(after))
-        elif kind == "vgg":
-            conv = nn.Conv2d(before, after, 3, padding=1, bias=False)
-            self.conv = nn.Sequential(conv, nn.BatchNorm2d(after), nn.ReLU(), nn.MaxPool2d(2))
+        elif kind in ("vgg", "crelu"):
+            count, act = (halved(after), CReLU(after)) if kind == "crelu" else (after, nn.ReLU())
+            conv = nn.Conv2d(before, count, 3, padding=1, bias=False)
+            self.conv = nn.Sequential(conv, nn.BatchNorm2d(count), act, nn.MaxPool2d(2))
         elif kind == "separable":
             self.conv = inverted_residual(before, before, after, nn.ReLU, stride=2)
         elif kind == "mbconv":

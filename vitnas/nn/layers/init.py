@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from itertools import product
+
+import torch
 from timm.layers import trunc_normal_
-from torch import nn
+from torch import Tensor, nn
 
 STD = 0.02
 """Standard deviation of every truncated normal."""
@@ -19,3 +23,29 @@ def init_linear(module: nn.Module) -> None:
         trunc_normal_(module.weight, std=STD)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
+
+
+@torch.no_grad()
+def fill_with_cosines(weight: Tensor) -> None:
+    """Make the first filters of a convolution those of the discrete cosine transform, in place.
+
+    The transform is over channels, rows and columns (DCT-II, each filter of norm 1, orthogonal to
+    the others). Filters come by the sum of their three frequencies, the mean of all pixels first.
+    Where there are more filters than numbers in one of them, the others keep their weights.
+
+    Args:
+        weight: `(filters, C, k, k)`.
+    """
+    if weight.is_meta:
+        return
+    sides = weight.shape[1:]
+    orders = sorted(product(*map(range, sides)), key=lambda order: (sum(order), order))
+    for filter_, frequencies in zip(weight, orders, strict=False):
+        waves = [_cosine(*pair) for pair in zip(sides, frequencies, strict=True)]
+        filter_.copy_(torch.einsum("c,h,w->chw", *waves))
+
+
+def _cosine(size: int, frequency: int) -> Tensor:
+    """`(size,)`: one row of the orthonormal DCT-II."""
+    wave = torch.cos(math.pi * frequency * (torch.arange(size) + 0.5) / size)
+    return wave / wave.norm()

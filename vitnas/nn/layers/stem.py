@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
+from vitnas.nn.layers.activation import CReLU
+from vitnas.nn.layers.init import fill_with_cosines
 from vitnas.nn.layers.norm import build_norm
 from vitnas.nn.layers.tokens import to_tokens
 
@@ -21,7 +23,8 @@ class Stem(nn.Module):
       halve the grid by stride 2, or the last `pools` of these by 2x2 max pooling behind the ReLU
       (as LeNet and VGG do); the others have stride 1. The first has C // 2 channels when there are
       several, or all but the last have those of `widths` (SReT, Table 12: without pooling, without
-      others of stride 1).
+      others of stride 1). With `act: crelu` each convolution has half of these filters, and CReLU
+      stands in ReLU's place. With `filters: dct` the first one starts as a cosine transform.
     - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer);
       BatchNorm stands right behind the convolution, as part of `conv`.
     - `deepvit`: 7x7 stride 2, BN, ReLU, 3x3, BN, ReLU without biases at `width` channels, then a
@@ -74,8 +77,12 @@ def _conv(config: ModelConfig) -> list[nn.Module]:
     before = config.in_chans
     layers: list[nn.Module] = []
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
-        conv = nn.Conv2d(before, after, 3, config.stem.stride_of(index), padding=1)
-        layers += [conv, nn.BatchNorm2d(after), nn.ReLU()]
+        count = config.stem.num_filters(after)
+        conv = nn.Conv2d(before, count, 3, config.stem.stride_of(index), padding=1)
+        if index == 0 and config.stem.filters == "dct":
+            fill_with_cosines(conv.weight)
+        act = CReLU(after) if config.stem.act == "crelu" else nn.ReLU()
+        layers += [conv, nn.BatchNorm2d(count), act]
         if config.stem.is_pooled(index):
             layers.append(nn.MaxPool2d(2))
         before = after
