@@ -84,8 +84,8 @@ class StemConfig(Frozen):
     )
     filters: Literal["random", "dct"] = Field(
         "random",
-        description="with which weights the first convolution of the `conv` stem starts: PyTorch's, "
-        "or the lowest frequencies of a discrete cosine transform; both are trained",
+        description="with which weights the first convolution of the `conv` stem starts: "
+        "PyTorch's, or the lowest frequencies of a discrete cosine transform; both are trained",
     )
     widths: Annotated[tuple[Positive, ...] | None, BeforeValidator(as_tuple)] = Field(
         None,

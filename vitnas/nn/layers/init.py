@@ -47,5 +47,6 @@ def fill_with_cosines(weight: Tensor) -> None:
 
 def _cosine(size: int, frequency: int) -> Tensor:
     """`(size,)`: one row of the orthonormal DCT-II."""
-    wave = torch.cos(math.pi * frequency * (torch.arange(size) + 0.5) / size)
-    return wave / wave.norm()
+    wave: Tensor = torch.cos(math.pi * frequency * (torch.arange(size) + 0.5) / size)
+    wave /= wave.norm()
+    return wave
