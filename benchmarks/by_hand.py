@@ -4,7 +4,9 @@ Each is trained with three seeds by the space's own short training and scored on
 which nothing was chosen. Three numbers are the widths of three stages of depthwise-separable
 convolutions with residual connections, two of them in the last stage. `strides`: the stem and the
 layers between stages halve the grid by a stride of 2; `pools`: by 2x2 max pooling; `flatten`: the
-classifier sees every place instead of their mean.
+classifier sees every place instead of their mean; `crelu stem`: half of the stem's filters, and
+their negatives, which start as a cosine transform or, with `random`, as PyTorch's; `crelu`: full
+convolutions between the stages, too, with half of the filters.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from common import Bound, Figures, conclude, is_quick, rounded, show
 SEEDS = 3
 STRIDES, BETWEEN, POOLS = "32, 64, 64; strides", "32, 64, 64; pools between", "32, 64, 64; pools"
 SMALL, VGG = "16, 32, 64; pools", "vgg 8"
+CRELU, RANDOM = "8, 12, 24; crelu", "8, 12, 24; crelu, random"
 
 
 class Tried(NamedTuple):
@@ -64,6 +67,13 @@ def plain(*widths: int, **more: Any) -> dict[str, Any]:
     return network(*(conv(width) for width in first), conv(last, 2), **more)
 
 
+def crelu(*widths: int, between: str = "crelu", filters: str = "dct") -> dict[str, Any]:
+    """A block in each stage, filters with their negatives, a classifier that sees every place."""
+    stem = {"kind": "conv", "stride": 2, "pools": 1, "act": "crelu", "filters": filters}
+    stages = [conv(width) for width in widths]
+    return network(*stages, between=between, stem=stem, global_pool="flatten")
+
+
 ON_STRIDES: dict[str, Any] = {"between": "separable", "pools": 0}
 SKA = {"token_mixer": "ska", "embed_dim": 64, "head_dim": 16, "mlp_ratio": 1.0}
 MHSA = SKA | {"token_mixer": "mhsa"}
@@ -71,6 +81,10 @@ NETWORKS: dict[str, dict[str, Any] | tuple[str, int]] = {
     "vgg 4": ("vgg", 4),
     "8, 16, 32; pools": plain(8, 16, 32),
     "8, 16, 32; pools, flatten": plain(8, 16, 32, global_pool="flatten"),
+    "8, 16, 32; crelu stem": crelu(8, 16, 32, between="maxpool"),
+    CRELU: crelu(8, 12, 24),
+    RANDOM: crelu(8, 12, 24, filters="random"),
+    "8, 24, 48; crelu": crelu(8, 24, 48),
     "dwcnn 12": ("dwcnn", 12),
     "16, 32, 64; strides": plain(16, 32, 64, **ON_STRIDES),
     SMALL: plain(16, 32, 64),
@@ -133,7 +147,7 @@ def main() -> None:
     changes = {"epochs": 1, "train_fraction": 0.3} if quick else {}
     proxy = space.proxy.model_copy(update=changes)
     images = load_data(DataConfig() if quick else space.data, 32, proxy.train_fraction)
-    kept = (STRIDES, BETWEEN, POOLS, SMALL, VGG) if quick else tuple(NETWORKS)
+    kept = (STRIDES, BETWEEN, POOLS, SMALL, VGG, CRELU, RANDOM) if quick else tuple(NETWORKS)
     found = {name: tried(NETWORKS[name], 1 if quick else SEEDS, images, proxy) for name in kept}
     rows = [
         (name, f"{one.flops / 1e3:,.0f} k", f"{one.mean:.2f}", f"{one.error:.2f}")
@@ -144,6 +158,8 @@ def main() -> None:
         "pools_between_minus_strides": rounded(found[BETWEEN].mean - found[STRIDES].mean),
         "pools_minus_strides": rounded(found[POOLS].mean - found[STRIDES].mean),
         "small_pools_minus_vgg": rounded(found[SMALL].mean - found[VGG].mean),
+        "crelu_minus_vgg": rounded(found[CRELU].mean - found[VGG].mean),
+        "dct_minus_random": rounded(found[CRELU].mean - found[RANDOM].mean),
     }
     least = -100.0 if quick else 0.0
     targets: dict[str, Bound] = {"pools_between_minus_strides": {"min": least}}
