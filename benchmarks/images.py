@@ -2,8 +2,11 @@
 
 Images of Fashion-MNIST (or made-up ones) are turned, resized and written as PNG and JPEG into many
 class folders. Decoding by processes that write nothing is compared with building the cache; a fresh
-process opens the cache; 2 and 4 processes train on it together; and epochs on it are compared with
-epochs on images in memory.
+process opens the cache, and a worker takes over what it found; 2 and 4 processes train on it
+together; and epochs on it are compared with epochs on images in memory.
+
+`--open FOLDER [SHARE]` opens a folder of your own (the share of the training images that are used),
+and `--take FOLDER` then starts a worker on it; the cache is that of `$VITNAS_IMAGE_CACHE`.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from common import Figures, conclude, is_quick, rounded, seconds_of, show
@@ -32,6 +36,8 @@ from vitnas.data.decode import fitted, read_rgb
 
 if TYPE_CHECKING:
     from vitnas.training.data import Images
+
+T = TypeVar("T")
 
 SIDE, BATCH = 32, 256
 MB = 1e6
@@ -108,16 +114,31 @@ def done(process: subprocess.Popen[str]) -> dict[str, float]:
     return found
 
 
-def open_images(root: Path) -> None:
+def open_images(root: Path, share: str = "1") -> None:
     """Open the images, and tell how long it took once torch was there."""
     from vitnas.training.data import load_data
 
     data = DataConfig(name="imagefolder", root=str(root), val_fraction=0.05)
+    images = timed(lambda: load_data(data, SIDE, float(share)))
+    (root / "images.pickle").write_bytes(pickle.dumps(images))
+
+
+def take_images(root: Path) -> None:
+    """What a worker does with the images that another process has opened."""
+    from vitnas.training.data import Images
+
+    assert Images  # imported before the clock runs, as torch is
+    content = (root / "images.pickle").read_bytes()
+    timed(lambda: pickle.loads(content))
+
+
+def timed(work: Callable[[], T]) -> T:
+    """What `work` gives; its time is printed."""
     started, worked = time.perf_counter(), time.process_time()
-    images = load_data(data, SIDE)
+    found = work()
     passed = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - worked}
     print(json.dumps(passed), flush=True)
-    (root / "images.pickle").write_bytes(pickle.dumps(images))
+    return found
 
 
 def train_worker(root: Path) -> None:
@@ -208,6 +229,7 @@ def measure(root: Path, home: str, number: int, quick: bool) -> Figures:
     built = done(in_process("open", root, home))["seconds"] / number
     bare = statistics.mean([before, decoding_seconds(paths)]) / len(paths)
     second = [done(in_process("open", root, home)) for _ in range(3)]
+    taken = [done(in_process("take", root, home)) for _ in range(3)]
     size = number * 3 * SIDE * SIDE
     memory = {k: together("worker", root, home, k) for k in (2, 4)}
     base = {k: together("few", root, home, k) for k in (2, 4)}
@@ -222,6 +244,8 @@ def measure(root: Path, home: str, number: int, quick: bool) -> Figures:
         "share of the bare cores' speed": rounded(bare / built),
         "second start, s": rounded(statistics.median(one["seconds"] for one in second)),
         "second start, CPU s": rounded(statistics.median(one["cpu"] for one in second)),
+        "a worker's start from there, s": rounded(statistics.median(o["seconds"] for o in taken)),
+        "a worker's start from there, CPU s": rounded(statistics.median(o["cpu"] for o in taken)),
         "a worker on few images, MB": rounded(base[4] / 4 / MB),
         "2 workers, MB each beyond that and one copy": rounded(beyond[2]),
         "4 workers, MB each beyond that and one copy": rounded(beyond[4]),
@@ -230,12 +254,17 @@ def measure(root: Path, home: str, number: int, quick: bool) -> Figures:
     }
 
 
-TASKS = {"--open": open_images, "--worker": train_worker, "--few": train_on_few}
+TASKS: dict[str, Callable[..., Any]] = {
+    "--open": open_images,
+    "--take": take_images,
+    "--worker": train_worker,
+    "--few": train_on_few,
+}
 
 
 def main() -> None:
-    if len(sys.argv) == 3 and sys.argv[1] in TASKS:
-        TASKS[sys.argv[1]](Path(sys.argv[2]))
+    if len(sys.argv) > 2 and sys.argv[1] in TASKS:
+        TASKS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
         return
     quick = is_quick(__doc__)
     number, classes = (2_000, 20) if quick else (200_000, 1_000)

@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -59,14 +60,14 @@ def test_a_folder_that_cannot_be_read_is_named(
     folder: DataConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = Path(str(folder.root)) / "train" / "green"
-    real = os.scandir
+    real = os.open
 
-    def scandir(path: str | Path) -> object:
+    def opened(path: str | Path, *rest: Any, **named: Any) -> int:
         if str(path) == str(closed):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(closed))
-        return real(path)
+        return real(path, *rest, **named)
 
-    monkeypatch.setattr(os, "scandir", scandir)  # root, who runs tests, may enter every folder
+    monkeypatch.setattr(os, "open", opened)  # root, who runs tests, may enter every folder
     assert "Permission denied" in refusal(folder, closed)
 
 

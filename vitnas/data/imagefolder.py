@@ -5,10 +5,11 @@ A file that cannot be read is named, skipped and counted. More than 1 % of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,16 +37,28 @@ from vitnas.errors import DataError
 
 
 def read(
-    config: DataConfig, image_hw: ImageHW, used: Used = everything, teller: Teller = SILENT
-) -> DataSource:
-    """The training images of a folder that are `used`, and all its others.
+    config: DataConfig, sizes: Iterable[ImageHW], used: Used = everything, teller: Teller = SILENT
+) -> dict[ImageHW, DataSource]:
+    """The training images of a folder that are `used`, and all its others, at each size.
 
-    Their pixels are in the user's cache, where they are put if they are not; or in memory, where
-    there is no cache.
+    The folder is listed once, so that images of all sizes are of the same files. Their pixels are
+    in the user's cache, where they are put if they are not; or in memory, where there is no cache.
     """
-    folder, place = list_folder(config), home()
-    wanted = used(labels_of(folder.train))
-    if place is None:
+    folder = list_folder(config)
+    wanted, same = used(labels_of(folder.train)), folder.fingerprint
+    return {size: _read(config, folder, wanted, same, size, teller) for size in sizes}
+
+
+def _read(
+    config: DataConfig,
+    folder: Folder,
+    wanted: Tensor,
+    same: Mapping[str, Any],
+    image_hw: ImageHW,
+    teller: Teller,
+) -> DataSource:
+    """The training images of the numbers `wanted`, and all others, at one size."""
+    if home() is None:
         number = len(wanted) + len(folder.test) + len(folder.val or ())
         check_images_fit(config, number, 3, image_hw, copies=1)
     asked = {"train": (folder.train, wanted)}
@@ -65,7 +78,7 @@ def read(
         found["train"],
         found.get("test"),
         folder.classes,
-        folder.fingerprint,
+        same,
         tuple(skipped),
         found.get("val"),
         is_whole=False,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from vitnas.config.data import DataConfig, class_names, is_junk
 from vitnas.data.imageset import ImageFile
@@ -103,16 +104,19 @@ def images_below(folder: Path, number: int = 0) -> list[ImageFile]:
     """
     found, folders = list[ImageFile](), [str(folder)]
     for below in folders:  # which grows
-        for entry in _entries(below):
-            if is_junk(entry.name):
-                continue
-            if _is_dir(entry):
-                if not entry.is_symlink():
-                    folders.append(entry.path)
-            elif entry.name.lower().endswith(_SUFFIXES):
-                found.append(ImageFile(entry.path, number, *_facts(entry)))
+        with _opened(below) as place:
+            for name in sorted([entry.name for entry in os.scandir(place)]):
+                if is_junk(name):
+                    continue
+                path, there = f"{below}/{name}", _facts(name, place)
+                if there is not None and stat.S_ISDIR(there.st_mode):
+                    if not Path(path).is_symlink():
+                        folders.append(path)
+                elif name.lower().endswith(_SUFFIXES):
+                    told = (-1, 0) if there is None else (there.st_size, there.st_mtime_ns)
+                    found.append(ImageFile(path, number, *told))
     if len(folders) == 1:
-        return sorted(found)  # quicker, and the same: the paths differ in their last part alone
+        return found  # in the order of their names: the paths differ in their last part alone
     return sorted(found, key=lambda file: file.path.split("/"))
 
 
@@ -179,35 +183,31 @@ def _without_collector() -> Iterator[None]:
 
 
 def _classes(folder: Path) -> tuple[str, ...]:
+    with _opened(str(folder)):
+        return class_names(folder)
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[int]:
+    """A descriptor of a folder.
+
+    Raises:
+        DataError: it cannot be read.
+    """
     try:
-        os.scandir(folder).close()
+        place = os.open(folder, os.O_RDONLY)
+        try:
+            yield place
+        finally:
+            os.close(place)
     except OSError as error:
-        _refuse(error)
-    return class_names(folder)
+        raise DataError(f"{folder}: cannot be read: {error.strerror or error}") from None
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _facts(name: str, place: int) -> os.stat_result | None:
+    """What the system says of a file in an open folder, which is quicker than by its whole path;
+    None where it says nothing."""
     try:
-        return list(os.scandir(folder))
-    except OSError as error:
-        _refuse(error)
-
-
-def _is_dir(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
+        return os.stat(name, dir_fd=place)
     except OSError:
-        return False
-
-
-def _refuse(error: OSError) -> NoReturn:
-    raise DataError(f"{error.filename}: cannot be read: {error.strerror or error}") from None
-
-
-def _facts(entry: os.DirEntry[str]) -> tuple[int, int]:
-    """Its size and the time of its last change; -1 and 0 where the system does not say."""
-    try:
-        there = entry.stat()
-    except OSError:
-        return -1, 0
-    return there.st_size, there.st_mtime_ns
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from vitnas.config.data import TIMM, DataConfig
 from vitnas.data import cache, cifar, digits, fashion_mnist, foreign, imagefolder
@@ -23,10 +23,17 @@ READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
 def read_source(
     config: DataConfig, image_hw: ImageHW, used: Used = everything, teller: Teller = SILENT
 ) -> DataSource:
-    """Read the data set that `config` names, resized to `image_hw` = (H, W) pixels.
+    """As `read_sources`, of one size."""
+    return read_sources(config, [image_hw], used, teller)[image_hw]
 
-    Of an image folder only the training images that are `used` are read, and all others;
-    `teller` is told what is read.
+
+def read_sources(
+    config: DataConfig, sizes: Sequence[ImageHW], used: Used = everything, teller: Teller = SILENT
+) -> dict[ImageHW, DataSource]:
+    """Read the data set that `config` names, resized to each of the `sizes` (H, W) in pixels.
+
+    Of an image folder, which is listed once, only the training images that are `used` are read, and
+    all others; `teller` is told what is read.
 
     Raises:
         DataError: a file or folder is missing, unreadable, damaged or empty; names the path, what
@@ -34,10 +41,10 @@ def read_source(
         ConfigError: another package's data set cannot be imported.
     """
     if config.name == "imagefolder":
-        return imagefolder.read(config, image_hw, used, teller)
+        return imagefolder.read(config, sizes, used, teller)
     if (reader := READERS.get(config.name)) is not None:
-        return reader(config, image_hw).chosen(config)
-    return foreign.read(config, image_hw, teller).chosen(config)
+        return {size: reader(config, size).chosen(config) for size in sizes}
+    return {size: foreign.read(config, size, teller).chosen(config) for size in sizes}
 
 
 def check_there(config: DataConfig) -> None:

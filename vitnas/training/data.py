@@ -6,7 +6,7 @@ the memory, and augmentation moves bytes. Of an image folder only those are read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.rows import Pixels, channel_sums
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
-from vitnas.data.table import read_source
+from vitnas.data.table import read_sources
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, DataError, shorten
 from vitnas.training.split import Split
@@ -206,13 +206,24 @@ def load_data(
     fraction: float = 1.0,
     teller: Teller = SILENT,
 ) -> Images:
-    """Read the images, resize them to `img_size` pixels (a side, or H and W) and split them.
+    """As `load_sizes`, of one size: a side, or H and W, in pixels."""
+    image_hw = (img_size, img_size) if isinstance(img_size, int) else img_size
+    return load_sizes(config, [image_hw], fraction, teller)[image_hw]
+
+
+def load_sizes(
+    config: DataConfig,
+    sizes: Sequence[ImageHW],
+    fraction: float = 1.0,
+    teller: Teller = SILENT,
+) -> dict[ImageHW, Images]:
+    """Read the images, resize them to each of the `sizes` (H, W) in pixels and split them.
 
     The split depends on `config` alone. Global random state is neither read nor changed.
 
     Args:
         config: which images.
-        img_size: to which they are resized.
+        sizes: to which they are resized.
         fraction: share of the training images that trainings use at most. Of an image folder no
             others are read; mean and deviation are those of the used ones.
         teller: told what is decoded before that is done, where it takes long.
@@ -221,8 +232,11 @@ def load_data(
         DataError: files are missing, damaged or too few; names the path and how to get the data.
         ConfigError: `fraction` leaves too few; addressed as `train_fraction`.
     """
-    image_hw = (img_size, img_size) if isinstance(img_size, int) else img_size
-    source = read_source(config, image_hw, partial(used_images, config, fraction), teller)
+    sources = read_sources(config, sizes, partial(used_images, config, fraction), teller)
+    return {size: _split(config, source, fraction) for size, source in sources.items()}
+
+
+def _split(config: DataConfig, source: DataSource, fraction: float) -> Images:
     whole = Split(*source.train, *_UNKNOWN)
     train_numbers, val_numbers = split_by_class(whole.y, config.val_fraction, config.split_seed)
     train, held = whole.of(train_numbers), whole.of(whole.there(val_numbers))

@@ -11,7 +11,10 @@ import pytest
 
 from tests.engine.test_search import folder_space
 from tests.training.conftest import fill_folder
+from vitnas.config.data import DataConfig
 from vitnas.config.trials import RandomTrial
+from vitnas.data import imagefolder
+from vitnas.data.listing import Folder, list_folder
 from vitnas.engine.backends.backend import Backend
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.request import Request
@@ -51,6 +54,27 @@ def test_more_images_are_read_when_more_are_asked_for(tmp_path: Path) -> None:
     backend.prepare(space)
     whole = Request(asked.subject, space.config.proxy, 0)
     assert [answer.outcome for _, answer in backend.answers([whole])] == [Outcome.COMPLETE]
+
+
+def test_a_folder_is_listed_once_for_all_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker has what was listed; `check_reads_once` deletes the folder before it trains."""
+    fill_folder(tmp_path)
+    listed: list[DataConfig] = []
+
+    def counted(config: DataConfig) -> Folder:
+        listed.append(config)
+        return list_folder(config)
+
+    monkeypatch.setattr(imagefolder, "list_folder", counted)
+    space, backend = folder_space(tmp_path, img_size={"choice": [8, 16]}), SerialBackend(0.0)
+    backend.prepare(space)
+    networks = [space.suggest(RandomTrial(seed)) for seed in range(8)]
+    assert {network.image_hw for network in networks} == {(8, 8), (16, 16)}
+    asked = [Request(network, space.config.proxy, 0) for network in networks[:2]]
+    assert [a.outcome for _, a in backend.answers(asked)] == [Outcome.COMPLETE] * 2
+    assert len(listed) == 1
 
 
 def test_too_small_a_share_is_refused_at_its_address(tmp_path: Path) -> None:

@@ -105,19 +105,18 @@ def _images(
     space: SearchSpace, before: Worker | None, teller: Teller
 ) -> dict[tuple[int, int], Images]:
     """The space's images by (H, W): those that `before` holds, and the others from their files."""
-    from vitnas.training.data import load_data
+    from vitnas.training.data import load_sizes
 
     data, fraction = space.config.data, space.config.proxy.train_fraction
     held = {} if before is None or before.data != data else before.images
-    known = {size: images for size, images in held.items() if images.fraction >= fraction}
-
-    def read(size: tuple[int, int]) -> Images:
-        return load_data(data, size, fraction, teller)
-
+    sizes = space.image_sizes()
+    known = {s: held[s] for s in sizes if s in held and held[s].fraction >= fraction}
+    new = [size for size in sizes if size not in known]
     try:
-        return {size: known[size] if size in known else read(size) for size in space.image_sizes()}
+        read = load_sizes(data, new, fraction, teller) if new else {}
     except ConfigError as error:
         raise error.at(file=space.file, prefix="proxy") from None
+    return {size: (known | read)[size] for size in sizes}
 
 
 def _teachers(
