@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from vitnas.calibration.result import PROXY, Calibration
 from vitnas.calibration.text import tau_text
 from vitnas.config.costs import COSTS
+from vitnas.report.longer import agreement_text
 from vitnas.report.marks import and_text
 from vitnas.report.text import count_text, plural, signed_text
 from vitnas.report.trust import Trust
@@ -16,8 +17,8 @@ def sentences(trust: Trust) -> list[str]:
     """One short paragraph with numbers for each limit of the ranking. There is at least one."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
-    parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds(trust)]
-    parts += [_measured(trust)]
+    parts = [_sampling(trust), _fidelity(trust), agreement_text(trust.long), _censoring(trust)]
+    parts += [_test(trust), _seeds(trust), _measured(trust)]
     return [part for part in parts if part]
 
 

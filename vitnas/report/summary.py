@@ -14,6 +14,7 @@ from vitnas.report.caveats import sentences
 from vitnas.report.checklist import checklist
 from vitnas.report.effects import AxisEffects, effects_of
 from vitnas.report.facts import space_name
+from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
 from vitnas.report.progress import reached, reference_point, volume_curve
@@ -75,6 +76,7 @@ def summary_view(run: Run) -> View:
         "band": band_text(run),
         "band_rows": band_rows(run),
         "first_cost": COSTS[run.costs[0]].noun,
+        "long_rows": long_rows(run),
         **_effect_views(run),
         "caveats": sentences(assess(run)),
         "checklist": checklist(run),
@@ -196,6 +198,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
         "cost": percent_text(row.cost),
         "unsure": row.gain is not None and row.gain < _difference_error(row, before, run),
         "network": row.network,
+        "is_long": bool(run.long.of(trial.number)),
     }
 
 
@@ -210,6 +213,7 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
         "params": count_text(trial.num_params or None),
         "measured": _measured(trial, run),
         "network": network_line(trial),
+        "is_long": bool(run.long.of(trial.number)),
     }
 
 

@@ -17,6 +17,7 @@ from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.calibrated import calibration_of
+from vitnas.report.longer import LongAgreement, agreement_of
 from vitnas.report.standing import estimated, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
 from vitnas.run import Run
@@ -59,6 +60,7 @@ class Trust:
         num_plausible_off: number of networks that are not on the front, but on the
             true one with a probability of at least 0.1.
         calibration: the calibration for the run's space and images.
+        long: what long trainings of its networks say; None where there are none.
     """
 
     num_images: int | None
@@ -86,6 +88,7 @@ class Trust:
     num_plausible_off: int
     calibration: Calibration | None = None
     ordered: float | None = None
+    long: LongAgreement | None = None
 
 
 def assess(run: Run) -> Trust:
@@ -126,6 +129,7 @@ def assess(run: Run) -> Trust:
         num_plausible_off=len(off_front(run)),
         calibration=calibration_of(run),
         ordered=_ordered(run),
+        long=agreement_of(run),
     )
 
 
