@@ -100,9 +100,9 @@ def _said(found: LongAgreement) -> str:
         ". Kendall's tau between expected top-1, by which this report ranks them, and top-1 on "
         f"the {images} images after the long training is {found.tau.value:.2f} (95 % interval "
         f"{found.tau.low:.2f} to {found.tau.high:.2f})."
-    ).replace("-", "−")
+    )
     if found.flops_tau is not None:
-        text += f" Ranking by FLOPs alone gives {found.flops_tau:.2f}.".replace("-", "−")
+        text += f" Ranking by FLOPs alone gives {found.flops_tau:.2f}."
     return text + " Somebody chose these networks, so they say little of the others."
 
 

@@ -17,6 +17,8 @@ from vitnas.report.facts import space_name
 from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
+from vitnas.report.papers import papers_text
+from vitnas.report.plots import drawn_papers
 from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.spent import spent_text
 from vitnas.report.standing import (
@@ -75,6 +77,8 @@ def summary_view(run: Run) -> View:
         "export_command": _export_command(run, rows),
         "band": band_text(run),
         "band_rows": band_rows(run),
+        "papers": papers_text(run),
+        "any_paper_drawn": bool(drawn_papers(run)),
         "first_cost": COSTS[run.costs[0]].noun,
         "long_rows": long_rows(run),
         **_effect_views(run),
