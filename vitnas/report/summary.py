@@ -37,6 +37,7 @@ from vitnas.report.tables import (
     measured_columns,
     outcome_counts,
 )
+from vitnas.report.tested import by_test_text, compare_by_test
 from vitnas.report.text import (
     cost_text,
     count_text,
@@ -56,7 +57,7 @@ View = dict[str, Any]
 
 def summary_view(run: Run) -> View:
     """All values about the trials. Unknown ones are empty, never missing."""
-    rows = front_rows(run)
+    rows, tested = front_rows(run), compare_by_test(run)
     return {
         "title": title(run),
         "verdict": verdict(run),
@@ -64,7 +65,10 @@ def summary_view(run: Run) -> View:
         "baselines_repeated": any(one.replicates for one in run.baselines),
         "summary": lead(run),
         "keys": key_numbers(run),
-        "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],
+        "rows": [
+            _row_view(row, rows[index - 1], run) | {"by_test": by_test_text(tested, row.trial)}
+            for index, row in enumerate(rows)
+        ],
         "axes": and_text(run.costs),
         "bound": _bound(run.costs),
         "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
@@ -73,7 +77,7 @@ def summary_view(run: Run) -> View:
         "has_errors": run.noise is not None,
         "expected_hint": "" if run.noise is None else EXPECTED_HINT,
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
-        "any_test": any(row.trial.test_trainings for row in rows),
+        "any_test": tested is not None,
         "export_command": _export_command(run, rows),
         "band": band_text(run),
         "band_rows": band_rows(run),

@@ -14,6 +14,7 @@ from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.longer import LONG_COLUMNS, long_columns
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.standing import error_of
+from vitnas.report.tested import compare_by_test
 from vitnas.run import Run
 
 MEANINGS: Mapping[Outcome, str] = {
@@ -211,13 +212,16 @@ FRONT_COLUMNS = (
 def front_csv(run: Run) -> str:
     """One row for each member of the front, cheapest first."""
     ratio = f"{run.costs[0]}_ratio"
+    tested = compare_by_test(run)
     columns = [ratio if name == "flops_ratio" else name for name in FRONT_COLUMNS]
+    columns += ["test_front"] if tested is not None else []
     if len(run.costs) > 1:
         columns = [name for name in columns if name not in ("gain_points", ratio)]
     rows = (
         {
             **_trial_row(row.trial, set()),
             **_front_columns(row, ratio),
+            "test_front": None if tested is None else tested.is_on_front(row.trial),
             **_noise_columns(run, row.trial),
             **long_columns(run, row.trial.number),
         }
