@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.report.runs import run_of, trial
 from vitnas import api
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import load_recipe
 from vitnas.errors import VitnasError
 from vitnas.longer import FILE_NAME
+from vitnas.records import Outcome
 from vitnas.run import Run
 from vitnas.trained_long import plan_for
 
@@ -26,13 +28,13 @@ def run(searched: Run, tmp_path: Path) -> Run:
 
 
 def test_without_a_model_all_is_the_runs(run: Run) -> None:
-    trial, proxy = run.complete[0], run.space["proxy"]
-    plan = plan_for(run, trial.number)
-    assert plan.config == trial.network
+    first, proxy = run.complete[0], run.space["proxy"]
+    plan = plan_for(run, first.number)
+    assert plan.config == first.network
     assert plan.data.model_dump(mode="json") == run.space["data"]
     assert (plan.recipe.epochs, plan.recipe.lr) == (3 * proxy["epochs"], proxy["lr"])
     assert plan.recipe_name == "proxy"
-    assert plan_for(run, trial.number, epochs=7).recipe.epochs == 7
+    assert plan_for(run, first.number, epochs=7).recipe.epochs == 7
 
 
 def test_a_recipe_replaces_the_runs(run: Run) -> None:
@@ -43,11 +45,11 @@ def test_a_recipe_replaces_the_runs(run: Run) -> None:
 
 
 def test_a_model_that_is_the_trials_may_be_given(run: Run, tmp_path: Path) -> None:
-    trial = run.complete[0]
-    save_config(trial.network, tmp_path / "net.yaml")
-    assert plan_for(run, trial.number, tmp_path / "net.yaml").config.key == trial.key
+    first = run.complete[0]
+    save_config(first.network, tmp_path / "net.yaml")
+    assert plan_for(run, first.number, tmp_path / "net.yaml").config.key == first.key
     recipe = load_recipe("small").model_copy(update={"drop_path_rate": 0.05})
-    plan = plan_for(run, trial.number, tmp_path / "net.yaml", recipe)
+    plan = plan_for(run, first.number, tmp_path / "net.yaml", recipe)
     assert plan.config.drop_path_rate == 0.05
 
 
@@ -84,10 +86,16 @@ def test_a_mistake_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_a_run_without_a_complete_trial_has_no_network(tmp_path: Path) -> None:
+    for trials in ((), (trial(0, outcome=Outcome.STOPPED),)):
+        with pytest.raises(VitnasError, match="no trial is complete yet, so there is no network"):
+            plan_for(run_of(tmp_path, *trials), 0)
+
+
 def test_a_trial_without_a_run_is_refused(tmp_path: Path) -> None:
-    for model, trial in ((None, None), (None, 3), ("sret_t", 3)):
+    for model, number in ((None, None), (None, 3), ("sret_t", 3)):
         with pytest.raises(VitnasError, match="--for RUN --trial N"):
-            api.train(model, tmp_path / "out", trial=trial)
+            api.train(model, tmp_path / "out", trial=number)
 
 
 @pytest.mark.slow

@@ -96,6 +96,8 @@ def keeping(
 
 
 def _trial(run: Run, number: int | None) -> TrialRecord:
+    if not run.complete:
+        raise RunError(f"{run.path}: no trial is complete yet, so there is no network to train")
     if number is None:
         known = "" if run.knee is None else f"; the knee is trial {run.knee.number}"
         raise RunError(f"{run.path}: --for needs --trial and the number of a network{known}")
