@@ -12,6 +12,7 @@ import pytest
 
 from vitnas.errors import RunError
 from vitnas.files import (
+    append_line,
     check_replaceable,
     exists,
     open_file,
@@ -209,3 +210,21 @@ def test_a_stranger_s_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(RunError, match="cannot be replaced: is not a regular file"):
         check_replaceable(tmp_path / "fifo", lambda head: True)
+
+
+def test_a_line_is_added_and_half_a_line_ends_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    append_line(path, "one")
+    append_line(path, "two")
+    assert path.read_text() == "one\ntwo\n"
+    path.write_text("hal")
+    append_line(path, "three")
+    assert path.read_text() == "hal\nthree\n"
+
+
+def test_a_line_is_not_added_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "a.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic"):
+        append_line(tmp_path / "a.jsonl", "one")
+    assert (tmp_path / "victim").read_text() == "mine"

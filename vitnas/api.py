@@ -218,11 +218,13 @@ def export(
 
 
 def train(
-    model: str | Path,
+    model: str | Path | None,
     to: str | Path,
     *,
-    data: str | DataConfig = "digits",
-    recipe: str | Path | Recipe = DEFAULT_RECIPE,
+    run: Run | None = None,
+    trial: int | None = None,
+    data: str | DataConfig | None = None,
+    recipe: str | Path | Recipe | None = None,
     device: str = "auto",
     workers: int = 0,
     listener: Callable[[dict[str, Any]], None] | None = None,
@@ -235,10 +237,12 @@ def train(
     The same call resumes a training that was stopped; see `docs/training.md`.
 
     Args:
-        model: a model of the zoo, a model file or an exported folder.
+        model: a model of the zoo, a model file or an exported folder; None = that of `trial`.
         to: the folder; must not exist or be empty.
-        data: a data set's name, `name:folder`, or a folder of images by class.
-        recipe: the name of a shipped recipe, a file, or a `Recipe`.
+        run, trial: the network is that of this trial and is trained on the run's images; the result
+            goes into the run, too (see `vitnas.trained_long.plan_for`).
+        data: a data set's name, `name:folder`, or a folder of images by class; None = `digits`.
+        recipe: the name of a shipped recipe, a file, or a `Recipe`; None = `small`, or the run's.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         workers: processes that read images from folders.
         listener: called with the log's entry after every epoch.
@@ -250,9 +254,20 @@ def train(
     Raises:
         VitnasError: something does not fit; the folder is not written.
     """
+    from vitnas.exported.folder import check_free
     from vitnas.training.plan import make_plan
 
-    plan = make_plan(model, data, recipe, **options)
+    ended = None
+    if run is not None:
+        from vitnas.trained_long import keeping, plan_for
+
+        check_free(Path(to))
+        plan = plan_for(run, trial, model, recipe, data=data, **options)
+        ended = keeping(run, trial, plan, device, to)
+    elif model is None or trial is not None:
+        raise ConfigError("name a MODEL to train, or a network of a run by --for RUN --trial N")
+    else:
+        plan = make_plan(model, data or "digits", recipe or DEFAULT_RECIPE, **options)
     from vitnas.training.train import train_network
 
     return train_network(
@@ -262,6 +277,7 @@ def train(
         workers=workers,
         listener=listener,
         notice=notice,
+        ended=ended,
         formats=formats,
     )
 

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from vitnas.errors import RunError, reason_of
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_MORE = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 _PIPE_S = 10.0  # in all
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -51,6 +52,26 @@ def write_bytes(path: str | Path, *content: bytes | memoryview) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def append_line(path: Path, text: str) -> None:
+    """Add a line to a file of ours, in one piece, so that lines of several processes do not mix.
+
+    What another process left half written stays a line of its own.
+
+    Raises:
+        OSError: `path` cannot be written, or is a link.
+    """
+    descriptor = os.open(path, _MORE, 0o666)
+    try:
+        size = os.fstat(descriptor).st_size
+        is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        line = encoded("\n" * is_cut + text + "\n")
+        if os.write(descriptor, line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

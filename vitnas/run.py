@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.costs import costs_of, log_costs
+from vitnas.longer import LongTrainings, read_long
 from vitnas.ranking import Draws, chances_by_number, draws_of, expecting, noise_of
 from vitnas.records import BaselineRecord, Outcome, TrialRecord, front_of
 from vitnas.sessions import Environment
@@ -92,6 +93,16 @@ class Run:
         """Numbers of a candidate and of its replicates."""
         again = (t.number for t in self.replicates if t.replicate_of == trial.number)
         return (trial.number, *again)
+
+    @cached_property
+    def long(self) -> LongTrainings:
+        """The long trainings of its complete networks, as a file in its folder tells them.
+
+        Raises:
+            RunError: the file cannot be read.
+        """
+        complete = (trial for trial in self.trials if trial.outcome is Outcome.COMPLETE)
+        return read_long(self.path, {trial.number: trial.key for trial in complete})
 
     @cached_property
     def noise(self) -> Noise | None:

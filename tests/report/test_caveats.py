@@ -29,7 +29,7 @@ def test_sentences_carry_their_numbers() -> None:
         "over 4 complete trials",
         "So few trials make these taus rough",
         "1 trial was stopped early",
-        "mean −1.50, from −3.00 to +0.00 points",
+        "Scoring minus test top-1 is +1.50 points on average",
         "one seed",
     ):
         assert part in text, part

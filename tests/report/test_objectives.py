@@ -85,7 +85,7 @@ def test_tables(tmp_path: Path) -> None:
 
 def test_a_study_of_earlier_code_reads_the_same(tmp_path: Path) -> None:
     """Its latency and memory were fields of their own. That code wrote its tables, except for the
-    columns of expected top-1 and the networks' lines, which said less."""
+    columns of expected top-1, of the front by test and the networks' lines, which said less."""
     held = Path(__file__).parent / "measured_study"
     with closing(sqlite3.connect(tmp_path / "study.db")) as database:
         database.executescript((held / "study.sql").read_text())

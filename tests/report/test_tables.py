@@ -85,7 +85,7 @@ def test_trials_csv_has_every_candidate_and_what_was_drawn() -> None:
 def test_front_csv_is_the_front() -> None:
     run = run_of(PATH, trial(0, 50.0), trial(1, 60.0, 3_000_000, test_top1=59.0), trial(2, 10.0))
     rows = read(front_csv(run))
-    assert tuple(rows[0]) == FRONT_COLUMNS
+    assert tuple(rows[0]) == (*FRONT_COLUMNS, "test_front")
     assert [row["trial"] for row in rows] == ["0", "1"]
     assert rows[1]["gain_points"] == "10.0"
     assert rows[1]["test_top1_percent"] == "59.0"

@@ -56,14 +56,3 @@ def test_only_finite_curves_of_the_usual_length_are_ranked() -> None:
     odd = [trial(8, curve=(1.0,)), trial(9, curve=(1.0, float("nan"), 2.0))]
     trust = assess(run_of(PATH, *trials, *odd, trial(10, outcome=Outcome.STOPPED)))
     assert (trust.num_ranked, trust.num_complete, trust.num_stopped) == (4, 6, 1)
-
-
-def test_test_scores_can_beat_the_front() -> None:
-    trials = [
-        trial(0, 60.0, 1_000_000, test_top1=61.0),
-        trial(1, 62.0, 2_000_000, test_top1=59.0),
-        trial(2, 64.0, 3_000_000, test_top1=63.0),
-    ]
-    trust = assess(run_of(PATH, *trials))
-    assert trust.test_gaps == (-3.0, -1.0, 1.0)
-    assert trust.num_beaten_on_test == 1

@@ -9,6 +9,7 @@ import typer
 
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
 from vitnas.cli.streams import say
+from vitnas.errors import typed
 
 Formats = Annotated[
     str,
@@ -44,12 +45,25 @@ def export_command(
 
 @app.command()
 def train(
-    model: Annotated[str, typer.Argument(help="A model of the zoo, a model file or a folder.")],
     to: NewFolder,
+    model: Annotated[
+        str | None, typer.Argument(help="A model of the zoo, a model file or a folder.")
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--for", help="Train a network of this run; the result goes into it, too."),
+    ] = None,
+    trial: Annotated[int | None, typer.Option(help="Number of the trial, with --for.")] = None,
     data: Annotated[
-        str, typer.Option(help="digits, cifar10:/data/cifar, or a folder with train/<class>/.")
-    ] = "digits",
-    recipe: Annotated[str, typer.Option(help="A recipe's name or file.")] = "small",
+        str | None,
+        typer.Option(
+            help="digits (the default), cifar10:/data/cifar, or a folder with train/<class>/."
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="A recipe's name or file; default small, with --for the run's proxy."),
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, max=MOST["epochs"], help="Epochs, instead of the recipe's.")
     ] = None,
@@ -86,9 +100,12 @@ def train(
         "init_from": init_from,
     }
     options |= {"score_on": score_on, "formats": parse_formats(formats)}
+    if run is not None:
+        options["run"] = api.load_run(run)
     folder = api.train(
         model,
         to,
+        trial=trial,
         data=data,
         recipe=recipe,
         device=device,
@@ -99,6 +116,8 @@ def train(
         **options,
     )
     print_folder(folder)
+    if run is not None:
+        say(f"{run}: has the result; vitnas report {typed(run)} shows it")
 
 
 @app.command()

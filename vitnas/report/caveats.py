@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from vitnas.calibration.result import PROXY, Calibration
 from vitnas.calibration.text import tau_text
 from vitnas.config.costs import COSTS
+from vitnas.report.longer import agreement_text
 from vitnas.report.marks import and_text
-from vitnas.report.text import count_text, plural, signed_text
+from vitnas.report.tested import comparison_text
+from vitnas.report.text import count_text, plural
 from vitnas.report.trust import Trust
 
 
@@ -16,8 +18,8 @@ def sentences(trust: Trust) -> list[str]:
     """One short paragraph with numbers for each limit of the ranking. There is at least one."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
-    parts = [_sampling(trust), _fidelity(trust), _censoring(trust), _test(trust), _seeds(trust)]
-    parts += [_measured(trust)]
+    parts = [_sampling(trust), _fidelity(trust), agreement_text(trust.long), _censoring(trust)]
+    parts += [comparison_text(trust.tested), _seeds(trust), _measured(trust)]
     return [part for part in parts if part]
 
 
@@ -105,26 +107,6 @@ def _censoring(trust: Trust) -> str:
             f" Between {count_text(row.low)} and {count_text(row.high)} FLOPs "
             f"{plural(row.started, 'training')} started and none was finished, so the front says "
             "nothing about networks of this size."
-        )
-    return text
-
-
-def _test(trust: Trust) -> str:
-    if trust.test_gaps is None:
-        return (
-            "No front member has a test top-1. The front is chosen by its scores, so its scores "
-            "are optimistic: the best of many noisy measurements is partly luck."
-        )
-    low, mean, high = trust.test_gaps
-    text = (
-        f"Test top-1 minus scoring top-1 over {plural(trust.num_tested, 'front member')}: mean "
-        f"{signed_text(mean)}, from {signed_text(low)} to {signed_text(high)} points. A negative "
-        "mean is the result of a choice by noisy scores, unless the splits themselves differ."
-    )
-    if trust.num_beaten_on_test:
-        text += (
-            f" By test top-1, {trust.num_beaten_on_test} of them would be dominated by another "
-            "front member."
         )
     return text
 

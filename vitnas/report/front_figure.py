@@ -11,6 +11,7 @@ from vitnas.report.figures import MOST_POINTS, Figure, Tree, left_out_text, shor
 from vitnas.report.marks import (
     BASELINE_COLOUR,
     KNEE_COLOUR,
+    PAPER_COLOUR,
     baseline_shape,
     colour,
     cost_range,
@@ -18,12 +19,14 @@ from vitnas.report.marks import (
     shape,
 )
 from vitnas.report.networks import dominant_mixer, network_line
+from vitnas.report.papers import PaperModel
 from vitnas.report.plots import (
     barred,
     drawable,
     drawn_baselines,
     drawn_front,
     drawn_open,
+    drawn_papers,
     shown_top1,
     step_line,
 )
@@ -56,6 +59,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
         data.append(_points(cost, mixer, groups.get(mixer, []), members))
     if possible:  # on the front, perhaps
         data.append(_hollow(cost, possible, "may be on the front", size=12))
+    data += _papers(run, cost)
     _tell_standing(run, data)
     data += _knee_ring(run, cost)
     layout = _front_layout(cost, low, high)
@@ -132,6 +136,22 @@ def _baseline_hover(one: BaselineRecord) -> str:
         f"<b>baseline {one.family}</b>, width {one.width}<br>top-1 {percent_text(one.top1)} %{test}"
         f"<br>{count_text(one.flops)} FLOPs, {count_text(one.num_params)} parameters"
     )
+
+
+def _papers(run: Run, cost: str) -> list[Tree]:
+    """Squares around the papers' models, with their names above what is said of the trial."""
+    models = drawn_papers(run)
+    if not models:
+        return []
+    square: Tree = {"color": PAPER_COLOUR, "symbol": "square-open", "size": 17}
+    square["line"] = {"width": 2, "color": PAPER_COLOUR}
+    trace = _scatter(cost, [one.trial for one in models], "the papers' models", square)
+    trace["customdata"] = [_paper_line(one) for one in models]
+    return [trace | {"hovertemplate": "%{customdata}<br>%{text}<extra></extra>"}]
+
+
+def _paper_line(one: PaperModel) -> str:
+    return f"<b>{one.name}</b>: {one.source}" + (f"<br>{one.resized}" if one.resized else "")
 
 
 def _bars(run: Run, cost: str) -> list[Tree]:

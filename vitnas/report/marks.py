@@ -10,6 +10,7 @@ from vitnas.config.mixers import MIXERS, Mixer
 from vitnas.report.text import listed
 
 KNEE_COLOUR = "#d6365f"
+PAPER_COLOUR = "#c77d00"
 _OTHER = Mixer("")  # for mixers of other packages, and for unreadable configurations
 
 

@@ -13,6 +13,7 @@ from vitnas.report.facts import space_name
 from vitnas.report.marks import (
     BASELINE_COLOUR,
     KNEE_COLOUR,
+    PAPER_COLOUR,
     and_text,
     baseline_shape,
     colour,
@@ -22,6 +23,7 @@ from vitnas.report.marks import (
     top1_range,
 )
 from vitnas.report.networks import dominant_mixer
+from vitnas.report.papers import PaperModel, paper_models
 from vitnas.report.standing import estimate_error, is_repeated, open_trials
 from vitnas.report.text import cost_text, percent_text, plural
 from vitnas.run import Run
@@ -90,6 +92,12 @@ def drawn_baselines(run: Run, cost: str) -> list[tuple[str, list[BaselineRecord]
     return list(families.items())
 
 
+def drawn_papers(run: Run) -> list[PaperModel]:
+    """The papers' models among the networks that were trained to the end and can be drawn."""
+    drawn = {trial.number for trial in drawable(run, Outcome.COMPLETE)}
+    return [one for one in paper_models(run) if one.trial.number in drawn]
+
+
 def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
     """The range of the top-1 axis (None for all values), and how many trials are below it."""
     trials = drawable(run, Outcome.COMPLETE)
@@ -133,6 +141,7 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
     _scatter(axes, cost, known, numbers, hollow=False)
     _scatter_open(axes, cost, possible)
     _error_bars(axes, run, cost)
+    _papers(axes, run, cost)
     if len(members) > 2 and run.knee in members:
         _mark_knee(axes, cost, run.knee)
     if axes.get_legend_handles_labels()[0]:
@@ -231,6 +240,15 @@ def _error_bars(axes: Any, run: Run, cost: str) -> None:
         style = {"fmt": "none", "ecolor": "#5b626e", "elinewidth": 1.1, "capsize": 3, "zorder": 3.5}
         errors = [error for _, error in shown]
         axes.errorbar(x, top1, yerr=errors, label="one standard error", **style)
+
+
+def _papers(axes: Any, run: Run, cost: str) -> None:
+    """A square around each of the papers' models."""
+    trials = [one.trial for one in drawn_papers(run)]
+    if trials:
+        x, top1 = [cost_of(trial, cost) for trial in trials], [t.estimate for t in trials]
+        square = {"s": 130, "marker": "s", "facecolors": "none", "edgecolors": PAPER_COLOUR}
+        axes.scatter(x, top1, linewidths=1.6, label="the papers' models", zorder=4.5, **square)
 
 
 def _band(axes: Any, run: Run, cost: str) -> None:

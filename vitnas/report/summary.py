@@ -14,8 +14,11 @@ from vitnas.report.caveats import sentences
 from vitnas.report.checklist import checklist
 from vitnas.report.effects import AxisEffects, effects_of
 from vitnas.report.facts import space_name
+from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
+from vitnas.report.papers import papers_text
+from vitnas.report.plots import drawn_papers
 from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.spent import spent_text
 from vitnas.report.standing import (
@@ -34,6 +37,7 @@ from vitnas.report.tables import (
     measured_columns,
     outcome_counts,
 )
+from vitnas.report.tested import by_test_text, compare_by_test
 from vitnas.report.text import (
     cost_text,
     count_text,
@@ -53,7 +57,7 @@ View = dict[str, Any]
 
 def summary_view(run: Run) -> View:
     """All values about the trials. Unknown ones are empty, never missing."""
-    rows = front_rows(run)
+    rows, tested = front_rows(run), compare_by_test(run)
     return {
         "title": title(run),
         "verdict": verdict(run),
@@ -61,7 +65,10 @@ def summary_view(run: Run) -> View:
         "baselines_repeated": any(one.replicates for one in run.baselines),
         "summary": lead(run),
         "keys": key_numbers(run),
-        "rows": [_row_view(row, rows[index - 1], run) for index, row in enumerate(rows)],
+        "rows": [
+            _row_view(row, rows[index - 1], run) | {"by_test": by_test_text(tested, row.trial)}
+            for index, row in enumerate(rows)
+        ],
         "axes": and_text(run.costs),
         "bound": _bound(run.costs),
         "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
@@ -70,11 +77,14 @@ def summary_view(run: Run) -> View:
         "has_errors": run.noise is not None,
         "expected_hint": "" if run.noise is None else EXPECTED_HINT,
         "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
-        "any_test": any(row.trial.test_trainings for row in rows),
+        "any_test": tested is not None,
         "export_command": _export_command(run, rows),
         "band": band_text(run),
         "band_rows": band_rows(run),
+        "papers": papers_text(run),
+        "any_paper_drawn": bool(drawn_papers(run)),
         "first_cost": COSTS[run.costs[0]].noun,
+        "long_rows": long_rows(run),
         **_effect_views(run),
         "caveats": sentences(assess(run)),
         "checklist": checklist(run),
@@ -196,6 +206,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
         "cost": percent_text(row.cost),
         "unsure": row.gain is not None and row.gain < _difference_error(row, before, run),
         "network": row.network,
+        "is_long": bool(run.long.of(trial.number)),
     }
 
 
@@ -210,6 +221,7 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
         "params": count_text(trial.num_params or None),
         "measured": _measured(trial, run),
         "network": network_line(trial),
+        "is_long": bool(run.long.of(trial.number)),
     }
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from vitnas.config.costs import MEASURED
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
+from vitnas.report.longer import LONG_COLUMNS, long_columns
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.standing import error_of
+from vitnas.report.tested import compare_by_test
 from vitnas.run import Run
 
 MEANINGS: Mapping[Outcome, str] = {
@@ -133,12 +135,22 @@ def trials_csv(run: Run) -> str:
     known = {trial.number: trial for trial in (*run.trials, *run.replicates, *run.complete)}
     trials = sorted(known.values(), key=lambda trial: trial.number)
     rows = (
-        {**_trial_row(trial, members), **_noise_columns(run, trial), **_params(trial)}
+        {
+            **_trial_row(trial, members),
+            **_noise_columns(run, trial),
+            **long_columns(run, trial.number),
+            **_params(trial),
+        }
         for trial in trials
     )
     measured = measured_columns(run)
-    columns = [*TRIAL_COLUMNS, *measured, *(("measured_on",) if measured else ())]
+    columns = [*TRIAL_COLUMNS, *measured, *(("measured_on",) if measured else ()), *_long(run)]
     return _csv_text([*columns, *(f"params.{name}" for name in drawn)], rows)
+
+
+def _long(run: Run) -> tuple[str, ...]:
+    """The columns on long trainings, in a run that has one."""
+    return LONG_COLUMNS if run.long.trainings else ()
 
 
 TRIAL_COLUMNS = (
@@ -200,18 +212,22 @@ FRONT_COLUMNS = (
 def front_csv(run: Run) -> str:
     """One row for each member of the front, cheapest first."""
     ratio = f"{run.costs[0]}_ratio"
+    tested = compare_by_test(run)
     columns = [ratio if name == "flops_ratio" else name for name in FRONT_COLUMNS]
+    columns += ["test_front"] if tested is not None else []
     if len(run.costs) > 1:
         columns = [name for name in columns if name not in ("gain_points", ratio)]
     rows = (
         {
             **_trial_row(row.trial, set()),
             **_front_columns(row, ratio),
+            "test_front": None if tested is None else tested.is_on_front(row.trial),
             **_noise_columns(run, row.trial),
+            **long_columns(run, row.trial.number),
         }
         for row in front_rows(run)
     )
-    return _csv_text([*columns, *measured_columns(run)], rows)
+    return _csv_text([*columns, *measured_columns(run), *_long(run)], rows)
 
 
 def _front_columns(row: FrontRow, ratio: str) -> dict[str, Any]:

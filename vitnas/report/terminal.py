@@ -65,8 +65,10 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
 
 
 def _note(run: Run) -> list[str]:
-    """What the column of expected top-1 is; nothing in a run without it."""
-    return [] if run.noise is None else [_EXPECTED]
+    """What the column of expected top-1 is, if there is one; which trials were trained long."""
+    long = sorted({one.trial for one in run.long.trainings})
+    told = f"trained long: {plural(len(long), 'network')} (trials {', '.join(map(str, long))})"
+    return [*([] if run.noise is None else [_EXPECTED]), *([told] if long else [])]
 
 
 def _failures(run: Run) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, isfinite, sqrt
@@ -14,11 +13,12 @@ import numpy as np
 from vitnas.calibration.agreement import kendall_tau
 from vitnas.calibration.result import Calibration
 from vitnas.noise import binomial_error
-from vitnas.pareto import front
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.calibrated import calibration_of
+from vitnas.report.longer import LongAgreement, agreement_of
 from vitnas.report.standing import estimated, off_front
 from vitnas.report.tables import BinRow, flops_bins, measured_costs
+from vitnas.report.tested import Tested, compare_by_test
 from vitnas.run import Run
 
 MOST_FOR_TAU = 1500
@@ -44,9 +44,7 @@ class Trust:
         epochs: epochs of a complete trial.
         num_stopped: number of trials stopped early. No tau includes them.
         starved: bins of FLOPs (see `flops_bins`) in which trials were stopped and none completed.
-        num_tested: number of front members with a test top-1.
-        test_gaps: lowest, mean and highest test top-1 minus scoring top-1 on the front, in points.
-        num_beaten_on_test: number of front members that another member dominates by test top-1.
+        tested: what the test images say of the front; None if no member has a test top-1.
         measured: costs that were measured for the front's members.
         num_devices: number of devices on which these costs were measured.
         num_repeated: number of networks that were trained to the end more than once.
@@ -59,6 +57,7 @@ class Trust:
         num_plausible_off: number of networks that are not on the front, but on the
             true one with a probability of at least 0.1.
         calibration: the calibration for the run's space and images.
+        long: what long trainings of its networks say; None where there are none.
     """
 
     num_images: int | None
@@ -72,9 +71,7 @@ class Trust:
     epochs: int
     num_stopped: int
     starved: tuple[BinRow, ...]
-    num_tested: int
-    test_gaps: tuple[float, float, float] | None
-    num_beaten_on_test: int
+    tested: Tested | None
     measured: tuple[str, ...]
     num_devices: int
     num_repeated: int
@@ -86,6 +83,7 @@ class Trust:
     num_plausible_off: int
     calibration: Calibration | None = None
     ordered: float | None = None
+    long: LongAgreement | None = None
 
 
 def assess(run: Run) -> Trust:
@@ -96,7 +94,6 @@ def assess(run: Run) -> Trust:
     error = binomial_error(float(np.median(scores)), images) if images and scores else None
     ranked = _ranked(run)
     epochs = len(ranked[0].curve) if ranked else 0
-    tested = [trial for trial in members if trial.mean_test_top1 is not None]
     return Trust(
         num_images=images,
         front_size=len(members),
@@ -109,9 +106,7 @@ def assess(run: Run) -> Trust:
         epochs=epochs,
         num_stopped=run.count(Outcome.STOPPED),
         starved=tuple(row for row in flops_bins(run) if row.stopped and not row.complete),
-        num_tested=len(tested),
-        test_gaps=_gaps(tested),
-        num_beaten_on_test=_beaten(tested, run.costs),
+        tested=compare_by_test(run),
         measured=measured_costs(members),
         num_devices=len({trial.measured_on for trial in members if trial.measured}),
         num_repeated=sum(bool(trial.replicates) for trial in run.complete),
@@ -126,6 +121,7 @@ def assess(run: Run) -> Trust:
         num_plausible_off=len(off_front(run)),
         calibration=calibration_of(run),
         ordered=_ordered(run),
+        long=agreement_of(run),
     )
 
 
@@ -168,13 +164,3 @@ def _tau_of_flops(ranked: list[TrialRecord]) -> float | None:
     if len(ranked) < 3:
         return None
     return kendall_tau([trial.flops for trial in ranked], [trial.curve[-1] for trial in ranked])
-
-
-def _gaps(tested: list[TrialRecord]) -> tuple[float, float, float] | None:
-    gaps = [(trial.mean_test_top1 or 0.0) - (trial.top1 or 0.0) for trial in tested]
-    return (min(gaps), sum(gaps) / len(gaps), max(gaps)) if gaps else None
-
-
-def _beaten(tested: list[TrialRecord], costs: Sequence[str]) -> int:
-    points = [(-(trial.mean_test_top1 or 0.0), *trial.minimized(costs)) for trial in tested]
-    return len(points) - len(front(points))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Plan:
         recipe_name: the recipe as it was asked for.
         seed: of first weights, order, augmentation and dropout.
         init_from: an exported folder whose weights come first; None = fresh weights.
+        fingerprint: that the training images must have; None = any images will do.
     """
 
     config: ModelConfig
@@ -41,6 +43,7 @@ class Plan:
     recipe_name: str = DEFAULT_RECIPE
     seed: int = 0
     init_from: Path | None = None
+    fingerprint: Mapping[str, Any] | None = None
 
     def line(self, trained: int, scoring: int) -> str:
         """What is about to be trained and on how many images, in one line.
@@ -71,7 +74,7 @@ class Plan:
 
 
 def make_plan(
-    model: str | Path,
+    model: str | Path | ModelConfig,
     data: str | DataConfig = "digits",
     recipe: str | Path | Recipe = DEFAULT_RECIPE,
     *,
@@ -85,9 +88,9 @@ def make_plan(
     """Read and check everything that can be checked without torch.
 
     Args:
-        model: a model of the zoo, which then gets the classes and channels of the data; a model
-            file; or an exported folder, whose network is used with the classes of the data, but not
-            its weights.
+        model: a network; a model of the zoo, which then gets the classes and channels of the data;
+            a model file; or an exported folder, whose network is used with the classes of the data,
+            but not its weights.
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
@@ -114,7 +117,7 @@ def make_plan(
         changes["distill"] = {**found.distill.model_dump(), "teacher": teacher}
     if changes:
         found = validate(Recipe, {**found.model_dump(), **changes})
-    config = _network(str(model), images, img_size, found.drop_path_rate)
+    config = _network(model, images, img_size, found.drop_path_rate)
     try:
         check_recipe_fits(found, config)
     except ConfigError as error:
@@ -155,12 +158,14 @@ def _scored_on(data: DataConfig, split: str) -> DataConfig:
 
 
 def _network(
-    text: str, data: DataConfig, img_size: int | None, drop_path: float | None
+    model: str | Path | ModelConfig, data: DataConfig, img_size: int | None, drop_path: float | None
 ) -> ModelConfig:
     changes: dict[str, Any] = {} if img_size is None else {"img_size": img_size}
     if drop_path is not None:
         changes["drop_path_rate"] = drop_path
-    path = Path(text)
+    if isinstance(model, ModelConfig):
+        return validate(ModelConfig, {**model.model_dump(), **changes})
+    text, path = str(model), Path(model)
     is_exported = exists(path / CONFIG_FILE)
     if not is_exported and (exists(path) or path.suffix in (".yaml", ".yml") or path.name != text):
         config = load_config(path)

@@ -12,11 +12,12 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
+from vitnas.config.differences import differences
 from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.data.telling import SILENT, Teller
-from vitnas.errors import ConfigError, RunError, printable, reason_of
+from vitnas.errors import ConfigError, DataError, RunError, printable, reason_of
 from vitnas.exported.check import NUMBER
 from vitnas.exported.folder import (
     CARD_FILE,
@@ -87,6 +88,7 @@ def train_network(
     workers: int = 0,
     listener: Callable[[Entry], None] | None = None,
     notice: Callable[[str], None] | None = None,
+    ended: Callable[[Sequence[Entry], float | None], None] | None = None,
     formats: tuple[str, ...] = (),
 ) -> Path:
     """Train what `plan` says and write it as a folder that `vitnas.load` reads.
@@ -103,6 +105,9 @@ def train_network(
         listener: called with the log's entry after every epoch.
         notice: called before the first one with what is about to be trained, in one line, and with
             the image files that are skipped; at the end with what is said of `formats`.
+        ended: called after the last epoch with the log and top-1 in percent on the test images, if
+            there are any; a kill between this and the end of the call makes the next one call it
+            again.
         formats: which of `vitnas.exported.write.FORMATS` are written, too.
 
     Raises:
@@ -130,7 +135,11 @@ def train_network(
             write_text(work / LOG_FILE, _lines(log))
             if listener is not None:
                 listener(log[-1])
-        written = _export(plan, training.scored(), images, log, folder, formats, start)
+        model, batch = training.scored(), plan.recipe.eval_batch_size
+        test = evaluate(model, images.test(), batch) if images.has_test else None
+        if ended is not None:
+            ended(log, test)
+        written = _export(plan, model, images, log, test, folder, formats, start)
         for line in written.lines():
             if notice is not None:
                 notice(line)
@@ -160,6 +169,7 @@ def _prepare(
             raise error.at(prefix="recipe") from None
     else:
         images = load_data(plan.data, plan.config.image_hw)
+    _check_same(plan, images)
     images.check_fits(plan.config)
     kept = images.train.subset(recipe.train_fraction, images.split_seed) if files is None else files
     check_enough(len(kept), len(images.train), recipe.train_fraction, "recipe.train_fraction")
@@ -174,16 +184,29 @@ def _prepare(
     return training, images, start
 
 
+def _check_same(plan: Plan, images: Images) -> None:
+    """Make sure that the training images are those that the plan is for.
+
+    Raises:
+        DataError: they have changed.
+    """
+    if plan.fingerprint is not None:
+        changes = list(differences(plan.fingerprint, dict(images.fingerprint)))
+        if changes:
+            rule = "the training images have changed since the run began"
+            raise DataError(f"{plan.data.name}: {rule}: {'; '.join(changes)}")
+
+
 def _export(
     plan: Plan,
     model: nn.Module,
     images: Images,
     log: list[Entry],
+    test: float | None,
     folder: Path,
     formats: tuple[str, ...],
     start: str,
 ) -> Written:
-    test = evaluate(model, images.test(), plan.recipe.eval_batch_size) if images.has_test else None
     content = Content(
         plan.config,
         weights_bytes(model),

@@ -93,6 +93,9 @@ STAGE: dict[str, tuple[Any, ...] | None] = {
     "key_init": ANY,
     "key_kernel": ANY,
     "q_proj": (True, False),
+    "windows": ANY,
+    "kernel_qkv": ANY,
+    "stride_kv": ANY,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from vitnas.config.model import ModelConfig
 from vitnas.exported.source.layout import Call, Code, call
 from vitnas.nn.mixers import Place
 from vitnas.nn.mixers.attention import tau_of
@@ -23,6 +24,15 @@ class BlockIndex(int):
 
 def variant(part: str, **options: Any) -> Variant:
     return Variant(part, tuple(options.items()))
+
+
+def has_later_norms(config: ModelConfig) -> bool:
+    """Whether passes of a block have batch norms with statistics of their own."""
+    return any(
+        stage.passes > 1
+        and (stage.qkv_kernel or (stage.has_norm and config.norm_of(stage) == "batchnorm"))
+        for stage in config.stages
+    )
 
 
 def mixer_call(place: Place) -> Call:
@@ -59,20 +69,38 @@ def _mhsa(place: Place) -> Call:
 def _shared(place: Place) -> Call:
     args = _attention_args(place)
     args.pop("scale", None)
-    return call(variant("shared", wide="width" in args), args)
+    return call(variant("shared", wide="width" in args, **_convolved(place)), args)
 
 
 def _ska(place: Place) -> Call:
-    args = {**_attention_args(place), "tokens": place.num_tokens}
-    projects = place.stage_config.projects_query
-    return call(variant("ska", **_attention_options(place, q_proj=projects)), args)
+    args = {**_attention_args(place), "tokens": place.num_keys, **_windowed(place)}
+    return call(variant("ska", **_attention_options(place, **_static(place))), args)
 
 
 def _cska(place: Place) -> Call:
     stage = place.stage_config
     args = {**_attention_args(place), "grid": place.grid, "kernel": stage.key_kernel}
-    options = _attention_options(place, q_proj=stage.projects_query)
+    args |= _windowed(place)
+    if stage.key_stride > 1:
+        args["keys"] = place.num_keys
+    options = _attention_options(place, **_static(place))
     return call(variant("cska", **{**options, "fused": False, "tap": False}), args)
+
+
+def _static(place: Place) -> dict[str, Any]:
+    stage = place.stage_config
+    return {"q_proj": stage.projects_query, "windows": stage.num_windows > 1}
+
+
+def _windowed(place: Place) -> dict[str, Any]:
+    stage = place.stage_config
+    return {"grid": place.grid, "windows": stage.windows} if stage.num_windows > 1 else {}
+
+
+def _convolved(place: Place) -> dict[str, Any]:
+    """Options of an attention whose inputs are convolved."""
+    stage = place.stage_config
+    return {"conv": stage.qkv_kernel > 0, "strided": stage.key_stride > 1}
 
 
 def _attention_args(place: Place) -> dict[str, Any]:
@@ -83,22 +111,28 @@ def _attention_args(place: Place) -> dict[str, Any]:
     if not stage.qk_scale or tau not in (1.0, None):
         per_head = stage.attn_width // stage.heads
         args["scale"] = (per_head**-0.5 if stage.qk_scale else 1.0) / (tau or 1.0)
+    if stage.qkv_kernel:
+        args |= {"grid": place.grid, "conv_kernel": stage.qkv_kernel}
+        args |= {"stride": stage.key_stride} if stage.key_stride > 1 else {}
+        args |= {"passes": stage.passes} if has_later_norms(place.config) else {}
     return args
 
 
 def _attention_options(place: Place, gives_map: bool = False, **more: Any) -> dict[str, Any]:
     stage, args = place.stage_config, _attention_args(place)
-    plain = stage.attn_act == "softmax" and not stage.mask_diagonal
+    masks = stage.mask_diagonal and stage.key_stride == 1
+    plain = stage.attn_act == "softmax" and not masks
     return {
         "wide": "width" in args,
         "scale": "scale" in args,
         "learnt_tau": tau_of(place) is None,
         "act": stage.attn_act,
-        "mask": stage.mask_diagonal,
+        "mask": masks,
         "mixes": place.reattention,
         "gives_map": gives_map,
         "fused": plain and not place.reattention and not gives_map,
-        "tap": bool(place.config.broad.gamma),
+        "tap": bool(place.config.broad.gamma) and stage.key_stride == 1,
+        **_convolved(place),
         **more,
     }
 

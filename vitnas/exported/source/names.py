@@ -35,6 +35,9 @@ _WORDS: dict[tuple[str, Any], str] = {
     ("nlls", True): "NonLinear",
     ("q_proj", False): "Direct",
     ("squeezes", True): "Squeezing",
+    ("windows", True): "Window",
+    ("conv", True): "Convolved",
+    ("strided", True): "Strided",
 }
 
 

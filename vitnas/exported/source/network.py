@@ -6,8 +6,8 @@ from typing import Any
 
 from vitnas.config.model import ModelConfig
 from vitnas.exported.source.layout import literal
+from vitnas.exported.source.mixers import has_later_norms
 from vitnas.exported.source.plan import (
-    has_later_norms,
     has_steps,
     stem_layers,
     tap_order,

@@ -10,6 +10,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.exported.source.layout import Call, Code, Repeat, call
 from vitnas.exported.source.mixers import (
     BlockIndex,
+    has_later_norms,
     mixer_call,
     variant,
 )
@@ -97,14 +98,6 @@ def _recursion(place: Place, block: Call, is_last: bool) -> Call:
     elif not stage.is_external:
         args["passes"] = stage.passes
     return call(variant("recursion", external=stage.is_external, nlls=has_nll), args)
-
-
-def has_later_norms(config: ModelConfig) -> bool:
-    """Whether passes of a block have batch norms with statistics of their own."""
-    return any(
-        stage.passes > 1 and stage.has_norm and config.norm_of(stage) == "batchnorm"
-        for stage in config.stages
-    )
 
 
 def has_steps(config: ModelConfig) -> bool:

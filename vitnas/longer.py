@@ -1,0 +1,158 @@
+"""The long trainings of a run's networks: a file in its folder to which lines are only added."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from vitnas.errors import RunError, reason_of
+from vitnas.files import append_line, check_writable, read_bytes, writing
+from vitnas.sessions import Amount, Count, Facts, Text
+
+FILE_NAME = "long.jsonl"
+_MOST_BYTES = 1 << 28
+_Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+
+
+class LongTraining(Facts):
+    """A line of the file: a training that reached its last epoch.
+
+    Attributes:
+        trial: number of the trial whose network was trained.
+        key: of this network.
+        top1: percent on the scoring images after the last epoch.
+        test_top1: percent on the test images; None where there are none.
+        epochs: of the training.
+        seed: of first weights, order, augmentation and dropout.
+        recipe: its name.
+        setting: twelve hex digits of all that this training has in common with those that it can
+            be compared with: recipe, images and first weights (see `setting_of`).
+        seconds: wall time of its epochs, those before a kill included.
+        device: where, e.g. `cpu`.
+        ended: when, seconds since 1970.
+        folder: where the network was written.
+    """
+
+    trial: Count
+    key: Text
+    top1: _Percent
+    test_top1: _Percent | None = None
+    epochs: Annotated[int, Field(ge=1)]
+    seed: int
+    recipe: Text
+    setting: Text
+    seconds: Amount
+    device: Text = ""
+    ended: Amount = 0.0
+    folder: Text = ""
+
+    @property
+    def final(self) -> float:
+        """Top-1 in percent on the test images, or on the scoring images where there are none."""
+        return self.top1 if self.test_top1 is None else self.test_top1
+
+
+@dataclass(frozen=True)
+class LongTrainings:
+    """What a run's file tells.
+
+    Attributes:
+        trainings: in the order of the file. Of one network, seed and setting the last one.
+        unread: which lines do not count and why, as `line 3 (is damaged)`.
+    """
+
+    trainings: tuple[LongTraining, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @cached_property
+    def settings(self) -> tuple[tuple[LongTraining, ...], ...]:
+        """The trainings of each setting, by trial; that of the most networks first, then that of
+        the most epochs."""
+        groups: dict[str, list[LongTraining]] = {}
+        for one in self.trainings:
+            groups.setdefault(one.setting, []).append(one)
+        ordered = sorted(groups.values(), key=lambda g: (-_networks(g), -g[0].epochs))
+        return tuple(tuple(sorted(group, key=lambda one: one.trial)) for group in ordered)
+
+    def of(self, number: int) -> tuple[LongTraining, ...]:
+        """A trial's, of the first setting that it was trained by; empty if it was not."""
+        own = (tuple(one for one in group if one.trial == number) for group in self.settings)
+        return next(filter(None, own), ())
+
+
+def _networks(group: Iterable[LongTraining]) -> int:
+    return len({one.trial for one in group})
+
+
+def setting_of(identity: Mapping[str, Any]) -> str:
+    """The setting of a training, from what its checkpoint says of it (see `Plan.identity`)."""
+    data = {name: value for name, value in identity["data"].items() if name != "root"}
+    parts = [data, identity["recipe"], identity["init_from"]]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def check_can_add(folder: Path) -> None:
+    """Make sure that a line can be added to the file of a run, before a training begins.
+
+    Raises:
+        RunError: it is a link or a folder, or cannot be written.
+    """
+    path = folder / FILE_NAME
+    if path.is_symlink() or path.is_dir():
+        raise RunError(f"{path}: is a link or a folder; a file of the run belongs there")
+    check_writable(folder)
+
+
+def add(folder: Path, training: LongTraining) -> None:
+    """Add a training to the file of a run; it is there when this returns.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    path = folder / FILE_NAME
+    with writing(path):
+        append_line(path, training.model_dump_json())
+
+
+def read_long(folder: Path, keys: Mapping[int, str]) -> LongTrainings:
+    """The long trainings of a run; none where there is no file.
+
+    A line that cannot be read, or that is of no network of the run, does not count.
+
+    Args:
+        folder: of the run.
+        keys: of its networks, by trial.
+
+    Raises:
+        RunError: the file cannot be read at all.
+    """
+    path = folder / FILE_NAME
+    try:
+        lines = read_bytes(path, _MOST_BYTES).splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return LongTrainings()
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
+    found: dict[tuple[str, str, int], LongTraining] = {}
+    unread = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            one = LongTraining.model_validate_json(line)
+        except ValidationError:
+            unread.append(f"line {number} (is damaged)")
+            continue
+        if keys.get(one.trial) != one.key:
+            unread.append(f"line {number} (trial {one.trial} has another network)")
+            continue
+        found.pop(same := (one.key, one.setting, one.seed), None)
+        found[same] = one
+    return LongTrainings(tuple(found.values()), tuple(unread))

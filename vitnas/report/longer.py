@@ -1,0 +1,153 @@
+"""What the long trainings of a run's networks say: a table, a mark, and how well it ranked them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean
+from typing import Any
+
+from vitnas.calibration.agreement import Networks, Tau, kendall_tau
+from vitnas.longer import FILE_NAME, LongTraining
+from vitnas.report.standing import expected_text
+from vitnas.report.text import count_text, duration_text, listed, percent_text, plural
+from vitnas.run import Run
+
+LEAST = 5
+"""Networks below which nothing is said: of four, one ranking in 24 is perfect by chance."""
+
+
+@dataclass(frozen=True)
+class LongAgreement:
+    """How far a run's ranking agrees with that after its long trainings of one setting.
+
+    Attributes:
+        num_networks: that were trained so.
+        epochs, recipe: of these trainings.
+        on_test: whether they are judged by test top-1, else by that on the scoring images.
+        tau: Kendall's tau-b between expected top-1 and top-1 after the long training, with a 95 %
+            interval; None below `LEAST` networks, or where one side has no order.
+        flops_tau: the same for FLOPs in place of expected top-1.
+        num_others: long trainings of other settings, which are not compared.
+        unread: lines of the file that do not count, and why.
+    """
+
+    num_networks: int = 0
+    epochs: int = 0
+    recipe: str = ""
+    on_test: bool = False
+    tau: Tau | None = None
+    flops_tau: float | None = None
+    num_others: int = 0
+    unread: tuple[str, ...] = ()
+
+
+def agreement_of(run: Run) -> LongAgreement | None:
+    """The agreement by the setting of the most networks; None where nothing was trained long."""
+    found = run.long
+    if not found.settings:
+        return LongAgreement(unread=found.unread) if found.unread else None
+    group, *others = found.settings
+    on_test = all(one.test_top1 is not None for one in group)
+    known = {trial.number: trial for trial in run.complete}
+    trials = [known[number] for number, _ in _by_trial(group)]
+    after = [
+        fmean(one.final if on_test else one.top1 for one in own) for _, own in _by_trial(group)
+    ]
+    before, flops = [trial.estimate or 0.0 for trial in trials], [trial.flops for trial in trials]
+    is_enough = len(trials) >= LEAST and kendall_tau(before, after) is not None
+    return LongAgreement(
+        num_networks=len(trials),
+        epochs=group[0].epochs,
+        recipe=group[0].recipe,
+        on_test=on_test,
+        tau=Networks(flops).judge([(before, after)]).overall if is_enough else None,
+        flops_tau=kendall_tau(flops, after) if is_enough else None,
+        num_others=sum(map(len, others)),
+        unread=found.unread,
+    )
+
+
+def agreement_text(found: LongAgreement | None) -> str:
+    """The agreement in a few sentences; empty where there is nothing to say."""
+    if found is None:
+        return ""
+    parts = [_said(found)] if found.num_networks else []
+    if found.num_others:
+        have = "has" if found.num_others == 1 else "have"
+        other = plural(found.num_others, "other long training")
+        parts.append(f"{other} {have} another recipe or other images, and cannot be compared.")
+    if found.unread:
+        parts.append(f"Not counted in {FILE_NAME}: {listed(found.unread)}.")
+    return " ".join(parts)
+
+
+def _said(found: LongAgreement) -> str:
+    were = "was" if found.num_networks == 1 else "were"
+    text = (
+        f"{plural(found.num_networks, 'network')} {were} trained long, for "
+        f"{plural(found.epochs, 'epoch')} ({found.recipe})"
+    )
+    if found.num_networks < LEAST:
+        return (
+            f"{text}: too few to say how well the short trainings ranked them ({LEAST} can tell)."
+        )
+    if found.tau is None:
+        return f"{text}. They have no order, so they do not say how well they were ranked."
+    images = "test" if found.on_test else "scoring"
+    text += (
+        ". Kendall's tau between expected top-1, by which this report ranks them, and top-1 on "
+        f"the {images} images after the long training is {found.tau.value:.2f} (95 % interval "
+        f"{found.tau.low:.2f} to {found.tau.high:.2f})."
+    )
+    if found.flops_tau is not None:
+        text += f" Ranking by FLOPs alone gives {found.flops_tau:.2f}."
+    return text + " Somebody chose these networks, so they say little of the others."
+
+
+def long_rows(run: Run) -> list[dict[str, Any]]:
+    """The table: a row for each network and setting, as text."""
+    known = {trial.number: trial for trial in run.complete}
+    return [
+        {
+            "number": number,
+            "expected": expected_text(known[number]),
+            "flops": count_text(known[number].flops),
+            "recipe": own[0].recipe,
+            "epochs": f"{own[0].epochs:,}",
+            "seeds": ", ".join(str(one.seed) for one in own),
+            "top1": percent_text(fmean(one.top1 for one in own)),
+            "test": percent_text(_mean_test(own)),
+            "time": duration_text(fmean(one.seconds for one in own)),
+        }
+        for group in run.long.settings
+        for number, own in _by_trial(group)
+    ]
+
+
+LONG_COLUMNS = ("long_top1_percent", "long_test_top1_percent", "long_epochs", "long_trainings")
+
+
+def long_columns(run: Run, number: int) -> dict[str, Any]:
+    """What the tables tell of a trial's long trainings, the mean over its seeds."""
+    own = run.long.of(number)
+    if not own:
+        return {}
+    test = _mean_test(own)
+    return {
+        "long_top1_percent": round(fmean(one.top1 for one in own), 4),
+        "long_test_top1_percent": None if test is None else round(test, 4),
+        "long_epochs": own[0].epochs,
+        "long_trainings": len(own),
+    }
+
+
+def _mean_test(own: Sequence[LongTraining]) -> float | None:
+    tests = [one.test_top1 for one in own if one.test_top1 is not None]
+    return fmean(tests) if tests else None
+
+
+def _by_trial(group: Sequence[LongTraining]) -> list[tuple[int, list[LongTraining]]]:
+    """The trainings of a setting for each trial; they are sorted by it."""
+    return [(number, list(own)) for number, own in groupby(group, key=lambda one: one.trial)]

@@ -1,0 +1,152 @@
+"""The front by scoring images against the front by test images, and how optimistic scores are.
+
+A member's scoring and test top-1, s and t in percent, are of the same trained networks, so seeds do
+not part them; the two draws of images do. With N and M images and u = t / 100, their difference
+has the binomial variance 1e4 u (1 - u) (1 / N + 1 / M). All members share the images, so their
+errors go together by an unknown part. The interval takes them as one error, the widest case:
+
+    mean(s - t) +- 1.96 mean(sqrt(1e4 u (1 - u) (1 / N + 1 / M)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot
+from statistics import fmean
+
+from vitnas.noise import binomial_error
+from vitnas.records import TrialRecord
+from vitnas.report.text import NOTHING, listed, signed_text
+from vitnas.run import Run
+
+_NORMAL = 1.96  # standard errors of a 95 % interval
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What the test images say of the front.
+
+    Attributes:
+        num_members: front members with a test top-1; no other network has one.
+        beaten_by: those that fall off by test top-1, each with the best one that dominates it.
+        gap: mean of scoring minus test top-1, in points; above 0, scores are optimistic.
+        interval: of `gap`, 95 %; None where the number of images is not known.
+        least, most: of the members' own gaps.
+        expected_gap: the same mean for expected top-1; None where it is not known.
+    """
+
+    num_members: int
+    beaten_by: Mapping[int, int]
+    gap: float
+    interval: tuple[float, float] | None
+    least: float
+    most: float
+    expected_gap: float | None
+
+    def is_on_front(self, trial: TrialRecord) -> int | None:
+        """1 for a front member that stays on it by test top-1, 0 for one that falls off; None for
+        one without a test top-1."""
+        return None if trial.mean_test_top1 is None else int(trial.number not in self.beaten_by)
+
+
+def compare_by_test(run: Run) -> Tested | None:
+    """The comparison; None if no front member has a test top-1."""
+    members = [trial for trial in run.front if trial.mean_test_top1 is not None]
+    if not members:
+        return None
+    gaps = [(trial.top1 or 0.0) - _test(trial) for trial in members]
+    gap, error = fmean(gaps), _error(run, members)
+    expected = [one.expected.top1 - _test(one) for one in members if one.expected is not None]
+    return Tested(
+        num_members=len(members),
+        beaten_by=_beaten(members, run.costs),
+        gap=gap,
+        interval=None if error is None else (gap - _NORMAL * error, gap + _NORMAL * error),
+        least=min(gaps),
+        most=max(gaps),
+        expected_gap=fmean(expected) if len(expected) == len(members) else None,
+    )
+
+
+def _error(run: Run, members: Sequence[TrialRecord]) -> float | None:
+    data = run.environment.data
+    scoring, test = data.num_val_images, data.num_test_images
+    if not scoring or not test:
+        return None
+    tops = [_test(trial) for trial in members]
+    return fmean(hypot(binomial_error(t, scoring), binomial_error(t, test)) for t in tops)
+
+
+def _beaten(members: Sequence[TrialRecord], costs: Sequence[str]) -> dict[int, int]:
+    found = {}
+    for one in members:
+        better = [other for other in members if _is_ahead(other, one, costs)]
+        if better:
+            best = min(better, key=lambda t: (-_test(t), *t.minimized(costs), t.number))
+            found[one.number] = best.number
+    return found
+
+
+def _is_ahead(one: TrialRecord, other: TrialRecord, costs: Sequence[str]) -> bool:
+    """Whether one dominates the other by test top-1; of equal points, that of the lower number."""
+    mine, theirs = ((-_test(t), *t.minimized(costs)) for t in (one, other))
+    is_as_good = all(a <= b for a, b in zip(mine, theirs, strict=True))
+    return is_as_good and (mine != theirs or one.number < other.number)
+
+
+def _test(trial: TrialRecord) -> float:
+    return trial.mean_test_top1 or 0.0
+
+
+def by_test_text(found: Tested | None, trial: TrialRecord) -> str:
+    """`stays`, `behind 12` or a dash for a front member without a test top-1."""
+    if found is None or trial.mean_test_top1 is None:
+        return NOTHING
+    winner = found.beaten_by.get(trial.number)
+    return "stays" if winner is None else f"behind {winner}"
+
+
+def comparison_text(found: Tested | None) -> str:
+    """The comparison in a short paragraph."""
+    if found is None:
+        return (
+            "No front member has a test top-1. The front is chosen by its scores, so its scores "
+            "are optimistic: the best of many noisy measurements is partly luck."
+        )
+    low_high = (
+        ""
+        if found.interval is None
+        else ("95 % interval {} to {}; ".format(*map(signed_text, found.interval)))
+    )
+    text = (
+        f"{_stays(found)} Scoring minus test top-1 is {signed_text(found.gap)} points on average "
+        f"({low_high}{signed_text(found.least)} to {signed_text(found.most)} for single networks)"
+    )
+    if found.expected_gap is not None:
+        text += f", expected minus test top-1 {signed_text(found.expected_gap)}"
+    text += (
+        ". Above 0, scores are optimistic: luck of a choice by noisy scores, or harder test images."
+    )
+    if found.interval is not None:
+        text += (
+            " The interval is of the images of both splits. All networks share them, so it does "
+            "not shrink with the number of networks."
+        )
+    return text
+
+
+def _stays(found: Tested) -> str:
+    off, number = found.beaten_by, found.num_members
+    if number == 1:
+        return "The front's one member with a test top-1 has no other to be compared with."
+    if not off:
+        return f"By test top-1 all {number} front members stay on the front."
+    named = [f"trial {one} (behind {other})" for one, other in list(off.items())[:_NAMED]]
+    named += [f"{len(off) - _NAMED} more"] if len(off) > _NAMED else []
+    fall = "falls" if len(off) == 1 else "fall"
+    return (
+        f"By test top-1 {number - len(off)} of {number} front members stay on the front; "
+        f"{listed(named)} {fall} off. Test scores scatter, too, and no other network has one."
+    )
