@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -107,11 +108,28 @@ def test_what_is_no_file_is_refused_before_and_after_the_training(
         path.symlink_to(victim)
     else:
         path.mkdir()
-    with pytest.raises(RunError, match=r"long\.jsonl: is a link or a folder"):
+    with pytest.raises(RunError, match=r"long\.jsonl: is not a file of a run"):
         check_can_add(tmp_path)
     with pytest.raises(RunError, match=r"long\.jsonl: cannot be written"):
         add(tmp_path, training())
     assert victim.read_text() == "mine"
+
+
+def test_a_pipe_is_refused_before_the_training(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE_NAME)
+    with pytest.raises(RunError, match=r"long\.jsonl: is not a file of a run"):
+        check_can_add(tmp_path)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / FILE_NAME, os.access
+    add(tmp_path, training())
+    check_can_add(tmp_path)
+    monkeypatch.setattr(os, "access", lambda at, mode: at != path and real(at, mode))  # as no root
+    with pytest.raises(RunError, match=r"long\.jsonl: cannot be written"):
+        check_can_add(tmp_path)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from vitnas.errors import VitnasError
 from vitnas.longer import FILE_NAME
 from vitnas.records import Outcome
 from vitnas.run import Run
-from vitnas.trained_long import plan_for
+from vitnas.trained_long import keeping, plan_for
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ def test_another_network_is_refused_with_the_trial_that_has_it(run: Run, tmp_pat
         (None, {}, r"run: --for needs --trial and the number of a network; the knee is trial \d"),
         (0, {"data": "digits"}, r"the images are those of .*run, split as there; drop --data"),
         (0, {"img_size": 16}, "drop --img-size"),
+        (0, {"epochs": 0}, "epochs"),
         (0, {"score_on": "test"}, "drop --score-on"),
         (0, {"recipe": "smal"}, r"no such recipe.*\(nearest: small\)"),
         (0, {"model": "gone.yaml"}, "gone.yaml: no such file"),
@@ -113,6 +114,14 @@ def test_the_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
         f"| top-1 on the test split | {one.test_top1:.2f} % |" in (folder / "README.md").read_text()
     )
     assert one.seconds == pytest.approx(sum(entry["seconds"] for entry in seen))
+
+
+def test_a_folder_whose_name_is_no_text_loses_no_training(run: Run) -> None:
+    number = run.complete[0].number
+    plan = plan_for(run, number)
+    keeping(run, number, plan, "cpu", "long\udcff")([{"top1": 50.0, "seconds": 1.0}], None)
+    (one,) = api.load_run(run.path).long.of(number)
+    assert one.folder == r"long\udcff"
 
 
 @pytest.mark.slow

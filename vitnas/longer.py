@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,12 +104,14 @@ def check_can_add(folder: Path) -> None:
     """Make sure that a line can be added to the file of a run, before a training begins.
 
     Raises:
-        RunError: it is a link or a folder, or cannot be written.
+        RunError: it is no regular file, or it or its folder cannot be written.
     """
     path = folder / FILE_NAME
-    if path.is_symlink() or path.is_dir():
-        raise RunError(f"{path}: is a link or a folder; a file of the run belongs there")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise RunError(f"{path}: is not a file of a run, but a link, a folder or a device")
     check_writable(folder)
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        raise RunError(f"{path}: cannot be written: {os.strerror(errno.EACCES)}")
 
 
 def add(folder: Path, training: LongTraining) -> None:

@@ -15,7 +15,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.config.space import SpaceConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.errors import ConfigError, RunError
+from vitnas.errors import ConfigError, RunError, printable
 from vitnas.exported.choose import choose_trial
 from vitnas.longer import LongTraining, add, check_can_add, setting_of
 from vitnas.records import TrialRecord
@@ -56,7 +56,8 @@ def plan_for(
     space = validate(SpaceConfig, dict(run.space))
     own = trial.network
     if recipe is None:
-        epochs = options.pop("epochs", None) or TIMES * space.proxy.epochs
+        epochs = options.pop("epochs", None)
+        epochs = TIMES * space.proxy.epochs if epochs is None else epochs
         recipe = _plain(space.proxy.for_epochs(epochs))
         plan = replace(make_plan(model or own, space.data, recipe, **options), recipe_name=PROXY)
     else:
@@ -83,12 +84,12 @@ def keeping(
             test_top1=test_top1,
             epochs=plan.recipe.epochs,
             seed=plan.seed,
-            recipe=plan.recipe_name,
+            recipe=printable(plan.recipe_name),
             setting=setting_of(plan.identity()),
             seconds=sum(entry["seconds"] for entry in log),
             device=device_name(str(resolve_device(device))),
             ended=time.time(),
-            folder=str(to),
+            folder=printable(str(to)),
         )
         add(run.path, training)
 
