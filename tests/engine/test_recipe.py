@@ -20,7 +20,7 @@ from vitnas.engine.store.study import read_study
 from vitnas.errors import DataError, RunError
 from vitnas.report.facts import facts
 from vitnas.run import Run
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import Images, load_sizes
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_a_search_tunes_first_and_a_resume_does_not(
     space, out, said = folder_space(tmp_path / "data"), tmp_path / "run", list[str]()
     read: list[Any] = []
 
-    def counted(*asked: Any) -> Images:
+    def counted(*asked: Any) -> dict[tuple[int, int], Images]:
         read.append(asked)
-        return load_data(*asked)
+        return load_sizes(*asked)
 
-    monkeypatch.setattr("vitnas.training.data.load_data", counted)
+    monkeypatch.setattr("vitnas.training.data.load_sizes", counted)
     run = search(space, out, said, trials=12)
-    assert [asked[:3] for asked in read] == [(space.config.data, (8, 8), 1.0)]
+    assert [asked[:3] for asked in read] == [(space.config.data, [(8, 8)], 1.0)]
     assert len([line for line in said if line.startswith("recipe ")]) == 4
     stored = read_study(out)[0]["tuned"]
     assert stored["own"] == space.config.proxy.model_dump(mode="json")

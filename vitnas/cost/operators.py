@@ -25,7 +25,7 @@ HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
         # element-wise: by fvcore's convention not counted
-        *("add", "add_", "sub", "rsub", "neg", "mul", "div", "pow", "square", "gelu"),
+        *("add", "add_", "sub", "rsub", "mul", "div", "pow", "square", "gelu"),
         *("softmax", "sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
         # means and maxima
         *("mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),

@@ -43,7 +43,9 @@ class CReLU(nn.Module):
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, -x[:, : self.dim - x.shape[1]]], dim=1).relu()
+        positive = x.relu()
+        negative = positive - x  # relu(-x), by an operator that every backend has
+        return torch.cat([positive, negative[:, : self.dim - x.shape[1]]], dim=1)
 
 
 class SquaredReLU(nn.Module):
