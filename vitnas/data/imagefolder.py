@@ -5,11 +5,10 @@ A file that cannot be read is named, skipped and counted. More than 1 % of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,15 +44,14 @@ def read(
     in the user's cache, where they are put if they are not; or in memory, where there is no cache.
     """
     folder = list_folder(config)
-    wanted, same = used(labels_of(folder.train)), folder.fingerprint
-    return {size: _read(config, folder, wanted, same, size, teller) for size in sizes}
+    wanted = used(labels_of(folder.train))
+    return {size: _read(config, folder, wanted, size, teller) for size in sizes}
 
 
 def _read(
     config: DataConfig,
     folder: Folder,
     wanted: Tensor,
-    same: Mapping[str, Any],
     image_hw: ImageHW,
     teller: Teller,
 ) -> DataSource:
@@ -78,7 +76,7 @@ def _read(
         found["train"],
         found.get("test"),
         folder.classes,
-        same,
+        folder.fingerprint,
         tuple(skipped),
         found.get("val"),
         is_whole=False,

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ class Folder:
     test: list[ImageFile]
     val: list[ImageFile] | None = None
 
-    @property
+    @cached_property
     def fingerprint(self) -> dict[str, Any]:
         """The fingerprint of the training images' names and sizes."""
         start = len(str(self.root / "x")) - 1
@@ -108,13 +109,13 @@ def images_below(folder: Path, number: int = 0) -> list[ImageFile]:
             for name in sorted([entry.name for entry in os.scandir(place)]):
                 if is_junk(name):
                     continue
-                path, there = f"{below}/{name}", _facts(name, place)
+                path, there = f"{below}/{name}", _told(name, place)
                 if there is not None and stat.S_ISDIR(there.st_mode):
                     if not Path(path).is_symlink():
                         folders.append(path)
                 elif name.lower().endswith(_SUFFIXES):
-                    told = (-1, 0) if there is None else (there.st_size, there.st_mtime_ns)
-                    found.append(ImageFile(path, number, *told))
+                    size, time = (-1, 0) if there is None else (there.st_size, there.st_mtime_ns)
+                    found.append(ImageFile(path, number, size, time))
     if len(folders) == 1:
         return found  # in the order of their names: the paths differ in their last part alone
     return sorted(found, key=lambda file: file.path.split("/"))
@@ -204,7 +205,7 @@ def _opened(folder: str) -> Iterator[int]:
         raise DataError(f"{folder}: cannot be read: {error.strerror or error}") from None
 
 
-def _facts(name: str, place: int) -> os.stat_result | None:
+def _told(name: str, place: int) -> os.stat_result | None:
     """What the system says of a file in an open folder, which is quicker than by its whole path;
     None where it says nothing."""
     try:

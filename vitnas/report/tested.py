@@ -16,6 +16,7 @@ from math import hypot
 from statistics import fmean
 
 from vitnas.noise import binomial_error
+from vitnas.pareto import front
 from vitnas.records import TrialRecord
 from vitnas.report.text import NOTHING, listed, signed_text
 from vitnas.run import Run
@@ -80,20 +81,18 @@ def _error(run: Run, members: Sequence[TrialRecord]) -> float | None:
 
 
 def _beaten(members: Sequence[TrialRecord], costs: Sequence[str]) -> dict[int, int]:
-    found = {}
-    for one in members:
-        better = [other for other in members if _is_ahead(other, one, costs)]
-        if better:
-            best = min(better, key=lambda t: (-_test(t), *t.minimized(costs), t.number))
-            found[one.number] = best.number
-    return found
+    points = {one.number: (-_test(one), *one.minimized(costs)) for one in members}
+    numbers = list(points)
+    winners = sorted((numbers[i] for i in front(list(points.values()))), key=lambda n: points[n])
+    return {
+        number: next(winner for winner in winners if _is_as_good(points[winner], point))
+        for number, point in points.items()
+        if number not in winners
+    }
 
 
-def _is_ahead(one: TrialRecord, other: TrialRecord, costs: Sequence[str]) -> bool:
-    """Whether one dominates the other by test top-1; of equal points, that of the lower number."""
-    mine, theirs = ((-_test(t), *t.minimized(costs)) for t in (one, other))
-    is_as_good = all(a <= b for a, b in zip(mine, theirs, strict=True))
-    return is_as_good and (mine != theirs or one.number < other.number)
+def _is_as_good(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))
 
 
 def _test(trial: TrialRecord) -> float:

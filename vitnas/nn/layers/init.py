@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
+import numpy as np
 import torch
 from timm.layers import trunc_normal_
 from torch import Tensor, nn
@@ -36,17 +36,13 @@ def fill_with_cosines(weight: Tensor) -> None:
     Args:
         weight: `(filters, C, k, k)`.
     """
-    if weight.is_meta:
+    if weight.is_meta:  # which has nothing to fill
         return
+    from scipy.fft import dct  # imported here: other networks do not need it
+
     sides = weight.shape[1:]
+    waves = [torch.from_numpy(dct(np.eye(side), axis=0, norm="ortho")) for side in sides]
+    filters = torch.einsum("ac,bh,dw->abdchw", *waves)
     orders = sorted(product(*map(range, sides)), key=lambda order: (sum(order), order))
     for filter_, frequencies in zip(weight, orders, strict=False):
-        waves = [_cosine(*pair) for pair in zip(sides, frequencies, strict=True)]
-        filter_.copy_(torch.einsum("c,h,w->chw", *waves))
-
-
-def _cosine(size: int, frequency: int) -> Tensor:
-    """`(size,)`: one row of the orthonormal DCT-II."""
-    wave: Tensor = torch.cos(math.pi * frequency * (torch.arange(size) + 0.5) / size)
-    wave /= wave.norm()
-    return wave
+        filter_.copy_(filters[frequencies])
