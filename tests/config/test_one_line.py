@@ -89,6 +89,16 @@ def test_a_list_leaves_out_what_holds_for_every_network_of_it() -> None:
         "1x cska 32 h1 mlp 2 > 2x mhsa 64 h2 mlp 3",
         "1x cska 32 h1 > 2x mhsa 64 h2 | class token | mlp 3",
     ]
+    whole = {**PYRAMID, "norm": "batchnorm", "global_pool": "avg"}
+    convolutions = [
+        {"token_mixer": "mbconv", "embed_dim": 32, "conv_act": "silu"},
+        {"token_mixer": "dwconv", "embed_dim": 32, "kernel_size": 3},
+        {"token_mixer": "dwconv", "embed_dim": 32, "kernel_size": 5},
+    ]
+    configs = [ModelConfig.model_validate({**whole, "stages": [one]}) for one in convolutions]
+    assert one_lines(configs) == ["1x mbconv 32", "1x dwconv 32 kernel 3", "1x dwconv 32 kernel 5"]
+    assert "conv_act silu" in one_line(configs[0])
+    assert "norm batchnorm" in one_line(configs[1])
     assert one_lines(configs[:1]) == [one_line(configs[0])]
     assert one_lines([]) == []
 

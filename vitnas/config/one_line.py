@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from vitnas.config.canonical import canonical
@@ -50,35 +51,58 @@ def one_line(config: Network) -> str:
     for the whole network, or for all stages that read it. What is at its default is left out.
     Images and classes are left out, too: they are the data's.
     """
-    stages, whole = _parts(config)
-    return " | ".join(stages + whole)
+    return _Line(config).text()
 
 
 def short_line(config: Network) -> str:
     """The line without what the whole network has beside its stages: stem, downsampling, head."""
-    stages, _ = _parts(config)
-    return " | ".join(stages)
+    line = _Line(config)
+    return line.text({*line.whole}.difference(_FIRST))
 
 
 def one_lines(configs: Sequence[Network]) -> list[str]:
-    """The lines of networks that stand in one list, without what holds for every one of them."""
-    lines = [[*stages, *whole] for stages, whole in map(_parts, configs)]
-    shared = {*lines[0][1:]}.intersection(*lines) if len(lines) > 1 else {*()}
-    return [" | ".join(part for part in parts if part not in shared) for parts in lines]
+    """The lines of networks that stand in one list, without the fields in which all are alike.
+
+    A field is left out if all networks, or all stages, that read it have the same value.
+    """
+    lines = [_Line(config) for config in configs]
+    found = defaultdict[str, set[str]](set)
+    for line in lines:
+        for marks in (*line.stages, line.whole):
+            for address, mark in marks.items():
+                found[address].add(mark)
+    alike = {address for address, marks in found.items() if len(marks) == 1}
+    return [line.text(alike if len(lines) > 1 else ()) for line in lines]
 
 
-def _parts(config: Network) -> tuple[list[str], list[str]]:
-    """The stages with what holds for all of them; what else the whole network has."""
-    network = canonical(config)
-    stages = [_stage_marks(stage, network) for stage in network.stages]
-    common = _common(stages)
-    texts = []
-    for given, stage, marks in zip(config.stages, network.stages, stages, strict=True):
-        own = (mark for name, mark in marks.items() if mark and name not in common)
-        texts.append(" ".join((_head(stage, given), *own)))
-    whole = dict(_network_marks(network))
-    first = [whole.pop(name) for name in _FIRST if name in whole]
-    return [" > ".join(texts), *first, *common.values()], [*whole.values()]
+class _Line:
+    """What may stand in a network's line: heads of its stages, and marks by the field's address.
+
+    A field that is read and is at its default has an empty mark. `stages.norm` is a stage's field,
+    `norm` the network's.
+    """
+
+    def __init__(self, config: Network) -> None:
+        network = canonical(config)
+        both = zip(network.stages, config.stages, strict=True)
+        self.heads = [_head(stage, given) for stage, given in both]
+        self.stages = [dict(_stage_marks(stage, network)) for stage in network.stages]
+        self.whole = dict(_network_marks(network))
+
+    def text(self, without: Collection[str] = ()) -> str:
+        """The line without the fields at these addresses."""
+        common = _common(self.stages)
+        stages = [
+            " ".join((head, *_kept(marks, {*without, *common})))
+            for head, marks in zip(self.heads, self.stages, strict=True)
+        ]
+        first = {name: self.whole[name] for name in _FIRST if name in self.whole}
+        marks = first | common | self.whole
+        return " | ".join((" > ".join(stages), *_kept(marks, without)))
+
+
+def _kept(marks: Mapping[str, str], without: Collection[str]) -> list[str]:
+    return [mark for address, mark in marks.items() if mark and address not in without]
 
 
 def _head(stage: StageConfig, given: StageConfig) -> str:
@@ -112,24 +136,22 @@ def _common(stages: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return common
 
 
-def _stage_marks(stage: StageConfig, network: Network) -> dict[str, str]:
-    """Of each field that the stage reads: how it differs from the default, or an empty text."""
-    marks = {}
+def _stage_marks(stage: StageConfig, network: Network) -> Iterator[tuple[str, str]]:
     for name, field in StageConfig.model_fields.items():
         rule = STAGE_RULES.get(name, FieldRule())
         if name not in _IN_HEAD and rule.matters(stage):
             value = getattr(stage, name)
             usual = rule.meaning(stage, field.get_default(), network)
             same = rule.meaning(stage, value, network) == usual
-            marks[name] = "" if same else _mark(name, value)
-    return marks
+            yield f"stages.{name}", "" if same else _mark(name, value)
 
 
 def _network_marks(network: Network) -> Iterator[tuple[str, str]]:
     for address, value, default in _fields(network):
         rule = NETWORK_RULES.get(address, FieldRule())
-        if rule.matters(network) and value != rule.meaning(network, default, network):
-            yield address, _mark(address, value)
+        if rule.matters(network):
+            same = value == rule.meaning(network, default, network)
+            yield address, "" if same else _mark(address, value)
 
 
 def _fields(network: Network) -> Iterator[tuple[str, Any, Any]]:
