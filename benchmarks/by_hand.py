@@ -12,11 +12,13 @@ convolutions between the stages, too, with half of the filters.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from common import Bound, Figures, conclude, is_quick, rounded, show
 
+Given = dict[str, Any] | tuple[str, int]
+"""A model, or family and width of a baseline."""
 SEEDS = 3
 STRIDES, BETWEEN, POOLS = "32, 64, 64; strides", "32, 64, 64; pools between", "32, 64, 64; pools"
 SMALL, VGG = "16, 32, 64; pools", "vgg 8"
@@ -77,7 +79,7 @@ def crelu(*widths: int, between: str = "crelu", filters: str = "dct") -> dict[st
 ON_STRIDES: dict[str, Any] = {"between": "separable", "pools": 0}
 SKA = {"token_mixer": "ska", "embed_dim": 64, "head_dim": 16, "mlp_ratio": 1.0}
 MHSA = SKA | {"token_mixer": "mhsa"}
-NETWORKS: dict[str, dict[str, Any] | tuple[str, int]] = {
+NETWORKS: dict[str, Given] = {
     "vgg 4": ("vgg", 4),
     "8, 16, 32; pools": plain(8, 16, 32),
     "8, 16, 32; pools, flatten": plain(8, 16, 32, global_pool="flatten"),
@@ -101,7 +103,7 @@ NETWORKS: dict[str, dict[str, Any] | tuple[str, int]] = {
 }
 
 
-def builder(given: dict[str, Any] | tuple[str, int]) -> Callable[[], Any]:
+def builder(given: Given, images: Any) -> Callable[[], Any]:
     """What builds a network: a baseline by family and width, or one of ours."""
     from vitnas.baselines.baseline import Baseline
     from vitnas.baselines.families import build_baseline
@@ -112,19 +114,19 @@ def builder(given: dict[str, Any] | tuple[str, int]) -> Callable[[], Any]:
         config = ModelConfig.model_validate(given)
         return lambda: build_model(config)
     family, width = given
-    facts = {"image_hw": (32, 32), "in_chans": 1, "num_classes": 10}
+    facts = {name: getattr(images, name) for name in ("image_hw", "in_chans", "num_classes")}
     baseline = Baseline(family=family, width=width, **facts)
     return lambda: build_baseline(baseline)
 
 
-def tried(given: dict[str, Any] | tuple[str, int], seeds: int, images: Any, proxy: Any) -> Tried:
+def tried(given: Given, seeds: int, images: Any, proxy: Any) -> Tried:
     """Train a network with each seed."""
     import torch
 
     from vitnas.cost.operators import count_flops
     from vitnas.training.proxy import Training, evaluate
 
-    build, top1 = builder(given), []
+    build, top1 = builder(given, images), []
     for seed in range(seeds):
         torch.manual_seed(1000 + seed)
         training = Training(build(), proxy, images, seed=seed)
@@ -134,26 +136,35 @@ def tried(given: dict[str, Any] | tuple[str, int], seeds: int, images: Any, prox
     return Tried(count_flops(build(), (images.in_chans, *images.image_hw)), top1)
 
 
-def main() -> None:
-    quick = is_quick(__doc__)
+def all_tried(
+    networks: Mapping[str, Given], images: Any, proxy: Any, quick: bool
+) -> dict[str, Tried]:
+    """Train all networks and print their table."""
     import torch
 
-    from vitnas.config.data import DataConfig
-    from vitnas.config.space import load_space
-    from vitnas.training.data import load_data
-
     torch.set_num_threads(1)
-    space = load_space("fashion_32").config
-    changes = {"epochs": 1, "train_fraction": 0.3} if quick else {}
-    proxy = space.proxy.model_copy(update=changes)
-    images = load_data(DataConfig() if quick else space.data, 32, proxy.train_fraction)
-    kept = (STRIDES, BETWEEN, POOLS, SMALL, VGG, CRELU, RANDOM) if quick else tuple(NETWORKS)
-    found = {name: tried(NETWORKS[name], 1 if quick else SEEDS, images, proxy) for name in kept}
+    seeds = 1 if quick else SEEDS
+    found = {name: tried(given, seeds, images, proxy) for name, given in networks.items()}
     rows = [
         (name, f"{one.flops / 1e3:,.0f} k", f"{one.mean:.2f}", f"{one.error:.2f}")
         for name, one in sorted(found.items(), key=lambda pair: pair[1].flops)
     ]
     show(("network", "FLOPs", "test top-1", "error"), rows)
+    return found
+
+
+def main() -> None:
+    quick = is_quick(__doc__)
+    from vitnas.config.data import DataConfig
+    from vitnas.config.space import load_space
+    from vitnas.training.data import load_data
+
+    space = load_space("fashion_32").config
+    changes = {"epochs": 1, "train_fraction": 0.3} if quick else {}
+    proxy = space.proxy.model_copy(update=changes)
+    images = load_data(DataConfig() if quick else space.data, 32, proxy.train_fraction)
+    kept = (STRIDES, BETWEEN, POOLS, SMALL, VGG, CRELU, RANDOM) if quick else tuple(NETWORKS)
+    found = all_tried({name: NETWORKS[name] for name in kept}, images, proxy, quick)
     figures: Figures = {
         "pools_between_minus_strides": rounded(found[BETWEEN].mean - found[STRIDES].mean),
         "pools_minus_strides": rounded(found[POOLS].mean - found[STRIDES].mean),

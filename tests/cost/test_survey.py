@@ -33,10 +33,10 @@ def test_the_estimate_is_near_the_true_number() -> None:
 
 
 def test_a_large_space_is_estimated() -> None:
-    found = survey(load_space("digits"), draws=200)
-    assert 2e6 < found.num_networks < 4e6
+    found = survey(load_space("hybrid_fashion"), draws=200)
+    assert 4e6 < found.num_networks < 9e6
     assert 0 < found.error < 0.2
-    assert found.flops[1] / found.flops[0] > 100
+    assert found.flops[1] / found.flops[0] > 20
 
 
 def test_continuous_axes_have_no_number() -> None:

@@ -14,7 +14,7 @@ from vitnas.errors import ConfigError
 
 
 def test_they_are_spread_over_flops_and_mixers() -> None:
-    found = varied_networks(load_space("digits"), 4, 0)
+    found = varied_networks(load_space("hybrid_fashion"), 4, 0)
     flops = [closed_form(config).flops for config in found]
     assert flops == sorted(flops)
     assert flops[-1] > 4 * flops[0]
