@@ -12,6 +12,7 @@ stage is named.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,7 @@ def main() -> None:
     proxy = space.proxy.model_copy(update={"epochs": 1 if quick else EPOCHS})
     kept = (VGG, PLAIN, STRIDES, POOLED, STATIC, FULL) if quick else tuple(NETWORKS)
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
         root = Path(folder) / "images"
         write_images(root, quick)
         data = space.data.model_copy(update={"root": str(root)})
