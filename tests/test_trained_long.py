@@ -106,7 +106,7 @@ def test_the_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
         None, tmp_path / "long", run=run, trial=number, epochs=2, device="cpu", seed=5,
         listener=seen.append,
     )  # fmt: skip
-    (one,) = api.load_run(run.path).long.of(number)
+    (one,) = api.load_run(run.path).long.trainings
     assert (one.trial, one.key, one.epochs, one.seed) == (number, run.complete[0].key, 2, 5)
     assert (one.recipe, one.device, one.folder) == ("proxy", "cpu", str(folder))
     assert one.top1 == seen[-1]["top1"]
@@ -120,7 +120,7 @@ def test_a_folder_whose_name_is_no_text_loses_no_training(run: Run) -> None:
     number = run.complete[0].number
     plan = plan_for(run, number)
     keeping(run, number, plan, "cpu", "long\udcff")([{"top1": 50.0, "seconds": 1.0}], None)
-    (one,) = api.load_run(run.path).long.of(number)
+    (one,) = api.load_run(run.path).long.trainings
     assert one.folder == r"long\udcff"
 
 
