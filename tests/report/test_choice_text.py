@@ -9,7 +9,9 @@ import pytest
 
 from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
 from tests.report.test_longer import run_with
+from tests.test_longer import training
 from vitnas.exported.choose import Target
+from vitnas.longer import add
 from vitnas.report.choice import choose
 from vitnas.report.choice_text import choice_json, choice_text
 
@@ -66,6 +68,14 @@ def test_long_trainings_of_the_network_and_its_neighbours_are_told(tmp_path: Pat
         (3, 300),
     ]
     assert (values[2]["top1"], values[2]["test_top1"], values[2]["seeds"]) == (66.0, 65.0, [0])
+
+
+def test_a_rival_s_long_training_is_told_though_it_is_not_on_the_front(tmp_path: Path) -> None:
+    run = run_of(tmp_path, trial(0, 60.0), trial(1, 59.9, 2_000_000))
+    add(tmp_path, training(1, key=run.trials[1].key))
+    found = choose(run, Target())
+    assert (found.trial.number, found.neighbours) == (0, ())
+    assert [one["trial"] for one in choice_json(found)["long"]] == [1]
 
 
 def test_without_a_long_training_nothing_is_told_of_one(tmp_path: Path) -> None:

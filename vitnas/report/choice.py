@@ -103,8 +103,9 @@ class Picked:
 
     @property
     def long(self) -> tuple[tuple[LongResult, ...], ...]:
-        """What long trainings of it and of its neighbours brought, by setting."""
-        shown = {self.trial.number, *(one.trial.number for one in self.neighbours)}
+        """What long trainings of it, its neighbours and its rivals brought, by setting."""
+        beside = (one.trial.number for one in self.neighbours)
+        shown = {self.trial.number, *beside, *(one.number for one in self.rivals)}
         groups = (tuple(one for one in g if one.trial in shown) for g in self.run.long.settings)
         return tuple(filter(None, groups))
 

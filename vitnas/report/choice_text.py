@@ -77,7 +77,7 @@ def _beside_text(choice: Picked) -> list[str]:
 
 def _long_text(choice: Picked) -> list[str]:
     """A table for each setting: only trainings of one setting can be compared."""
-    trials = {one.number: one for one in (choice.trial, *(n.trial for n in choice.neighbours))}
+    trials = {trial.number: trial for trial in choice.run.complete}
     lines: list[str] = []
     for group in choice.long:
         rows = [long_row(trials[one.trial], one) for one in group]
