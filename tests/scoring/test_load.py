@@ -55,6 +55,12 @@ def test_a_name_of_timm_with_weights(tmp_path: Path) -> None:
         load_classifier("test_resnet", "cpu", str(file))
 
 
+def test_two_classifiers_have_as_many_classes_as_their_weights(tmp_path: Path) -> None:
+    name, file = "deit_tiny_distilled_patch16_224", tmp_path / "w.safetensors"
+    file.write_bytes(weights_bytes(timm.create_model(name, num_classes=3)))
+    assert load_classifier(name, "cpu", str(file)).num_classes == 3
+
+
 def test_weights_in_a_folder_of_vitnas_have_its_names_and_preparation(tmp_path: Path) -> None:
     network = timm.create_model("test_vit", num_classes=3)
     write_classes(tmp_path, ("blue", "green", "red"))

@@ -167,7 +167,8 @@ def _built(name: str, weights: str, channels: int | None) -> nn.Module:
 
 def _rows(classifier: Any, network: nn.Module, stored: Mapping[str, Sequence[int]]) -> int | None:
     """How many scores the weights of a file give; None if they have none for the classifier."""
-    ours = {id(tensor) for tensor in getattr(classifier, "parameters", tuple)()}
+    parts = classifier if isinstance(classifier, tuple) else (classifier,)  # with distillation two
+    ours = {id(tensor) for part in parts for tensor in part.parameters()}
     names = [name for name, tensor in network.named_parameters() if id(tensor) in ours]
     return next((stored[name][0] for name in names if stored.get(name)), None)
 
