@@ -109,7 +109,7 @@ def test_nothing_yet(controller_of: Make, tmp_path: Path) -> None:
     status = read_status(tmp_path)
     assert (status.counts, status.underway, status.best_top1) == ({}, (), None)
     assert "nothing drawn yet" in status_text(status)
-    with pytest.raises(RunError, match="not a run"):
+    with pytest.raises(RunError, match="no such folder"):
         read_status(tmp_path / "nowhere")
 
 
