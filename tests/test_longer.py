@@ -32,8 +32,10 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     found = read_long(tmp_path, KEYS)
     assert found.trainings == (training(3), training(4, test_top1=None), training(3, seed=1))
     assert not found.unread
-    assert [one.seed for one in found.of(3)] == [0, 1]
-    assert found.of(5) == ()
+    result = found.of(3)
+    assert result is not None
+    assert (result.seeds, result.top1, result.test_top1) == ((0, 1), 97.5, 96.0)
+    assert found.of(5) is None
 
 
 def test_a_damaged_line_is_skipped_and_named(tmp_path: Path) -> None:
@@ -68,8 +70,28 @@ def test_the_setting_of_most_networks_comes_first(tmp_path: Path) -> None:
     for one in (training(3, **other), training(3, seed=1, **other), training(4), training(3)):
         add(tmp_path, one)
     found = read_long(tmp_path, KEYS)
-    assert [[one.trial for one in group] for group in found.settings] == [[3, 4], [3, 3]]
-    assert found.of(3) == (training(3),)
+    assert [[one.trial for one in group] for group in found.settings] == [[3, 4], [3]]
+    assert [one.seeds for group in found.settings for one in group] == [(0,), (0,), (0, 1)]
+    result = found.of(3)
+    assert result is not None
+    assert (result.setting, result.epochs) == ("0" * 12, 30)
+
+
+def test_the_best_is_that_of_the_highest_mean_on_the_scoring_images(tmp_path: Path) -> None:
+    assert read_long(tmp_path, KEYS).best is None
+    add(tmp_path, training(4, top1=80.0, test_top1=70.0))
+    for seed, top1, test_top1 in ((0, 90.0, 85.0), (1, 60.0, 85.0)):
+        add(tmp_path, training(3, seed=seed, top1=top1, test_top1=test_top1))
+    best = read_long(tmp_path, KEYS).best
+    assert best is not None
+    assert (best.trial, best.top1) == (4, 80.0)
+
+
+def test_a_mean_on_test_images_needs_all_trainings(tmp_path: Path) -> None:
+    for seed, test_top1 in ((0, None), (1, 85.0)):
+        add(tmp_path, training(3, seed=seed, test_top1=test_top1))
+    ((result,),) = read_long(tmp_path, KEYS).settings
+    assert (result.seeds, result.top1, result.test_top1) == ((0, 1), 97.5, None)
 
 
 def test_a_setting_is_all_but_network_and_seed(tmp_path: Path) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.engine.conftest import SMALL, make_space
 from tests.report.runs import run_of, trial
+from tests.training.conftest import fill_folder
 from vitnas import api
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import load_recipe
+from vitnas.engine.search import run_search
 from vitnas.errors import VitnasError
 from vitnas.longer import FILE_NAME
 from vitnas.records import Outcome
@@ -106,7 +111,7 @@ def test_the_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
         None, tmp_path / "long", run=run, trial=number, epochs=2, device="cpu", seed=5,
         listener=seen.append,
     )  # fmt: skip
-    (one,) = api.load_run(run.path).long.of(number)
+    (one,) = api.load_run(run.path).long.trainings
     assert (one.trial, one.key, one.epochs, one.seed) == (number, run.complete[0].key, 2, 5)
     assert (one.recipe, one.device, one.folder) == ("proxy", "cpu", str(folder))
     assert one.top1 == seen[-1]["top1"]
@@ -116,11 +121,35 @@ def test_the_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
     assert one.seconds == pytest.approx(sum(entry["seconds"] for entry in seen))
 
 
+@pytest.mark.slow
+def test_two_trainings_on_a_folder_of_images_at_the_same_time(tmp_path: Path) -> None:
+    """Files are read anew in each epoch; the run keeps both results, of the same setting."""
+    fill_folder(tmp_path / "pictures")
+    data = {"name": "imagefolder", "root": str(tmp_path / "pictures")}
+    model = {**make_space().to_tree()["model"], "in_chans": 3, "num_classes": 3}
+    run = run_search(make_space(data=data, model=model), tmp_path / "run", replace(SMALL, trials=2))
+    number = run.complete[0].number
+    command = ["train", "--for", str(run.path), "--trial", str(number), "--epochs", "2"]
+    trainings = [
+        subprocess.Popen(
+            [sys.executable, "-m", "vitnas", *command, "--to", str(tmp_path / seed), "--seed", seed]
+        )
+        for seed in ("4", "5")
+    ]
+    assert [one.wait() for one in trainings] == [0, 0]
+    found = api.load_run(run.path).long
+    assert not found.unread
+    ((result,),) = found.settings
+    assert (result.trial, sorted(result.seeds), result.epochs) == (number, [4, 5], 2)
+    assert result.test_top1 is not None
+    assert (tmp_path / "4" / "labels.txt").read_text().split() == ["blue", "green", "red"]
+
+
 def test_a_folder_whose_name_is_no_text_loses_no_training(run: Run) -> None:
     number = run.complete[0].number
     plan = plan_for(run, number)
     keeping(run, number, plan, "cpu", "long\udcff")([{"top1": 50.0, "seconds": 1.0}], None)
-    (one,) = api.load_run(run.path).long.of(number)
+    (one,) = api.load_run(run.path).long.trainings
     assert one.folder == r"long\udcff"
 
 

@@ -6,10 +6,11 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -55,10 +56,27 @@ class LongTraining(Facts):
     ended: Amount = 0.0
     folder: Text = ""
 
-    @property
-    def final(self) -> float:
-        """Top-1 in percent on the test images, or on the scoring images where there are none."""
-        return self.top1 if self.test_top1 is None else self.test_top1
+
+@dataclass(frozen=True)
+class LongResult:
+    """A network after its long trainings of one setting.
+
+    Attributes:
+        trial, epochs, recipe, setting: see `LongTraining`.
+        seeds: of these trainings, in the order of the file.
+        top1: percent on the scoring images, the mean over the seeds.
+        test_top1: the same on the test images; None where one of the trainings has none.
+        seconds: of one training, the mean over the seeds.
+    """
+
+    trial: int
+    epochs: int
+    recipe: str
+    setting: str
+    seeds: tuple[int, ...]
+    top1: float
+    test_top1: float | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -74,23 +92,42 @@ class LongTrainings:
     unread: tuple[str, ...] = ()
 
     @cached_property
-    def settings(self) -> tuple[tuple[LongTraining, ...], ...]:
-        """The trainings of each setting, by trial; that of the most networks first, then that of
-        the most epochs."""
-        groups: dict[str, list[LongTraining]] = {}
+    def settings(self) -> tuple[tuple[LongResult, ...], ...]:
+        """The networks of each setting, by trial; the setting of the most networks first, then that
+        of the most epochs."""
+        groups: dict[str, dict[int, list[LongTraining]]] = {}
         for one in self.trainings:
-            groups.setdefault(one.setting, []).append(one)
-        ordered = sorted(groups.values(), key=lambda g: (-_networks(g), -g[0].epochs))
-        return tuple(tuple(sorted(group, key=lambda one: one.trial)) for group in ordered)
+            groups.setdefault(one.setting, {}).setdefault(one.trial, []).append(one)
+        results = (
+            tuple(_result(group[trial]) for trial in sorted(group)) for group in groups.values()
+        )
+        return tuple(sorted(results, key=lambda group: (-len(group), -group[0].epochs)))
 
-    def of(self, number: int) -> tuple[LongTraining, ...]:
-        """A trial's, of the first setting that it was trained by; empty if it was not."""
-        own = (tuple(one for one in group if one.trial == number) for group in self.settings)
-        return next(filter(None, own), ())
+    @property
+    def best(self) -> LongResult | None:
+        """The result of the highest top-1 on the scoring images; None where there is none."""
+        results = (one for group in self.settings for one in group)
+        return max(results, key=lambda one: one.top1, default=None)
+
+    def of(self, number: int) -> LongResult | None:
+        """A trial's, of the first setting that it was trained by; None if it was not."""
+        results = (one for group in self.settings for one in group)
+        return next((one for one in results if one.trial == number), None)
 
 
-def _networks(group: Iterable[LongTraining]) -> int:
-    return len({one.trial for one in group})
+def _result(own: Sequence[LongTraining]) -> LongResult:
+    """The result of trainings of one network and setting."""
+    tests = [one.test_top1 for one in own if one.test_top1 is not None]
+    return LongResult(
+        trial=own[0].trial,
+        epochs=own[0].epochs,
+        recipe=own[0].recipe,
+        setting=own[0].setting,
+        seeds=tuple(one.seed for one in own),
+        top1=fmean(one.top1 for one in own),
+        test_top1=fmean(tests) if len(tests) == len(own) else None,
+        seconds=fmean(one.seconds for one in own),
+    )
 
 
 def setting_of(identity: Mapping[str, Any]) -> str:

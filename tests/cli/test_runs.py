@@ -158,6 +158,7 @@ def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFix
         ("--under", "nan"): "--under 'nan'",
         ("--knee", "--to", "full"): "full: is not empty",
         ("--knee", "--to", "full/x"): "full/x: is a file",
+        ("--knee", "--to", "full/x/y"): "full/x is not a writable folder",
         ("--knee", "--to", "z" * 300): "cannot be used: file name too long",
         ("--knee", "--to", "/proc/x"): "/proc/x: cannot be written",
     }

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import complaint, vitnas_says
+from tests.cli.test_streams import unread
 from tests.nn.networks import ready, vit
 from vitnas.config.model import ModelConfig
 from vitnas.exported.folder import beside
@@ -45,6 +46,14 @@ def test_the_same_as_json_and_csv(net: str, capsys: pytest.CaptureFixture[str]) 
     rows = list(csv.DictReader(vitnas_says(capsys, *command, "--csv", code=0)[0].splitlines()))
     assert sum(int(row["correct"]) for row in rows) == round(3.59 * tree["top1"])
     assert tree["images_a_second"] == []
+
+
+@pytest.mark.slow
+def test_a_prediction_ends_quietly_when_its_reader_has_gone(net: str) -> None:
+    for name in "abc":
+        Image.new("L", (8, 8), 100).save(f"{name}.png")
+    done = unread("predict", net, "a.png", "b.png", "c.png")
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_images_are_predicted_and_what_is_none_is_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,6 @@ VITNAS = f"{sys.executable} -m vitnas"
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    import os
-
     return subprocess.run(
         ["bash", "-c", command.replace("vitnas", VITNAS, 1)],
         capture_output=True,
@@ -25,9 +24,34 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["schema model | head -1", "zoo --table | true", "zoo | true"])
-def test_a_pipe_that_nobody_reads_is_no_mistake(command: str) -> None:
-    assert shell(f"vitnas {command}").stderr == ""
+def unread(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command with a pipe as its output whose reader has gone, as `head` goes after a line."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "vitnas", *command],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("command", ["schema fields", "zoo --table"])
+def test_head_gets_its_line_and_nothing_is_said(command: str) -> None:
+    done = shell(f"vitnas {command} | head -1")
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("command", ["schema fields", "--version"])
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])
+def test_a_reader_that_has_gone_is_no_mistake(command: str, unbuffered: str) -> None:
+    """Whether a line fails when it is printed or only at the end, the exit code is 1."""
+    done = unread(*command.split(), PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")

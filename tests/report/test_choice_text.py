@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
+from tests.report.test_longer import run_with
+from tests.test_longer import training
 from vitnas.exported.choose import Target
+from vitnas.longer import add
 from vitnas.report.choice import choose
 from vitnas.report.choice_text import choice_json, choice_text
 
@@ -40,3 +43,42 @@ def test_a_run_of_one_network_is_alone() -> None:
     text = choice_text(choose(run_of(Path("r"), trial(0)), Target()))
     assert "alone on the front" in text
     assert "1 network" in text
+
+
+def test_long_trainings_of_the_network_and_its_neighbours_are_told(tmp_path: Path) -> None:
+    """Those of one setting in one table; the network of trial 2 is no neighbour."""
+    run_with(tmp_path, [60.0, 61.0, 62.0, 63.0, 64.0, 65.0])
+    run = run_with(tmp_path, [0.0] * 4, setting="1" * 12, epochs=300, recipe="deit")
+    found = choose(run, Target({"flops": 10.0**8}))
+    assert [one.trial.number for one in found.neighbours] == [3, 4, 6, 7]
+    assert [[one.trial for one in group] for group in found.long] == [[3, 4, 5], [3]]
+    text = choice_text(found)
+    first, second = text.split("long: 30 epochs (small)")[1].split("long: 300 epochs (deit)")
+    assert [line.split()[:4] for line in first.splitlines()[1:4]] == [
+        ["trial", "3", "64.00", "63.00"],
+        ["trial", "4", "65.00", "64.00"],
+        ["trial", "5", "66.00", "65.00"],
+    ]
+    assert second.splitlines()[1].split()[:4] == ["trial", "3", "1.00", "0.00"]
+    values = json.loads(json.dumps(choice_json(found), allow_nan=False))["long"]
+    assert [(one["trial"], one["epochs"]) for one in values] == [
+        (3, 30),
+        (4, 30),
+        (5, 30),
+        (3, 300),
+    ]
+    assert (values[2]["top1"], values[2]["test_top1"], values[2]["seeds"]) == (66.0, 65.0, [0])
+
+
+def test_a_rival_s_long_training_is_told_though_it_is_not_on_the_front(tmp_path: Path) -> None:
+    run = run_of(tmp_path, trial(0, 60.0), trial(1, 59.9, 2_000_000))
+    add(tmp_path, training(1, key=run.trials[1].key))
+    found = choose(run, Target())
+    assert (found.trial.number, found.neighbours) == (0, ())
+    assert [one["trial"] for one in choice_json(found)["long"]] == [1]
+
+
+def test_without_a_long_training_nothing_is_told_of_one(tmp_path: Path) -> None:
+    found = choose(run_with(tmp_path, [60.0]), Target({"flops": 10.0**8}))
+    assert "scoring, %" not in choice_text(found), "trial 0 is no neighbour"
+    assert choice_json(found)["long"] == []

@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import timm
 import torch
 from PIL import Image
+from timm.data import ImageNetInfo
 
 import vitnas
 from tests.nn.networks import images_for
@@ -16,6 +18,7 @@ from tests.training.conftest import fill_folder
 from vitnas.config.data import DataConfig
 from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.exported.programs import write_programs
+from vitnas.nn.weights import weights_bytes
 from vitnas.scoring.load import load_classifier
 from vitnas.training.data import load_data
 from vitnas.training.proxy import score
@@ -93,6 +96,23 @@ def test_a_folder_in_another_order_and_with_some_classes(colours_net: Path, tmp_
     assert "2 of the network's 3 classes" in found.notes[0]
     whole = vitnas.evaluate(colours_net, str(tmp_path / "val"))
     assert whole.answers.pairs() == found.answers.pairs()
+
+
+def test_weights_of_more_classes_than_the_folder_has(tmp_path: Path) -> None:
+    """ImageNet's thousand by their names; without names there must be as many."""
+    file, known = tmp_path / "w.safetensors", ImageNetInfo("imagenet-1k").label_names()
+    file.write_bytes(weights_bytes(timm.create_model("test_vit")))
+    fill_folder(tmp_path / "data")
+    shutil.rmtree(tmp_path / "data" / "train")
+    for name, synset in (("blue", known[217]), ("red", known[3])):
+        (tmp_path / "data" / "val" / name).rename(tmp_path / "data" / "val" / synset)
+    shutil.rmtree(tmp_path / "data" / "val" / "green")
+    found = vitnas.evaluate("test_vit", str(tmp_path / "data"), weights=str(file))
+    assert {one.name for one in found.classes} == {known[3], known[217]}
+    assert "2 of the network's 1000 classes" in found.notes[0]
+    (tmp_path / "data" / "val" / known[3]).rename(tmp_path / "data" / "val" / "red")
+    with pytest.raises(ConfigError, match=r"test_vit: has 1000 classes, and .*data has 2$"):
+        vitnas.evaluate("test_vit", str(tmp_path / "data"), weights=str(file))
 
 
 def test_labels_in_another_order_are_followed(colours_net: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import timm
 import torch
 
 from vitnas.errors import ConfigError, DataError, VitnasError
+from vitnas.exported.folder import write_classes
 from vitnas.exported.grafts import graft_named
+from vitnas.exported.hub import HUB_FILE
 from vitnas.exported.preprocessing import Preprocessing
 from vitnas.nn.weights import weights_bytes
 from vitnas.nn.zoo import zoo_config
@@ -41,13 +44,39 @@ def test_a_name_of_timm_with_weights(tmp_path: Path) -> None:
     file = tmp_path / "w.safetensors"
     network = timm.create_model("test_vit", num_classes=3)
     file.write_bytes(weights_bytes(network))
-    found = load_classifier("test_vit", "cpu", str(file), (3, 3))
+    found = load_classifier("test_vit", "cpu", str(file), 3)
     assert (found.num_classes, found.names) == (3, ())
     images = torch.randn(2, 3, *found.image_hw)
     with torch.no_grad():
         assert torch.equal(found.scores(images), network.eval()(images))
-    with pytest.raises(ConfigError, match=r"'head\.weight' is \[3, .* and should be \[4,"):
-        load_classifier("test_vit", "cpu", str(file), (4, 3))
+    with pytest.raises(ConfigError, match=r"'patch_embed\.proj\.weight' is \[64, 3, "):
+        load_classifier("test_vit", "cpu", str(file), 1)
+    with pytest.raises(ConfigError, match=r"w\.safetensors: weights of another network"):
+        load_classifier("test_resnet", "cpu", str(file))
+
+
+def test_two_classifiers_have_as_many_classes_as_their_weights(tmp_path: Path) -> None:
+    name, file = "deit_tiny_distilled_patch16_224", tmp_path / "w.safetensors"
+    file.write_bytes(weights_bytes(timm.create_model(name, num_classes=3)))
+    assert load_classifier(name, "cpu", str(file)).num_classes == 3
+
+
+def test_weights_in_a_folder_of_vitnas_have_its_names_and_preparation(tmp_path: Path) -> None:
+    network = timm.create_model("test_vit", num_classes=3)
+    write_classes(tmp_path, ("blue", "green", "red"))
+    stated = {"mean": [0.4, 0.4, 0.4], "std": [0.2, 0.2, 0.2]}
+    (tmp_path / HUB_FILE).write_text(json.dumps({"pretrained_cfg": stated}))
+    for name in ("model.safetensors", "other.safetensors"):
+        (tmp_path / name).write_bytes(weights_bytes(network))
+    own, foreign = (
+        load_classifier("test_vit", "cpu", str(tmp_path / name))
+        for name in ("model.safetensors", "other.safetensors")
+    )
+    assert own.names == ("blue", "green", "red")
+    assert foreign.names == ()
+    assert own.preprocessing is not None
+    assert foreign.preprocessing is not None
+    assert own.preprocessing.mean == (0.4, 0.4, 0.4) != foreign.preprocessing.mean
 
 
 def test_a_name_of_the_zoo_with_weights(tmp_path: Path) -> None:
@@ -55,7 +84,7 @@ def test_a_name_of_the_zoo_with_weights(tmp_path: Path) -> None:
 
     config = zoo_config("sret_t", num_classes=3)
     (tmp_path / "w.safetensors").write_bytes(weights_bytes(build_model(config)))
-    found = load_classifier("sret_t", "cpu", str(tmp_path / "w.safetensors"), (3, None))
+    found = load_classifier("sret_t", "cpu", str(tmp_path / "w.safetensors"))
     assert (found.image_hw, found.num_classes) == (config.image_hw, 3)
 
 

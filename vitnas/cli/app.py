@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vitnas.cli.streams import complain, flush, say, settle_streams, told
+from vitnas.cli.termination import terminations_interrupt
 from vitnas.errors import VitnasError, printable
 from vitnas.hook import interrupts_wait_for
 
@@ -41,6 +42,7 @@ MOST = {
     "workers": 10_000,
 }
 """The greatest values of numbers on the command line; those of a search are in its options."""
+_INTERRUPTED = 128 + 2  # as shells tell of a program that SIGINT ended
 _RESUMABLE = ("search", "train", "tune", "calibrate")
 
 interrupts_wait_for("torch")
@@ -60,8 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     settle_streams()
     os.environ["MPLBACKEND"] = "agg"  # no command opens a window
-    code = _run(arguments)
-    if code == 130:
+    with terminations_interrupt() as terminations:
+        code = _run(arguments)
+    if code == _INTERRUPTED:
+        code = 128 + terminations[-1] if terminations else code
         resumes = bool(arguments) and arguments[0] in _RESUMABLE
         rest = "; the same command resumes where it stopped" if resumes else ""
         complain(f"interrupted{rest}")
@@ -76,7 +80,7 @@ def _run(arguments: list[str]) -> int:
         complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
+        return _INTERRUPTED
     except OSError as error:
         return told(error)
     except (ImportError, MemoryError) as error:
@@ -103,7 +107,7 @@ def _usage(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         say(message() if message else "")
     elif type(error).__name__ == "Abort":  # older typers' name for Ctrl-C; newer give 130
-        return 130
+        return _INTERRUPTED
     elif message is None:
         raise error
     else:

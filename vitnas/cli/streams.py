@@ -13,7 +13,7 @@ from vitnas.errors import reason_of, spelled_out
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
-_CLOSED_PIPE = 128 + 13  # as shells tell of a program whose reader has gone
+_CLOSED_PIPE = 1  # as Python itself and typer end
 
 
 def settle_streams() -> None:

@@ -108,7 +108,8 @@ def _closest(run: Run, known: list[TrialRecord], target: Target) -> str:
         if (value := cost_of(nearest, name)) is not None
     ]
     if target.min_top1 is not None:
-        has.append(f"{target.top1(nearest):.2f} % top-1")
+        robust = " that it exceeds with 95 %" if target.is_robust else ""
+        has.append(f"{target.top1(nearest):.2f} % top-1{robust}")
     return (
         f"{run.path}: no network has {target.text()}; the closest is trial {nearest.number} with "
         f"{' and '.join(has)}"
@@ -133,7 +134,7 @@ def choose_trial(
     """
     given = [trial is not None, under is not None, knee]
     if sum(given) != 1:
-        raise VitnasError("choose a network by one of: its trial number, --under FLOPs, or --knee")
+        raise VitnasError("choose a network by one of --trial N, --under FLOPS and --knee")
     if trial is not None:
         return _by_number(run, trial)
     if under is not None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.errors import DataError, RunError, printable, reason_of
-from vitnas.files import read_bytes, write_text, writing
+from vitnas.files import check_writable, read_bytes, write_text, writing
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
 GRAFT_FILE = "graft.yaml"
@@ -99,7 +99,7 @@ def read_classes(folder: Path) -> tuple[str, ...]:
 
 
 def check_free(folder: Path) -> None:
-    """Raise `RunError` unless `folder` does not exist or is empty."""
+    """Raise `RunError` unless `folder` does not exist or is empty, and can be written."""
     try:
         if folder.is_dir():
             if any(folder.iterdir()):
@@ -108,3 +108,4 @@ def check_free(folder: Path) -> None:
             raise RunError(f"{folder}: is a file; give a new or an empty folder")
     except OSError as error:
         raise RunError(f"{folder}: cannot be used: {reason_of(error)}") from None
+    check_writable(folder)

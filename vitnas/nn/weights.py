@@ -59,6 +59,15 @@ def load_weights(
     _fill(model, stored | {n: t for n, t in wanted.items() if n.startswith(own)}, file)
 
 
+def shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor of a file.
+
+    Raises:
+        DataError: the file is not readable or not safetensors.
+    """
+    return {name: tuple(tensor.shape) for name, tensor in _read(path, path).items()}
+
+
 def network_with(
     config: ModelConfig, weights: bytes | str | Path, file: str | Path | None = None
 ) -> HybridTransformer:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitnas.exported.choose import Target, fitting
+from vitnas.longer import LongResult
 from vitnas.noise import Expected, Noise, chances_of
 from vitnas.records import TrialRecord
 from vitnas.report.standing import estimate_error, estimated
@@ -99,6 +100,14 @@ class Picked:
     rivals: tuple[Rival, ...]
     further: tuple[Further, ...]
     neighbours: tuple[Neighbour, ...]
+
+    @property
+    def long(self) -> tuple[tuple[LongResult, ...], ...]:
+        """What long trainings of it, its neighbours and its rivals brought, by setting."""
+        beside = (one.trial.number for one in self.neighbours)
+        shown = {self.trial.number, *beside, *(one.number for one in self.rivals)}
+        groups = (tuple(one for one in g if one.trial in shown) for g in self.run.long.settings)
+        return tuple(filter(None, groups))
 
 
 def choose(run: Run, target: Target) -> Picked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from vitnas.columns import columns
@@ -11,6 +12,7 @@ from vitnas.cost.description import describe_table
 from vitnas.errors import typed
 from vitnas.records import TrialRecord
 from vitnas.report.choice import Picked
+from vitnas.report.longer import long_row
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.standing import estimate_error, expected_text, mean_text
 from vitnas.report.tables import measured_columns
@@ -30,7 +32,7 @@ def choice_text(choice: Picked) -> str:
     """The choice for a terminal."""
     run, trial = choice.run, choice.trial
     parts = [_headline(choice), "", _numbers(run, trial), network_line(trial), ""]
-    parts += [*describe_table(trial.network), "", *_beside_text(choice)]
+    parts += [*describe_table(trial.network), "", *_beside_text(choice), *_long_text(choice)]
     parts += ["", _sure_text(choice), *_further_text(choice)]
     parts += [f"Export it: vitnas export {typed(run.path)} --trial {trial.number} --to my_network"]
     return "\n".join(parts)
@@ -71,6 +73,22 @@ def _beside_text(choice: Picked) -> list[str]:
         for one, line in zip(choice.neighbours, lines, strict=True)
     ]
     return columns([heads, *rows], left=(0, -1))
+
+
+def _long_text(choice: Picked) -> list[str]:
+    """A table for each setting: only trainings of one setting can be compared."""
+    trials = {trial.number: trial for trial in choice.run.complete}
+    lines: list[str] = []
+    for group in choice.long:
+        rows = [long_row(trials[one.trial], one) for one in group]
+        cells = [
+            (f"trial {row['number']}", row["top1"], row["test"], row["time"], row["seeds"])
+            for row in rows
+        ]
+        setting = f"{plural(group[0].epochs, 'epoch')} ({group[0].recipe})"
+        heads = (f"trained long: {setting}", "scoring, %", "test, %", "time", "seeds")
+        lines += ["", *columns([heads, *cells], left=(0, -1))]
+    return lines
 
 
 def _sure_text(choice: Picked) -> str:
@@ -137,4 +155,5 @@ def choice_json(choice: Picked) -> dict[str, Any]:
             }
             for one in choice.neighbours
         ],
+        "long": [asdict(one) for group in choice.long for one in group],
     }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from statistics import fmean
 from typing import Any
 
 from vitnas.calibration.agreement import Networks, Tau, kendall_tau
-from vitnas.longer import FILE_NAME, LongTraining
+from vitnas.longer import FILE_NAME, LongResult
+from vitnas.records import TrialRecord
 from vitnas.report.standing import expected_text
 from vitnas.report.text import count_text, duration_text, listed, percent_text, plural
 from vitnas.run import Run
@@ -49,12 +47,11 @@ def agreement_of(run: Run) -> LongAgreement | None:
     if not found.settings:
         return LongAgreement(unread=found.unread) if found.unread else None
     group, *others = found.settings
-    on_test = all(one.test_top1 is not None for one in group)
     known = {trial.number: trial for trial in run.complete}
-    trials = [known[number] for number, _ in _by_trial(group)]
-    after = [
-        fmean(one.final if on_test else one.top1 for one in own) for _, own in _by_trial(group)
-    ]
+    trials = [known[one.trial] for one in group]
+    tests = [one.test_top1 for one in group if one.test_top1 is not None]
+    on_test = len(tests) == len(group)
+    after = tests if on_test else [one.top1 for one in group]
     before, flops = [trial.estimate or 0.0 for trial in trials], [trial.flops for trial in trials]
     is_enough = len(trials) >= LEAST and kendall_tau(before, after) is not None
     return LongAgreement(
@@ -64,7 +61,7 @@ def agreement_of(run: Run) -> LongAgreement | None:
         on_test=on_test,
         tau=Networks(flops).judge([(before, after)]).overall if is_enough else None,
         flops_tau=kendall_tau(flops, after) if is_enough else None,
-        num_others=sum(map(len, others)),
+        num_others=sum(len(one.seeds) for other in others for one in other),
         unread=found.unread,
     )
 
@@ -109,21 +106,22 @@ def _said(found: LongAgreement) -> str:
 def long_rows(run: Run) -> list[dict[str, Any]]:
     """The table: a row for each network and setting, as text."""
     known = {trial.number: trial for trial in run.complete}
-    return [
-        {
-            "number": number,
-            "expected": expected_text(known[number]),
-            "flops": count_text(known[number].flops),
-            "recipe": own[0].recipe,
-            "epochs": f"{own[0].epochs:,}",
-            "seeds": ", ".join(str(one.seed) for one in own),
-            "top1": percent_text(fmean(one.top1 for one in own)),
-            "test": percent_text(_mean_test(own)),
-            "time": duration_text(fmean(one.seconds for one in own)),
-        }
-        for group in run.long.settings
-        for number, own in _by_trial(group)
-    ]
+    return [long_row(known[one.trial], one) for group in run.long.settings for one in group]
+
+
+def long_row(trial: TrialRecord, one: LongResult) -> dict[str, Any]:
+    """A row of the table: a network of a run after its long trainings of one setting."""
+    return {
+        "number": one.trial,
+        "expected": expected_text(trial),
+        "flops": count_text(trial.flops),
+        "recipe": one.recipe,
+        "epochs": f"{one.epochs:,}",
+        "seeds": ", ".join(map(str, one.seeds)),
+        "top1": percent_text(one.top1),
+        "test": percent_text(one.test_top1),
+        "time": duration_text(one.seconds),
+    }
 
 
 LONG_COLUMNS = ("long_top1_percent", "long_test_top1_percent", "long_epochs", "long_trainings")
@@ -131,23 +129,12 @@ LONG_COLUMNS = ("long_top1_percent", "long_test_top1_percent", "long_epochs", "l
 
 def long_columns(run: Run, number: int) -> dict[str, Any]:
     """What the tables tell of a trial's long trainings, the mean over its seeds."""
-    own = run.long.of(number)
-    if not own:
+    one = run.long.of(number)
+    if one is None:
         return {}
-    test = _mean_test(own)
     return {
-        "long_top1_percent": round(fmean(one.top1 for one in own), 4),
-        "long_test_top1_percent": None if test is None else round(test, 4),
-        "long_epochs": own[0].epochs,
-        "long_trainings": len(own),
+        "long_top1_percent": round(one.top1, 4),
+        "long_test_top1_percent": None if one.test_top1 is None else round(one.test_top1, 4),
+        "long_epochs": one.epochs,
+        "long_trainings": len(one.seeds),
     }
-
-
-def _mean_test(own: Sequence[LongTraining]) -> float | None:
-    tests = [one.test_top1 for one in own if one.test_top1 is not None]
-    return fmean(tests) if tests else None
-
-
-def _by_trial(group: Sequence[LongTraining]) -> list[tuple[int, list[LongTraining]]]:
-    """The trainings of a setting for each trial; they are sorted by it."""
-    return [(number, list(own)) for number, own in groupby(group, key=lambda one: one.trial)]

@@ -206,7 +206,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
         "cost": percent_text(row.cost),
         "unsure": row.gain is not None and row.gain < _difference_error(row, before, run),
         "network": row.network,
-        "is_long": bool(run.long.of(trial.number)),
+        "is_long": run.long.of(trial.number) is not None,
     }
 
 
@@ -221,7 +221,7 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
         "params": count_text(trial.num_params or None),
         "measured": _measured(trial, run),
         "network": network_line(trial),
-        "is_long": bool(run.long.of(trial.number)),
+        "is_long": run.long.of(trial.number) is not None,
     }
 
 

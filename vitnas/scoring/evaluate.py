@@ -112,7 +112,7 @@ def evaluate(
         VitnasError: network and images do not fit together, or one of them cannot be read.
     """
     files = files_of(data, part)
-    classifier = load_classifier(model, device, weights, _shape(data, files, weights))
+    classifier = load_classifier(model, device, weights, _channels(data, files, weights))
     suited = suit(classifier, data, part, files)
     labelled, places = suited.labelled, suited.places
     answers = _answers(classifier, suited)
@@ -130,16 +130,11 @@ def evaluate(
     )
 
 
-def _shape(
-    data: DataConfig, files: LabelledFiles | None, weights: str | None
-) -> tuple[int | None, int | None]:
-    """Classes and channels of the images, for a network that is built for them."""
+def _channels(data: DataConfig, files: LabelledFiles | None, weights: str | None) -> int | None:
+    """Channels of the images, for a network that is built for them; None: the network's own."""
     if files is not None:
-        return len(files.classes), None
-    if weights is None or data.is_ours:
-        return data.count_classes(), data.facts.in_chans
-    classes, channels = describe(data)
-    return data.count_classes() or classes, channels
+        return None
+    return data.facts.in_chans if weights is None or data.is_ours else describe(data)[1]
 
 
 def files_of(data: DataConfig, part: Part) -> LabelledFiles | None:

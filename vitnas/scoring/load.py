@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from vitnas.config.files import exists
 from vitnas.data.telling import only_errors_of
 from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable, typed
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
-from vitnas.exported.preprocessing import of_timm
-from vitnas.nn.weights import load_weights
+from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
+from vitnas.exported.preprocessing import Preprocessing, of_timm
+from vitnas.nn.weights import load_weights, shapes
 from vitnas.nn.zoo import zoo_names
 from vitnas.scoring.classifier import Classifier, count_classes, facts_beside
 from vitnas.scoring.programs import RUNTIMES, open_program
@@ -28,15 +29,16 @@ def load_classifier(
     model: str | Path,
     device: str = "auto",
     weights: str | None = None,
-    shape: tuple[int | None, int | None] = (None, None),
+    channels: int | None = None,
 ) -> Classifier:
     """The network that `model` names, with trained weights.
 
     Args:
         model: a folder that vitnas wrote, a .onnx or .pt2 file, or a name of timm or the zoo.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
-        weights: of a name, a safetensors file; None: timm's own, from its hub.
-        shape: of a name with `weights`: its classes and the channels of its images; None: its own.
+        weights: of a name, a safetensors file; None: timm's own, from its hub. In a folder that
+            vitnas wrote, its files say what the classes are called and how images are prepared.
+        channels: of the images, for a name with `weights`; None: its own.
 
     Raises:
         VitnasError: there is no such network, or its weights are missing, damaged or another's.
@@ -56,7 +58,7 @@ def load_classifier(
         )
     if is_there:
         raise VitnasError(f"{text}: {_why_no_file(path)}")
-    return _of_name(text, place, weights, shape)
+    return _of_name(text, place, weights, channels)
 
 
 def _why_no_file(path: Path) -> str:
@@ -94,19 +96,24 @@ def _why_no_network(folder: Path) -> str:
 
 
 def _of_name(
-    name: str, device: torch.device, weights: str | None, shape: tuple[int | None, int | None]
+    name: str, device: torch.device, weights: str | None, channels: int | None
 ) -> Classifier:
     _check_name(name)
     if weights is None and name in zoo_names():
         rule = "a model of the zoo has no trained weights of its own; give a folder, or --weights"
         raise ConfigError(rule, address="MODEL", value=name)
-    network = _pretrained(name) if weights is None else _built(name, weights, shape)
+    network = _pretrained(name) if weights is None else _built(name, weights, channels)
     subject = subject_of(network, name, "")
     sides = (subject.in_chans, *subject.image_hw)
     classes = count_classes(name, network, torch.zeros(2, *sides))
     cfg: Any = getattr(network, "pretrained_cfg", None) or {}
-    names = _imagenet_names(network, cfg, classes) if weights is None else ()
-    hw, how = subject.image_hw, of_timm(cfg, sides[0])
+    how: Preprocessing | None = None
+    names: tuple[str, ...] = ()
+    if weights is None:
+        names = _imagenet_names(network, cfg, classes)
+    elif Path(weights).name == WEIGHTS_FILE:
+        how, names = facts_beside(Path(weights).parent, name, sides, classes)
+    how, hw = how or of_timm(cfg, sides[0]), subject.image_hw
     return Classifier(
         name, "PyTorch", network.to(device), sides[0], hw, classes, device, how, names
     )
@@ -142,17 +149,28 @@ def _pretrained(name: str) -> nn.Module:
     return network.eval()
 
 
-def _built(name: str, weights: str, shape: tuple[int | None, int | None]) -> nn.Module:
-    """A network by its name with weights of a file."""
+def _built(name: str, weights: str, channels: int | None) -> nn.Module:
+    """A network by its name with weights of a file, and with as many classes as these."""
     import timm
 
     from vitnas.nn.zoo.entrypoints import timm_names
 
-    sizes = dict(zip(("num_classes", "in_chans"), shape, strict=True))
-    known = {key: value for key, value in sizes.items() if value is not None}
-    network: nn.Module = timm.create_model(timm_names.get(name, name), **known)
+    known = {} if channels is None else {"in_chans": channels}
+    network = timm.create_model(timm_names.get(name, name), **known)
+    classes = _rows(network.get_classifier(), network, shapes(weights))
+    if classes not in (None, network.num_classes):
+        network.reset_classifier(classes)
     load_weights(network, weights)
-    return network.eval()
+    built: nn.Module = network.eval()
+    return built
+
+
+def _rows(classifier: Any, network: nn.Module, stored: Mapping[str, Sequence[int]]) -> int | None:
+    """How many scores the weights of a file give; None if they have none for the classifier."""
+    parts = classifier if isinstance(classifier, tuple) else (classifier,)  # with distillation two
+    ours = {id(tensor) for part in parts for tensor in part.parameters()}
+    names = [name for name, tensor in network.named_parameters() if id(tensor) in ours]
+    return next((stored[name][0] for name in names if stored.get(name)), None)
 
 
 def _imagenet_names(network: nn.Module, cfg: Any, classes: int) -> tuple[str, ...]:

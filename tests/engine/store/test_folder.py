@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vitnas.engine.store.folder import check_folder, is_locked, locked, make_folder
+from vitnas.engine.store.folder import check_folder, check_study, is_locked, locked, make_folder
 from vitnas.errors import RunError
 
 
@@ -52,3 +52,22 @@ def test_a_link_to_an_empty_folder_may_become_a_run(tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to("disk")
     check_folder(tmp_path / "run")
     make_folder(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("digts", r"digts: no such folder, so there is no run \(nearest: .*/digits\)"),
+        ("other", r"other: no such folder, so there is no run$"),
+        ("digits/study.db", r"study\.db: is a file; a run is a folder \(nearest: .*/digits\)"),
+        ("", r"no study\.db in it, so it is not a run of vitnas \(nearest: .*/digits\)"),
+        ("empty", r"empty: no study\.db in it, so it is not a run of vitnas$"),
+    ],
+)
+def test_what_is_no_run_names_the_nearest(tmp_path: Path, name: str, line: str) -> None:
+    for folder in ("digits", "empty"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "digits" / "study.db").touch()
+    check_study(tmp_path / "digits")
+    with pytest.raises(RunError, match=line):
+        check_study(tmp_path / name)

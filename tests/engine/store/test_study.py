@@ -18,7 +18,7 @@ def open_store(path: Path, seed: int = 0) -> RunStore:
 def test_a_folder_without_a_study_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no study\.db in it"):
         read_run(tmp_path)
-    with pytest.raises(RunError, match=r"no study\.db in it"):
+    with pytest.raises(RunError, match="missing: no such folder"):
         read_run(tmp_path / "missing")
 
 

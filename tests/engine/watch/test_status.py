@@ -12,6 +12,7 @@ import pytest
 
 from tests.baselines.test_baseline import DIGITS
 from tests.engine.conftest import start, train, train_some
+from tests.test_longer import training
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.references import FILE_NAME
 from vitnas.engine.batch.request import Answer, Request
@@ -19,6 +20,7 @@ from vitnas.engine.decide.controller import Controller
 from vitnas.engine.store.folder import locked
 from vitnas.engine.watch.status import read_status, status_text
 from vitnas.errors import RunError
+from vitnas.longer import add
 from vitnas.records import Outcome
 
 Make = Callable[..., Controller]
@@ -67,6 +69,21 @@ def test_baselines_are_counted_apart(searching: Controller, tmp_path: Path) -> N
     assert "1/1 baselines" in status_text(read_status(tmp_path))
 
 
+def test_long_trainings_are_counted(searching: Controller, tmp_path: Path) -> None:
+    status = read_status(tmp_path)
+    assert (status.num_long, status.best_long) == (0, None)
+    assert "long training" not in status_text(status)
+    for index, top1 in enumerate((70.0, 80.0, 75.0)):
+        one = searching.trials[index % 2]
+        add(tmp_path, training(one.number, key=one.key, top1=top1, seed=index))
+    status = read_status(tmp_path)
+    assert "  3 long trainings; best 80.00 % (trial 1, 30 epochs), 96.00 % on test" in (
+        status_text(status)
+    )
+    told = status.to_json()
+    assert (told["num_long"], told["best_long"]["trial"], told["best_long"]["top1"]) == (3, 1, 80.0)
+
+
 def test_a_search_that_was_killed(searching: Controller, tmp_path: Path) -> None:
     status = read_status(tmp_path)
     assert not status.is_searching
@@ -92,7 +109,7 @@ def test_nothing_yet(controller_of: Make, tmp_path: Path) -> None:
     status = read_status(tmp_path)
     assert (status.counts, status.underway, status.best_top1) == ({}, (), None)
     assert "nothing drawn yet" in status_text(status)
-    with pytest.raises(RunError, match="not a run"):
+    with pytest.raises(RunError, match="no such folder"):
         read_status(tmp_path / "nowhere")
 
 

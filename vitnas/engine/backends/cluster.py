@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vitnas.cores import cores, threads_beside
 from vitnas.engine.backends.resources import Resources
@@ -73,7 +76,7 @@ def start() -> None:
     """Start Ray on this machine, for this process alone."""
     _hush()
     # "local": else Ray joins a cluster that another user has started on this machine
-    ray.init(address="local", num_cpus=cores(), include_dashboard=False, **_SILENT)
+    _init(address="local", num_cpus=cores(), include_dashboard=False)
 
 
 def connect(address: str) -> None:
@@ -91,10 +94,24 @@ def connect(address: str) -> None:
     try:
         found = _find(address)
         _knock(found)
-        ray.init(address=found, runtime_env={"py_modules": [package]}, **_SILENT)
+        _init(address=found, runtime_env={"py_modules": [package]})
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise RunError(f"--ray-address {address}: no Ray cluster answers: {reason}") from None
+
+
+def _init(**options: Any) -> None:
+    """`ray.init`, which takes SIGTERM for itself and prints a stack at it; it is given back."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(**options, **_SILENT)
+    except SystemExit:  # so Ray answers a SIGTERM in here
+        if callable(before):
+            before(signal.SIGTERM, None)
+        raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _hush() -> None:

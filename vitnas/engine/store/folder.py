@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.engine.store.database import FILE_NAME
-from vitnas.errors import RunError, reason_of
-from vitnas.files import check_own, check_writable
+from vitnas.errors import RunError, nearest_name, reason_of
+from vitnas.files import check_own, check_writable, exists
 
 _LOCK = ".lock"
 TUNE_FOLDER = "tune"
@@ -45,6 +45,26 @@ def check_folder(path: Path, own: str = FILE_NAME) -> None:
             f"{path}: holds '{strange[0]}' and no {own}, so it is not a run; give a new or "
             "an empty folder"
         )
+
+
+def check_study(path: Path) -> None:
+    """Make sure that a folder is a run.
+
+    Raises:
+        RunError: it is not; says what is there instead, and the nearest run.
+    """
+    if (path / FILE_NAME).is_file():
+        return
+    if path.is_dir():
+        problem, near = f"no {FILE_NAME} in it, so it is not a run of vitnas", path
+    elif exists(path):
+        problem, near = "is a file; a run is a folder", path.parent
+    else:
+        problem, near = "no such folder, so there is no run", path.parent
+    files = (*near.glob(FILE_NAME), *sorted(near.glob(f"*/{FILE_NAME}")))
+    runs = {file.parent.name: file.parent for file in files}
+    name = next(iter(runs), None) if exists(path) else nearest_name(path.name, runs)
+    raise RunError(f"{path}: {problem}" + (f" (nearest: {runs[name]})" if name else ""))
 
 
 def make_folder(path: Path) -> None:

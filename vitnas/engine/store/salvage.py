@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.engine.store.database import FILE_NAME, ForeignStudy, writable
-from vitnas.engine.store.folder import locked
+from vitnas.engine.store.folder import check_study, locked
 from vitnas.engine.store.stored import stored_run, stored_trial
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.errors import RunError, VitnasError
@@ -62,8 +62,7 @@ def salvage(path: str | Path) -> Saved:
             not damaged.
     """
     path = Path(path)
-    if not (path / FILE_NAME).is_file():
-        raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
+    check_study(path)
     with writable(path), locked(path):
         if _is_sound(path):
             raise RunError(f"{path / FILE_NAME}: is not damaged; nothing was changed")

@@ -27,6 +27,7 @@ from vitnas.engine.store.database import (
     readable,
     writable,
 )
+from vitnas.engine.store.folder import check_study
 from vitnas.engine.store.stored import FORMAT, check_format, records_of, stored_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord, averaged
@@ -236,8 +237,7 @@ def read_study(path: Path) -> tuple[dict[str, Any], list[optuna.trial.FrozenTria
     Raises:
         RunError: there is no study in it, or it cannot be read.
     """
-    if not (path / FILE_NAME).is_file():
-        raise RunError(f"{path}: no {FILE_NAME} in it, so it is not a run of vitnas")
+    check_study(path)
     with readable(path):
         storage = open_database(path, write=False)
         try:

@@ -14,7 +14,8 @@ from vitnas.durations import clock
 from vitnas.engine.store.folder import is_locked
 from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.pace import Pace, pace_of
-from vitnas.engine.watch.text import network_of, rates_text, replicates_text, said
+from vitnas.engine.watch.text import long_text, network_of, rates_text, replicates_text, said
+from vitnas.longer import LongResult
 from vitnas.plugins import closed
 from vitnas.records import Outcome, TrialRecord
 from vitnas.run import Run
@@ -66,6 +67,8 @@ class Status:
         seconds_left: until `num_trials` at the pace of the last session; None when not known.
         best_top1, best_trial: the most accurate complete network, in percent.
         front_size: networks on the front.
+        num_long: long trainings of its networks.
+        best_long: the most accurate network after one, by the scoring images.
         ended_by: why the last session ended before its trials did; None when it did not.
     """
 
@@ -86,6 +89,8 @@ class Status:
     best_top1: float | None
     best_trial: int | None
     front_size: int
+    num_long: int
+    best_long: LongResult | None
     ended_by: str | None
 
     def to_json(self) -> dict[str, Any]:
@@ -130,6 +135,8 @@ def read_status(path: str | Path) -> Status:
         best_top1=None if best is None else best.top1,
         best_trial=None if best is None else best.number,
         front_size=len(run.front),
+        num_long=len(run.long.trainings),
+        best_long=run.long.best,
         ended_by=session.ended_by,
     )
 
@@ -163,6 +170,8 @@ def status_text(status: Status) -> str:
             f"  best {status.best_top1:.2f} % (trial {status.best_trial}); "
             f"{status.front_size} on the front"
         )
+    if status.best_long is not None:
+        lines.append(f"  {long_text(status.num_long, status.best_long)}")
     return "\n".join(lines)
 
 

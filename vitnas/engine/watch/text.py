@@ -6,6 +6,7 @@ from vitnas.config.costs import COSTS, EXACT, amount, cost_of
 from vitnas.config.one_line import short_line
 from vitnas.durations import clock
 from vitnas.engine.watch.pace import Pace
+from vitnas.longer import LongResult
 from vitnas.records import TrialRecord
 
 
@@ -22,6 +23,13 @@ def rates_text(pace: Pace) -> str:
 def replicates_text(number: int) -> str:
     """`1 replicate`, `2 replicates`."""
     return f"{number} replicate{'s' * (number != 1)}"
+
+
+def long_text(number: int, best: LongResult) -> str:
+    """`2 long trainings; best 97.50 % (trial 3, 30 epochs), 96.00 % on test`."""
+    test = "" if best.test_top1 is None else f", {best.test_top1:.2f} % on test"
+    after = f"trial {best.trial}, {best.epochs:,} epoch{'s' * (best.epochs != 1)}"
+    return f"{number} long training{'s' * (number != 1)}; best {best.top1:.2f} % ({after}){test}"
 
 
 def said(trial: TrialRecord, cost: str) -> str:
