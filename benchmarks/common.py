@@ -123,6 +123,13 @@ def digits_space(**proxy: float) -> SearchSpace:
     return space.with_proxy(space.config.proxy.model_copy(update=proxy))
 
 
+def two_stages() -> SearchSpace:
+    """A large space of small networks, for trials that are made up and not trained."""
+    from vitnas.config.space import load_space
+
+    return load_space(str(ROOT / "benchmarks/two_stages.yaml"))
+
+
 def made_up_curve(config: ModelConfig, flops: int, epochs: int) -> list[float]:
     """Top-1 after each epoch as a training on digits might give it; no training is done.
 

@@ -2,7 +2,7 @@
 
 Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
 each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
-README prints under "Your own data", in 40 trials of 6 epochs. `--seed` is of the search; the images
+README prints under "Your own data", in 60 trials of 6 epochs. `--seed` is of the search; the images
 are always the same. `--replicates 2` trains what decides the comparison with the baselines twice
 more. A quick run takes scikit-learn's digits and no baselines.
 """
@@ -35,7 +35,7 @@ from vitnas.config.space import load_space
 from vitnas.engine.store.study import read_run
 
 Bytes = npt.NDArray[np.uint8]
-SIDE, EPOCHS, TRIALS = 64, 6, 40
+SIDE, EPOCHS, TRIALS = 64, 6, 60
 PER_CLASS = {"train": 240, "test": 500}
 QUICK_PER_CLASS = {"train": 20, "test": 5}
 

@@ -1,10 +1,10 @@
 """What expected top-1 buys: searches where the truth is known and every score is partly chance.
 
-Made-up accuracies of digits networks rise with FLOPs and depend on the mixers, the expansion and
-the network itself. A score is such an accuracy, measured on 200 images (binomial). `ehvi`, Optuna's
-TPE and random search propose networks. Then the front is read by the scores, and by expected top-1.
-At each number of FLOPs, points are lost from the best network seen to the one that the front
-offers, both by the truth. The table has the mean over log FLOPs.
+Made-up accuracies of the networks of `two_stages.yaml` rise with FLOPs and depend on the mixers,
+the expansion and the network itself. A score is such an accuracy, measured on 200 images
+(binomial). `ehvi`, Optuna's TPE and random search propose networks. Then the front is read by the
+scores, and by expected top-1. At each number of FLOPs, points are lost from the best network seen
+to the one that the front offers, both by the truth. The table has the mean over log FLOPs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from math import exp, log
 from statistics import fmean, stdev
 
 import numpy as np
-from common import Figures, conclude, is_quick, rounded, show
+from common import Figures, conclude, is_quick, rounded, show, two_stages
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.samplers import make_sampler
 from vitnas.noise import PRIOR_DEGREES, Noise
@@ -41,7 +40,7 @@ def truth(config: ModelConfig, flops: int) -> float:
 
 def search(sampler: str, seed: int) -> list[TrialRecord]:
     """A search with scores that are partly chance."""
-    space, store, luck = load_space("digits"), MemoryStore({}), np.random.default_rng(seed)
+    space, store, luck = two_stages(), MemoryStore({}), np.random.default_rng(seed)
     store.study.sampler = make_sampler(sampler, seed, space)
     while sum(t.outcome is Outcome.COMPLETE for t in store.records()) < TRIALS:
         trial = store.ask()

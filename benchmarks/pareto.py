@@ -24,6 +24,7 @@ from common import (
     seconds_of,
     show,
     train_made_up,
+    two_stages,
 )
 
 from vitnas.config.costs import DEFAULT_COSTS, directions_of
@@ -91,10 +92,10 @@ def draw_figures(count: int) -> dict[str, float]:
 
 
 def tpe_figures(trials: int, proposals: int) -> dict[str, float]:
-    """Seconds for a TPE proposal from the digits space, the study in memory."""
+    """Seconds for a TPE proposal from `two_stages.yaml`, the study in memory."""
     import optuna
 
-    space = load_space("digits")
+    space = two_stages()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(
         directions=directions_of(DEFAULT_COSTS), sampler=make_sampler("tpe", 0)
@@ -111,7 +112,7 @@ def tpe_figures(trials: int, proposals: int) -> dict[str, float]:
         flops = closed_form(drawn[0]).flops
         study.tell(trial, (made_up_curve(drawn[0], flops, 1)[-1], float(flops)))
     seconds = statistics.median(times[trials:])
-    show(("proposals of digits", "ms"), [(f"TPE after {trials} trials", f"{1e3 * seconds:.1f}")])
+    show(("proposals", "ms"), [(f"TPE after {trials} trials", f"{1e3 * seconds:.1f}")])
     return {f"tpe_proposal_ms_after_{trials}": round(1e3 * seconds, 1)}
 
 
@@ -120,7 +121,7 @@ def study_figures(trials: int) -> dict[str, float]:
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
-    space = load_space("digits")
+    space = two_stages()
     commits = [0]
     event.listen(Engine, "commit", lambda connection: commits.__setitem__(0, commits[0] + 1))
     figures: dict[str, float] = {}

@@ -1,8 +1,8 @@
 """The report of a run of a thousand trials, in a fresh process.
 
-The study is a real `study.db`: a `Controller` is driven over a `RunStore` with the digits space,
-random proposals and the default pruner. Only the trainings are made up:
-their curves come from a formula (`common.made_up_curve`), nothing is trained. The database is
+The study is a real `study.db`: a `Controller` is driven over a `RunStore` with the space
+`two_stages.yaml`, random proposals and the default pruner. Only the trainings are made up: their
+curves come from a formula (`common.made_up_curve`), nothing is trained. The database is
 written in memory (/dev/shm) where there is such a place, since its writing is not timed here, and
 then copied.
 """
@@ -23,9 +23,9 @@ from common import (
     seconds_of,
     show,
     train_made_up,
+    two_stages,
 )
 
-from vitnas.config.space import load_space
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.pruning.pareto import make_pruner
@@ -37,7 +37,7 @@ FILES = ("trials.csv", "front.csv", "front.png", "report.md", "report.html")
 
 def write_study(folder: Path, trials: int) -> None:
     """A study of so many made-up trainings, with what a search writes beside them."""
-    space = load_space("digits")
+    space = two_stages()
     epochs = space.config.proxy.epochs
     store = RunStore(folder, {"space": space.to_tree(), "seed": 0})
     session = session_facts(backend="serial", workers=1, sampler="random", device="cpu")

@@ -1,7 +1,7 @@
 """How long a proposal takes when a study is large, and how long deciding about an epoch.
 
-A study of digits networks with made-up curves (two thirds of them stopped early) is filled to so
-many finished trials; then `ehvi` proposes again and again, each proposal ending in one more
+A study of networks of `two_stages.yaml` with made-up curves (two thirds of them stopped early) is
+filled to so many finished trials; then `ehvi` proposes again and again, each proposal ending in one more
 finished trial. Processor time is shown beside wall time, for machines that do other things, too.
 The first proposal, which draws the pool, is shown by itself. The pruner is asked about the same
 study.
@@ -12,9 +12,8 @@ from __future__ import annotations
 import statistics
 import time
 
-from common import conclude, draw_configs, is_quick, made_up_curve, seconds_of, show
+from common import conclude, draw_configs, is_quick, made_up_curve, seconds_of, show, two_stages
 
-from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.pareto import make_pruner
 from vitnas.engine.samplers import make_sampler
@@ -26,7 +25,7 @@ EPOCHS = 10
 
 def fill(store: MemoryStore, trials: int) -> None:
     """End so many made-up trainings."""
-    for index, config in enumerate(draw_configs(load_space("digits"), trials)):
+    for index, config in enumerate(draw_configs(two_stages(), trials)):
         cost = closed_form(config)
         curve = made_up_curve(config, cost.flops, EPOCHS)
         number = store.ask().number
@@ -42,7 +41,7 @@ def fill(store: MemoryStore, trials: int) -> None:
 
 def proposal_times(trials: int, proposals: int) -> tuple[list[float], list[float]]:
     """Wall and processor seconds of each proposal, the first one included."""
-    space = load_space("digits")
+    space = two_stages()
     store = MemoryStore({})
     fill(store, trials)
     store.study.sampler = make_sampler("ehvi", 0, space)
@@ -86,7 +85,7 @@ def main() -> None:
         "slowest_proposal_ms": round(1e3 * max(times), 1),
         "pruning_ms": round(1e3 * decision_time(trials, 3 if quick else 21), 2),
     }
-    show(("ehvi on digits", "value"), [(name, f"{value:g}") for name, value in figures.items()])
+    show(("ehvi", "value"), [(name, f"{value:g}") for name, value in figures.items()])
     conclude("sampler", quick, figures, {"proposal_ms": {"max": 30.0}})
 
 
