@@ -1,10 +1,10 @@
 """How long a proposal takes when a study is large, and how long deciding about an epoch.
 
 A study of networks of `two_stages.yaml` with made-up curves (two thirds of them stopped early) is
-filled to so many finished trials; then `ehvi` proposes again and again, each proposal ending in one more
-finished trial. Processor time is shown beside wall time, for machines that do other things, too.
-The first proposal, which draws the pool, is shown by itself. The pruner is asked about the same
-study.
+filled to so many finished trials; then `ehvi` proposes again and again, each proposal ending in one
+more finished trial. Processor time is shown beside wall time, for machines that do other things,
+too. The first proposal, which draws the pool, is shown by itself. The pruner is asked about the
+same study.
 """
 
 from __future__ import annotations
