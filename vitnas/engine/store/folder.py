@@ -58,9 +58,9 @@ def check_study(path: Path) -> None:
     if path.is_dir():
         problem, near = f"no {FILE_NAME} in it, so it is not a run of vitnas", path
     elif exists(path):
-        problem, near = "is a file; a run is a folder", path.parent
+        problem, near = "is a file; a run is a folder with a study.db", path.parent
     else:
-        problem, near = "no such folder, so there is no run", path.parent
+        problem, near = "no such folder, so no study.db in it", path.parent
     files = (*near.glob(FILE_NAME), *sorted(near.glob(f"*/{FILE_NAME}")))
     runs = {file.parent.name: file.parent for file in files}
     name = next(iter(runs), None) if exists(path) else nearest_name(path.name, runs)
