@@ -112,7 +112,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         "--ray-address nobody: .*an address is auto or host:port",
     ),
     "data": (("search", "hybrid_cifar", *SERIAL), "data/cifar-10.*: no such folder; cifar10: un"),
-    "no run": (("report", "nope"), "nope: no such folder, so no study\.db in it$"),
+    "no run": (("report", "nope"), r"nope: no such folder, so no study\.db in it$"),
     "no run to export": (("export", "nope", "--to", "x", "--knee"), "nope: no such folder"),
     "out is a file": (("search", *SERIAL, "--out", "file"), "file: is a file"),
     "out below a file": (("search", *SERIAL, "--out", "file/run"), "not a writable folder"),

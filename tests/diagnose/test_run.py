@@ -210,7 +210,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ((), "--data: is required"),
         (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be one of similarity"),
         (("--data", "digits", "--weights", "none"), "none: no such file or directory"),
-        (("--data", "digits", "--trial", "1"), "small.yaml: is a file; a run is a folder with a study.db"),
+        (("--data", "digits", "--trial", "1"), "is a file; a run is a folder with a study.db"),
         (
             ("--data", "digits", "--image", "900"),
             "--image = 900: must be from 0 to 255 (nearest: 255)",

@@ -59,7 +59,10 @@ def test_a_link_to_an_empty_folder_may_become_a_run(tmp_path: Path) -> None:
     [
         ("digts", r"digts: no such folder, so no study\.db in it \(nearest: .*/digits\)"),
         ("other", r"other: no such folder, so no study\.db in it$"),
-        ("digits/study.db", r"study\.db: is a file; a run is a folder with a study\.db \(nearest: .*/digits\)"),
+        (
+            "digits/study.db",
+            r"is a file; a run is a folder with a study\.db \(nearest: .*/digits\)",
+        ),
         ("", r"no study\.db in it, so it is not a run of vitnas \(nearest: .*/digits\)"),
         ("empty", r"empty: no study\.db in it, so it is not a run of vitnas$"),
     ],
