@@ -138,9 +138,9 @@ def test_one_lucky_score_does_not_bar_more_expensive_networks() -> None:
 
 @pytest.mark.slow
 def test_after_the_cheapest_come_four_networks_that_are_alike_in_all_stages() -> None:
-    """One random draw of `digits` in five is."""
+    """One random draw of `hybrid_fashion` in five is."""
     for seed in range(3):
-        controller = controller_in_memory(load_space("digits"), num_trials=5, seed=seed)
+        controller = controller_in_memory(load_space("hybrid_fashion"), num_trials=5, seed=seed)
         keys_of(controller)
         mixers = [
             {value for key, value in trial.params.items() if key.endswith("token_mixer")}
