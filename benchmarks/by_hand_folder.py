@@ -2,12 +2,12 @@
 
 The images are those of `folder.py`, 2,400 for training. Each network is trained with three seeds by
 the short training of `images_64`, in 6 epochs, and scored on 5,000 test images. `images_64` was
-designed with such scores in view. Three numbers are the widths of three stages at 16, 8 and 4 places a side, with one
-block each and two in the last. `strides` is what `images_64` had before: inverted residuals of
-expansion 4 between layers of stride 2, a classifier of means. All others have a stem of two
-convolutions with CReLU and max pooling, full convolutions with CReLU and pooling between the
-stages, inverted residuals without expansion, and a classifier that sees every place; their last
-stage is named.
+designed with such scores in view. Three numbers are the widths of three stages at 16, 8 and 4
+places a side, with one block each and two in the last. `strides` is what `images_64` had before:
+inverted residuals of expansion 4 between layers of stride 2, a classifier of means. All others have
+a stem of two convolutions with CReLU and max pooling, full convolutions with CReLU and pooling
+between the stages, inverted residuals without expansion, and a classifier that sees every place;
+their last stage is named.
 """
 
 from __future__ import annotations
