@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from by_hand import Given, all_tried, conv
-from common import Bound, Figures, conclude, is_quick, rounded
+from by_hand import Given, all_tried, conv, differences
+from common import Bound, conclude, is_quick
 from folder import EPOCHS, SIDE, write_images
 
 VGG, WIDE_VGG = "vgg 8", "vgg 12"
@@ -100,15 +100,15 @@ def main() -> None:
         data = space.data.model_copy(update={"root": str(root)})
         images = load_data(data, SIDE, proxy.train_fraction)
         found = all_tried({name: NETWORKS[name] for name in kept}, images, proxy, quick)
-    figures: Figures = {
-        "mhsa_minus_vgg": rounded(found[FULL].mean - found[VGG].mean),
-        "mhsa_minus_strides": rounded(found[FULL].mean - found[STRIDES].mean),
-        "mhsa_minus_mbconv": rounded(found[FULL].mean - found[PLAIN].mean),
-        "crelu_minus_maxpool": rounded(found[FULL].mean - found[POOLED].mean),
-        "mhsa_minus_ska": rounded(found[FULL].mean - found[STATIC].mean),
+    pairs = {
+        "mhsa_minus_vgg": (FULL, VGG),
+        "mhsa_minus_strides": (FULL, STRIDES),
+        "mhsa_minus_mbconv": (FULL, PLAIN),
+        "crelu_minus_maxpool": (FULL, POOLED),
+        "mhsa_minus_ska": (FULL, STATIC),
     }
     targets: dict[str, Bound] = {"mhsa_minus_vgg": {"min": -100.0 if quick else 0.0}}
-    conclude("by_hand_folder", quick, figures, targets)
+    conclude("by_hand_folder", quick, differences(found, pairs), targets)
 
 
 if __name__ == "__main__":

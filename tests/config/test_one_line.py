@@ -9,6 +9,8 @@ import pytest
 from tests.strategies import random_config
 from vitnas.config.model import ModelConfig
 from vitnas.config.one_line import one_line, one_lines, short_line
+from vitnas.config.space import load_space
+from vitnas.config.trials import RandomTrial
 
 PYRAMID: dict[str, Any] = {
     "img_size": 32,
@@ -101,6 +103,13 @@ def test_a_list_leaves_out_what_holds_for_every_network_of_it() -> None:
     assert "norm batchnorm" in one_line(configs[1])
     assert one_lines(configs[:1]) == [one_line(configs[0])]
     assert one_lines([]) == []
+
+
+@pytest.mark.parametrize("name", ["digits", "fashion_32", "hybrid_cifar"])
+def test_different_networks_of_a_list_have_different_lines(name: str) -> None:
+    space = load_space(name)
+    drawn = {one.key: one for one in map(space.suggest, map(RandomTrial, range(100)))}
+    assert len({*one_lines([*drawn.values()])}) == len(drawn)
 
 
 def test_a_short_line_has_the_stages_and_what_they_share() -> None:

@@ -110,7 +110,8 @@ def _init(**options: Any) -> None:
             before(signal.SIGTERM, None)
         raise
     finally:
-        if threading.current_thread() is threading.main_thread():
+        # None: a handler that is not Python's, which Python cannot set again
+        if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
 
 

@@ -58,9 +58,9 @@ def check_study(path: Path) -> None:
     if path.is_dir():
         problem, near = f"no {FILE_NAME} in it, so it is not a run of vitnas", path
     elif exists(path):
-        problem, near = "is a file; a run is a folder with a study.db", path.parent
+        problem, near = f"is a file; a run is a folder with a {FILE_NAME}", path.parent
     else:
-        problem, near = "no such folder, so no study.db in it", path.parent
+        problem, near = f"no such folder, so no {FILE_NAME} in it", path.parent
     files = (*near.glob(FILE_NAME), *sorted(near.glob(f"*/{FILE_NAME}")))
     runs = {file.parent.name: file.parent for file in files}
     name = next(iter(runs), None) if exists(path) else nearest_name(path.name, runs)
