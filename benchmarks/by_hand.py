@@ -12,7 +12,7 @@ convolutions between the stages, too, with half of the filters.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from common import Bound, Figures, conclude, is_quick, rounded, show
@@ -119,7 +119,7 @@ def builder(given: Given, images: Any) -> Callable[[], Any]:
     return lambda: build_baseline(baseline)
 
 
-def tried(given: Given, seeds: int, images: Any, proxy: Any) -> Tried:
+def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
     """Train a network with each seed."""
     import torch
 
@@ -127,7 +127,7 @@ def tried(given: Given, seeds: int, images: Any, proxy: Any) -> Tried:
     from vitnas.training.proxy import Training, evaluate
 
     build, top1 = builder(given, images), []
-    for seed in range(seeds):
+    for seed in seeds:
         torch.manual_seed(1000 + seed)
         training = Training(build(), proxy, images, seed=seed)
         for _ in training:
@@ -143,7 +143,7 @@ def all_tried(
     import torch
 
     torch.set_num_threads(1)
-    seeds = 1 if quick else SEEDS
+    seeds = range(1 if quick else SEEDS)
     found = {name: tried(given, seeds, images, proxy) for name, given in networks.items()}
     rows = [
         (name, f"{one.flops / 1e3:,.0f} k", f"{one.mean:.2f}", f"{one.error:.2f}")

@@ -1,0 +1,139 @@
+"""Trained for long, is a front still better than its baselines? For the run of a search.
+
+`python benchmarks/long.py RUN`: baselines of the run that no smaller one beats on the scoring
+images, evenly over FLOPs, and for each of them the best network of the front with no more FLOPs.
+Both are chosen by the run's short trainings. Each is trained from nothing for `--epochs` by the
+run's recipe, with several seeds, one core each, and scored once on the run's test images. A quick
+run searches scikit-learn's digits first.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from by_hand import Given, Tried, tried
+from common import ROOT, Bound, conclude, fresh_process, quick_parser, rounded, show
+
+from vitnas.config.notation import human
+from vitnas.engine.store.study import read_run
+from vitnas.pareto import front
+from vitnas.records import BaselineRecord, TrialRecord
+from vitnas.run import Run
+
+EPOCHS, SEEDS, PAIRS = 40, 3, 3
+
+
+class Pair(NamedTuple):
+    """A network of the front, and a baseline of at least its FLOPs."""
+
+    ours: TrialRecord
+    theirs: BaselineRecord
+
+
+def pairs(run: Run, most: int) -> list[Pair]:
+    """At most `most` of them, from the first to the last one evenly."""
+    known = sorted((one for one in run.baselines if one.top1), key=lambda one: one.flops)
+    best = [known[index] for index in front([(-(one.top1 or 0.0), one.flops) for one in known])]
+    found = []
+    for theirs in sorted(best, key=lambda one: one.flops):
+        fits = [one for one in run.front if one.flops <= theirs.flops]
+        if fits:
+            found.append(Pair(max(fits, key=lambda one: one.estimate or 0.0), theirs))
+    steps = max(1, min(most, len(found)) - 1)
+    return [found[i] for i in sorted({round(k * (len(found) - 1) / steps) for k in range(most)})]
+
+
+def networks(pair: Pair) -> tuple[Given, Given]:
+    """Ours and theirs."""
+    return pair.ours.network.model_dump(), (pair.theirs.family, pair.theirs.width)
+
+
+def train(given: Given, run: Path, changes: dict[str, Any], seed: int) -> Tried:
+    """One training of one network, in a process of its own."""
+    import torch
+
+    from vitnas.config.files import validate
+    from vitnas.config.space import SearchSpace, SpaceConfig
+    from vitnas.training.data import load_data
+
+    torch.set_num_threads(1)
+    space = SearchSpace(validate(SpaceConfig, dict(read_run(run).space)))
+    proxy = space.config.proxy.for_epochs(changes["epochs"]).model_copy(update=changes)
+    side = max(space.image_sizes())
+    return tried(given, [seed], load_data(space.config.data, side, proxy.train_fraction), proxy)
+
+
+def all_trained(
+    run: Path, given: Sequence[Given], changes: dict[str, Any], seeds: int
+) -> list[Tried]:
+    """Each network with each seed; a process a core."""
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        runs = [
+            [pool.submit(train, one, run, changes, seed) for seed in range(seeds)] for one in given
+        ]
+        found = [[one.result() for one in own] for own in runs]
+    return [Tried(own[0].flops, [top1 for one in own for top1 in one.top1]) for own in found]
+
+
+def told(name: str, one: Tried, short: float | None) -> tuple[str, ...]:
+    """A row of the table."""
+    before = "-" if short is None else f"{short:.2f}"
+    return name, human(one.flops), before, f"{one.mean:.2f}", f"{one.error:.2f}"
+
+
+def compared(
+    run: Path, changes: dict[str, Any], seeds: int, most: int
+) -> dict[str, float | str | list[str]]:
+    """Train the pairs, print their table, and tell by how many points ours are above theirs."""
+    chosen = pairs(read_run(run), most)
+    given = [network for pair in chosen for network in networks(pair)]
+    found = all_trained(run, given, changes, seeds)
+    both = list(zip(found[::2], found[1::2], strict=True))
+    rows = []
+    for pair, (ours, theirs) in zip(chosen, both, strict=True):
+        name = f"{pair.theirs.family}-{pair.theirs.width}"
+        rows.append(told(f"trial {pair.ours.number}", ours, pair.ours.mean_test_top1))
+        rows.append(told(name, theirs, pair.theirs.mean_test_top1))
+    show(("network", "FLOPs", "test top-1, short", "long", "error"), rows)
+    gains = [ours.mean - theirs.mean for ours, theirs in both]
+    squares = sum(one.error**2 for one in found)
+    return {
+        "networks": [row[0] for row in rows],
+        "points": [f"{gain:+.2f}" for gain in gains],
+        "mean_points": rounded(statistics.fmean(gains)),
+        "error": rounded(squares**0.5 / len(gains)),
+        "least_points": rounded(min(gains)),
+    }
+
+
+def main() -> None:
+    parser = quick_parser(__doc__)
+    parser.add_argument("run", type=Path, nargs="?", help="folder of a search with baselines")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of each training")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of each network")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="of a network and a baseline")
+    parser.add_argument("--augment", help="instead of the run's")
+    asked = parser.parse_args()
+    if asked.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            fresh_process(str(ROOT / "search.py"), "digits", "--out", str(run), "--trials", "6")
+            figures = compared(run, {"epochs": 1}, 1, 1)
+    elif asked.run is None:
+        parser.error("RUN is needed")
+    else:
+        changes = {"epochs": asked.epochs, **({"augment": asked.augment} if asked.augment else {})}
+        figures = {**changes, **compared(asked.run, changes, asked.seeds, asked.pairs)}
+    targets: dict[str, Bound] = {"mean_points": {"min": -100.0 if asked.quick else 0.0}}
+    conclude("long", asked.quick, figures, targets)
+
+
+if __name__ == "__main__":
+    main()
