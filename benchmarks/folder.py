@@ -33,7 +33,6 @@ from common import (
 from PIL import Image
 
 from vitnas.config.data import DataConfig
-from vitnas.config.space import load_space
 from vitnas.engine.store.study import read_run
 
 Bytes = npt.NDArray[np.uint8]
@@ -113,9 +112,8 @@ def own_space(root: Path, quick: bool) -> dict[str, Any]:
     readme = (ROOT / "README.md").read_text()
     (text,) = re.findall(r"```yaml\n(name: my_space\n.*?)```", readme, flags=re.DOTALL)
     space: dict[str, Any] = yaml.safe_load(text)
-    proxy = load_space(space["extends"]).config.proxy.model_dump(exclude_defaults=True)
     space["data"]["root"] = str(root)
-    space["proxy"] = proxy | {"epochs": 1 if quick else EPOCHS}
+    space["proxy"] = {"epochs": 1 if quick else EPOCHS}
     space["model"] |= {"img_size": SIDE, "num_classes": 10}
     return space
 

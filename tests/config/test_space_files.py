@@ -31,10 +31,8 @@ def view(folder: Path, **fields: Any) -> Path:
 def test_a_space_is_its_base_with_what_it_changes(base: Path) -> None:
     depth = {"int": [2, 3]}
     stage = {"depth": depth, "embed_dim": 32}
-    proxy = {"epochs": 7}
-    space = load_space(view(base.parent, proxy=proxy, model={"groups": "[1]", "stages": [stage]}))
-    assert (space.name, space.config.proxy.epochs) == ("view", 7)
-    assert space.config.proxy.batch_size == 32, "a whole part but the model replaces the base's"
+    space = load_space(view(base.parent, model={"groups": "[1]", "stages": [stage]}))
+    assert space.name == "view"
     assert space.config.data == load_space(base).config.data
     changed = differences(load_space(base).config.model, space.config.model)
     assert [line.partition(":")[0] for line in changed] == [
@@ -42,6 +40,43 @@ def test_a_space_is_its_base_with_what_it_changes(base: Path) -> None:
         "stages[0].depth.int[0]",
         "stages[0].embed_dim",
     ]
+
+
+def test_a_proxy_is_its_base_s_with_what_it_changes(base: Path) -> None:
+    """`proxy: {epochs: 20}` had dropped the base's optimizer and rate without a word."""
+    base.write_text(
+        dump_yaml({**TREE, "proxy": {"lr": 0.25, "distill": {"temperature": 2.0, "teacher": "a"}}})
+    )
+    other = {"epochs": 7, "distill": {"teacher": "b"}}
+    proxy = load_space(view(base.parent, proxy=other, model={"groups": "[1]"})).config.proxy
+    assert (proxy.epochs, proxy.lr) == (7, 0.25)
+    assert (proxy.distill.teacher, proxy.distill.temperature) == ("b", 2.0)
+
+
+def test_limits_and_data_replace_those_of_the_base(base: Path) -> None:
+    base.write_text(dump_yaml({**TREE, "limits": {"flops": {"max": 1e6}}}))
+    limits = {"num_params": {"max": 2e5}}
+    space = load_space(view(base.parent, limits=limits, model={"groups": "[1]"}))
+    assert space.config.limits.flops.max is None
+
+
+def test_a_recipe_replaces_the_base_s_proxy(base: Path) -> None:
+    base.write_text(dump_yaml({**TREE, "proxy": {"lr": 0.25, "epochs": 9}}))
+    proxy = {"recipe": "deepvit", "epochs": 6}
+    found = load_space(view(base.parent, proxy=proxy, model={"groups": "[1]"})).config.proxy
+    base.write_text(dump_yaml({**TREE, "proxy": proxy}))
+    assert found == load_space(base).config.proxy
+    assert found.lr != 0.25
+
+
+def test_a_base_s_recipe_is_shortened_for_the_view_s_epochs(base: Path) -> None:
+    (base.parent / "mine.yaml").write_text("{lr: 0.25, epochs: 8, warmup_epochs: 2.0}\n")
+    base.write_text(dump_yaml({**TREE, "proxy": {"recipe": "mine.yaml", "epochs": 8}}))
+    folder = base.parent / "views"
+    folder.mkdir()
+    path = view(folder, extends="../base.yaml", proxy={"epochs": 4}, model={"groups": "[1]"})
+    proxy = load_space(path).config.proxy
+    assert (proxy.epochs, proxy.lr, proxy.warmup_epochs) == (4, 0.25, 1.0)
 
 
 def test_a_shipped_space_can_be_extended(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vitnas.config.files import exists, read_yaml
 from vitnas.config.grammar import is_axis
-from vitnas.config.training import with_recipe
+from vitnas.config.training import with_fields, with_recipe
 from vitnas.errors import ConfigError, join_address, nearest_name
 
 
@@ -45,18 +45,26 @@ def read_space(path: Path) -> dict[str, Any]:
         ConfigError: a file cannot be read, a base is missing or extends what extends it, the model
             has a key that its base has not, or there is no such recipe.
     """
-    return _read(path, ())
-
-
-def _read(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
-    """As `read_space`; `before` are the files that extend this one, the last first."""
-    tree = read_yaml(path)
+    tree, names_recipe = _read(path, ())
     if "proxy" in tree:
-        tree["proxy"] = with_recipe(tree["proxy"], path)
+        tree["proxy"] = with_recipe(tree["proxy"], names_recipe)
+    return tree
+
+
+def _read(path: Path, before: tuple[Path, ...]) -> tuple[dict[str, Any], Path]:
+    """The tree without the recipe's fields, and the file whose proxy names the recipe, if any does.
+
+    `before` are the files that extend this one, the last first.
+    """
+    tree = read_yaml(path)
     if tree.get("extends") is None:
-        return tree
-    base = _read(_find_base(path, tree["extends"], before), (path, *before))
-    return _extended(base, tree, path)
+        return tree, path
+    base, names_recipe = _read(_find_base(path, tree["extends"], before), (path, *before))
+    proxy = tree.get("proxy", {})
+    if isinstance(proxy, dict) and "recipe" not in proxy:
+        tree["proxy"] = with_fields(base.get("proxy", {}), proxy)
+        return _extended(base, tree, path), names_recipe
+    return _extended(base, tree, path), path
 
 
 def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
@@ -81,7 +89,7 @@ def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
 
 
 def _extended(base: Mapping[str, Any], tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """A whole part of `tree` replaces that of its base; only the models are merged."""
+    """A whole part of `tree` replaces that of its base, but the models are merged."""
     inherited = {key: value for key, value in base.items() if key not in ("name", "description")}
     if "model" not in tree:
         return {**inherited, **tree}

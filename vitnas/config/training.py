@@ -95,12 +95,19 @@ def with_recipe(proxy: Any, file: Path) -> Any:
     epochs = proxy.get("epochs", recipe.epochs)
     is_number = isinstance(epochs, int) and not isinstance(epochs, bool)
     fields = recipe.model_dump() | (_schedule(recipe, epochs) if is_number else {})
+    return with_fields(fields, proxy)
+
+
+def with_fields(proxy: Any, own: Mapping[str, Any]) -> Any:
+    """The fields of a `proxy`, but where `own` has them; also inside `distill` and the like."""
+    if not isinstance(proxy, Mapping):
+        return proxy
     inner = {
-        name: fields[name] | value
-        for name, value in proxy.items()
-        if isinstance(value, Mapping) and isinstance(fields.get(name), Mapping)
+        name: proxy[name] | value
+        for name, value in own.items()
+        if isinstance(value, Mapping) and isinstance(proxy.get(name), Mapping)
     }
-    return {**fields, **proxy, **inner}
+    return {**proxy, **own, **inner}
 
 
 def _load(name: str, file: Path) -> Recipe:
