@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from tests.report.runs import invented_run, run_of, trial
-from vitnas.records import Outcome
+from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.marks import top1_range
-from vitnas.report.plots import front_png, shown_top1
+from vitnas.report.plots import front_png, shown_families, shown_top1
 
 PATH = Path("results/small")
 
@@ -19,11 +20,22 @@ PATH = Path("results/small")
 def test_poor_trials_fall_below_the_axis_and_are_counted() -> None:
     good = [trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)]
     run = run_of(PATH, *good, trial(7, 20.0, outcome=Outcome.STOPPED))
-    limits, below = shown_top1(run)
+    limits, below = shown_top1(run, "flops")
     assert limits is not None
     assert 70 < limits[0] < 80 < 82 < limits[1]
-    assert below == 1
+    assert below == "1 trial"
     assert top1_range([], []) is None
+
+
+def test_baselines_below_the_axis_are_counted_and_have_no_entry_in_the_legend() -> None:
+    run = run_of(PATH, *(trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)))
+    known = [
+        BaselineRecord(family=family, width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,))
+        for family, top1 in (("vgg", 79.0), ("vit", 20.0), ("vit", 30.0))
+    ]
+    run = replace(run, baselines=known)
+    assert shown_top1(run, "flops")[1] == "2 baselines"
+    assert shown_families(run, "flops") == {"vgg"}
 
 
 @pytest.mark.parametrize("number", [0, 1, 40])

@@ -63,18 +63,14 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     _tell_standing(run, data)
     data += _knee_ring(run, cost)
     layout = _front_layout(cost, low, high)
-    limits, below = shown_top1(run)
+    limits, below = shown_top1(run, cost)
     if limits is not None:
         layout["yaxis"]["range"] = limits
-    notes = [left_out_text(left_out, "trials behind the front"), _below(below)]
+    notes = [
+        left_out_text(left_out, "trials behind the front"),
+        f"Below the axis: {below}." * bool(below),
+    ]
     return Figure(data, layout, " ".join(filter(None, notes)))
-
-
-def _below(number: int) -> str:
-    if not number:
-        return ""
-    lie = "lies" if number == 1 else "lie"
-    return f"{plural(number, 'trial')} {lie} below the axis."
 
 
 def _ends(run: Run, cost: str, trials: list[TrialRecord]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite, log
+from math import inf, isfinite, log
 from typing import Any
 
 from vitnas.config.costs import COSTS, EXACT, cost_of
@@ -25,7 +25,7 @@ from vitnas.report.marks import (
 from vitnas.report.networks import dominant_mixer
 from vitnas.report.papers import PaperModel, paper_models
 from vitnas.report.standing import estimate_error, is_repeated, open_trials
-from vitnas.report.text import cost_text, percent_text, plural
+from vitnas.report.text import cost_text, listed, percent_text, plural
 from vitnas.run import Run
 
 DPI = 160
@@ -98,19 +98,34 @@ def drawn_papers(run: Run) -> list[PaperModel]:
     return [one for one in paper_models(run) if one.trial.number in drawn]
 
 
-def shown_top1(run: Run) -> tuple[tuple[float, float] | None, int]:
-    """The range of the top-1 axis (None for all values), and how many trials are below it."""
+def shown_top1(run: Run, cost: str) -> tuple[tuple[float, float] | None, str]:
+    """The range of the top-1 axis (None for all values), and what is below it: `2 trials and 1
+    baseline`."""
     trials = drawable(run, Outcome.COMPLETE)
     front = [trial.estimate or 0.0 for trial in drawn_front(run)]
     limits = top1_range([trial.estimate or 0.0 for trial in trials], front)
     if limits is None:
-        return None, 0
+        return None, ""
     best = max((one.top1 or 0.0 for one in run.baselines), default=0.0)
     limits = limits[0], max(limits[1], best + (limits[1] - max(front)))
     for ends in filter(None, (span(run, cost) for cost in run.costs)):
         limits = min(limits[0], ends[0]), max(limits[1], ends[1])
     trials += drawable(run, Outcome.STOPPED)
-    return limits, sum((trial.estimate or 0.0) < limits[0] for trial in trials)
+    baselines = [one for _, family in drawn_baselines(run, cost) for one in family]
+    below = {
+        "trial": sum((trial.estimate or 0.0) < limits[0] for trial in trials),
+        "baseline": sum((one.top1 or 0.0) < limits[0] for one in baselines),
+    }
+    named = [plural(number, what) for what, number in below.items() if number]
+    return limits, listed(named) if named else ""
+
+
+def shown_families(run: Run, cost: str) -> set[str]:
+    """The families of baselines of which a member is not below the axis."""
+    limits, _ = shown_top1(run, cost)
+    lowest = -inf if limits is None else limits[0]
+    families = drawn_baselines(run, cost)
+    return {name for name, family in families if any((one.top1 or 0.0) >= lowest for one in family)}
 
 
 def front_png(run: Run) -> bytes:
@@ -173,12 +188,18 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     positions, labels = cost_ticks(cost, low, high)
     axes.set_xticks(positions, labels)
     axes.minorticks_off()
-    limits, below = shown_top1(run)
+    limits, below = shown_top1(run, cost)
     if limits is not None:
         axes.set_ylim(*limits)
     if below:
-        note = f"{plural(below, 'trial')} below this axis"
-        axes.text(0.01, 0.015, note, transform=axes.transAxes, fontsize=8, color=FAINT)
+        axes.text(
+            0.01,
+            0.015,
+            f"{below} below this axis",
+            transform=axes.transAxes,
+            fontsize=8,
+            color=FAINT,
+        )
 
 
 def _scatter(
@@ -204,6 +225,7 @@ def _scatter(
 
 
 def _baselines(axes: Any, run: Run, cost: str) -> None:
+    shown = shown_families(run, cost)
     for place, (family, members) in enumerate(drawn_baselines(run, cost)):
         axes.scatter(
             [getattr(one, cost) for one in members],
@@ -212,7 +234,7 @@ def _baselines(axes: Any, run: Run, cost: str) -> None:
             marker=baseline_shape(place)[0],
             color=BASELINE_COLOUR,
             linewidths=1.3,
-            label=f"baseline: {family}",
+            label=f"baseline: {family}" if family in shown else None,
             zorder=2.5,
         )
 
