@@ -18,9 +18,26 @@ def sentences(trust: Trust) -> list[str]:
     """One short paragraph with numbers for each limit of the ranking. There is at least one."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
-    parts = [_sampling(trust), _fidelity(trust), agreement_text(trust.long), _censoring(trust)]
+    parts = [
+        _int8(trust),
+        _sampling(trust),
+        _fidelity(trust),
+        agreement_text(trust.long),
+        _censoring(trust),
+    ]
     parts += [comparison_text(trust.tested), _seeds(trust), _measured(trust)]
     return [part for part in parts if part]
+
+
+def _int8(trust: Trust) -> str:
+    if trust.lost_to_int8 is None:
+        return ""
+    return (
+        "Top-1 is that of each trained network in int8, as onnxruntime runs it on the CPU, "
+        "calibrated on training images; epochs before the last one are scored in float. On the "
+        f"front int8 costs {trust.lost_to_int8:.2f} points on average. Long trainings "
+        "(`vitnas train --for`) are scored in float."
+    )
 
 
 def _sampling(trust: Trust) -> str:

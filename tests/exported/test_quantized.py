@@ -1,4 +1,4 @@
-"""int8 and fp16 files, made and run by onnxruntime itself."""
+"""int8 files, made and run by onnxruntime itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from tests.deploy.made import small_file
-from vitnas.deploy.quantized import Quantizer, computes_in_half, run_with, write_half
+from vitnas.exported.quantized import Quantizer
+from vitnas.exported.runtime import run_with
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -42,14 +43,3 @@ def test_named_operators_stay_in_float(quantizer: Quantizer) -> None:
     assert 0 < alone < kinds(quantizer.write(path))["QuantizeLinear"]
     exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
     assert not torch.equal(exact, found)
-
-
-def test_fp16_takes_and_gives_float32(quantizer: Quantizer) -> None:
-    path = write_half(quantizer.model, quantizer.folder / "fp16.onnx")
-    tensors = onnx.load(path).graph.initializer
-    assert {tensor.data_type for tensor in tensors} == {onnx.TensorProto.FLOAT16}
-    exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, exact, rtol=1e-2, atol=1e-2)
-    assert computes_in_half(path, quantizer.folder) in (True, False)
-    assert computes_in_half(quantizer.model, quantizer.folder), "it has nothing to convert"
