@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.deploy.made import small_file
-from vitnas.exported.quantized import Quantizer
+from vitnas.exported.quantized import InInt8, Quantizer
 from vitnas.exported.runtime import run_with
 
 onnx = pytest.importorskip("onnx")
@@ -43,3 +43,18 @@ def test_named_operators_stay_in_float(quantizer: Quantizer) -> None:
     assert 0 < alone < kinds(quantizer.write(path))["QuantizeLinear"]
     exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
     assert not torch.equal(exact, found)
+
+
+@pytest.mark.slow
+def test_any_network_runs_in_int8_and_stays_as_it_is() -> None:
+    drawn = torch.Generator().manual_seed(0)
+    layers = [torch.nn.Conv2d(1, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Flatten()]
+    network = torch.nn.Sequential(*layers, torch.nn.Linear(32, 3)).train()
+    images = torch.randn(8, 1, 4, 4, generator=drawn)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    found = InInt8(network, IMAGES)(images)
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    with torch.no_grad():
+        exact = network.eval()(images)
+    assert 0 < float((found - exact).abs().max()) < 0.2

@@ -53,6 +53,11 @@ class CostKind:
         return 1 if self.direction == "minimize" else -1
 
     @property
+    def is_told_by_unit(self) -> bool:
+        """Whether an amount with its unit says which cost it is."""
+        return bool(self.unit) and not self.by_onnx
+
+    @property
     def is_measured(self) -> bool:
         """Whether it is known only after a measurement on a device."""
         return self.measured_by is not None

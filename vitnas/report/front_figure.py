@@ -176,7 +176,7 @@ def _bars(run: Run, cost: str) -> list[Tree]:
 def _tell_standing(run: Run, data: list[Tree]) -> None:
     """Add the chance to be on the front to the hover text; in a repeated run trainings, too."""
     tell = _repeated_line if is_repeated(run) else _chance_line
-    lines = {_hover(run, trial): tell(run, trial) for trial in run.complete}
+    lines = {_hover(trial): tell(run, trial) for trial in run.complete}
     for trace in data:
         if "text" in trace:
             trace["text"] = [text + lines.get(text, "") for text in trace["text"]]
@@ -205,13 +205,13 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
         # without trials, an entry in the legend
         "x": [cost_of(trial, cost) for trial in trials] or [None],
         "y": [short(trial.estimate) for trial in trials] or [None],
-        "text": [_hover(run, trial) for trial in trials],
+        "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
         "marker": marker,
     }
 
 
-def _hover(run: Run, trial: TrialRecord) -> str:
+def _hover(trial: TrialRecord) -> str:
     """Plotly reads some HTML tags here, so `<` in the network's line is escaped."""
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
     reached = trial.mean_test_top1
@@ -222,7 +222,7 @@ def _hover(run: Run, trial: TrialRecord) -> str:
     measured = "".join(f", {cost_text(name, value)} {COSTS[name].noun}" for name, value in known)
     return (
         f"<b>trial {trial.number}</b>{end}<br>"
-        f"{run.quality} {percent_text(trial.top1)} %{expected}{test}<br>"
+        f"top-1 {percent_text(trial.top1)} %{expected}{test}<br>"
         f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters"
         f"{measured}<br>{line}"
     )

@@ -115,8 +115,8 @@ def title(run: Run) -> str:
 def lead(run: Run) -> str:
     """The run in two sentences."""
     ended = sum(trial.is_ended_here for trial in run.trials)
-    text = f"{plural(len(run.front), 'network')} on the Pareto front of expected {run.quality} against "
-    text += f"{and_text(run.costs)}, "
+    text = f"{plural(len(run.front), 'network')} on the Pareto front of expected {run.quality} "
+    text += f"against {and_text(run.costs)}, "
     taken = sum(trial.taken for trial in run.trials)
     again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
     made = [f"{ended:,} trained"]

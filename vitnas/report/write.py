@@ -91,8 +91,9 @@ def config_text(run: Run, trial: TrialRecord, *, on_front: bool) -> str:
 def _numbers_line(run: Run, trial: TrialRecord) -> str:
     reached = trial.mean_test_top1
     test = "" if reached is None else f", {percent_text(reached)} % on the test split"
+    top1 = f"{run.quality.capitalize()} {percent_text(trial.top1)} %"
     return (
-        f"{run.quality.capitalize()} {percent_text(trial.top1)} % on the scoring split{test}, after "
+        f"{top1} on the scoring split{test}, after "
         f"{plural(trial.epochs, 'epoch')}{_seeds(trial)}; {trial.flops:,} FLOPs "
         f"({count_text(trial.flops)}), {trial.num_params:,} parameters{_measured_text(trial)}."
     )
