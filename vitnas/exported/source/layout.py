@@ -21,7 +21,7 @@ class Call:
     Attributes:
         name: what is called; a `Variant` until it has its name.
         args: values by parameter. Those in `POSITIONAL` are printed without their name, and a
-            tuple of `STARRED` as arguments of their own.
+            tuple of `STARRED` as arguments of their own. `named` takes all by their names.
     """
 
     name: Any
@@ -118,15 +118,27 @@ def _inside(value: Call) -> str:
 
 def _arguments(value: Call) -> Iterator[tuple[str, Any]]:
     for key, item in value.args:
-        if key in STARRED:
+        if key in STARRED and isinstance(item, tuple):
             yield from (("", one) for one in item)
         else:
-            yield "" if key in POSITIONAL else f"{key}=", item
+            yield "" if key in POSITIONAL and value.name != "named" else f"{key}=", item
 
 
 def _range(value: Repeat) -> str:
     start = f"{value.start}, " if value.start else ""
     return f"range({start}{value.stop})"
+
+
+def definition(name: str, types: Mapping[str, str], returns: str) -> str:
+    """The first lines of a function."""
+    parameters = [f"{key}: {kind}" for key, kind in types.items()]
+    line = f"def {name}({', '.join(parameters)}) -> {returns}:"
+    if len(line) <= WIDTH:
+        return line
+    inside = f"    {', '.join(parameters)}"
+    if len(inside) > WIDTH:
+        inside = ",\n".join(f"    {parameter}" for parameter in parameters) + ","
+    return f"def {name}(\n{inside}\n) -> {returns}:"
 
 
 def signature(types: Mapping[str, str]) -> str:

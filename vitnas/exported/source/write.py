@@ -41,6 +41,7 @@ _FOLDED = ("kernel",)
 """Parameters that are constants of a class whose objects all have the same value."""
 
 _HELPERS = (
+    "named",
     "to_picture",
     "to_tokens",
     "to_windows",
@@ -56,7 +57,7 @@ _HELPERS = (
     "BranchResidual",
     "SkipResidual",
     "ScaledResidual",
-    "Mlp",
+    "feed_forward",
     "HeadMixer",
     "SqueezeExcite",
     "inverted_residual",
@@ -94,7 +95,8 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
     net = {**network_facts(config), "stages": [line[12:] for line in lines]}
     environment = _environment(net)
     parts = [_part(environment, found, name, uses[found]) for found, name in names.items()]
-    parts.append(environment.get_template("stem.py.j2").render())
+    if not net["plain_stem"]:
+        parts.append(environment.get_template("stem.py.j2").render())
     if net["taps"]:
         parts.append(environment.get_template("broad.py.j2").render())
     parts.append(environment.get_template("network.py.j2").render())
@@ -115,9 +117,11 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
 
 
 def _imports(body: str) -> str:
-    lines = ["import json", "import math", "import sys", "from pathlib import Path", ""]
-    lines += ["import torch", "import torch.nn.functional as F", "from torch import Tensor, nn"]
+    lines = ["import json", "import math", "import sys", "from collections import OrderedDict"]
+    lines += ["from pathlib import Path", "", "import torch", "import torch.nn.functional as F"]
+    lines += ["from torch import Tensor, nn"]
     unused = {"import math": "math.", "import torch.nn.functional as F": "F."}
+    unused["from collections import OrderedDict"] = "OrderedDict"
     kept = [line for line in lines if re.search(rf"\b{re.escape(unused.get(line, ''))}", body)]
     return "\n".join(kept if "" in kept else lines)
 
@@ -203,9 +207,8 @@ def _described(variant: Variant) -> dict[str, Any]:
         inside = f"scale {logits}" if options["scale"] else f"{logits} / {divided}"
         options["formula"] = f"{_MAPS[options['act']]}({inside})"
     if variant.part == "block":
-        first = "Norm and token mixer" if options["normed"] else "A token mixer"
         rest = ", then norm and MLP, each" if options["mlp"] else ","
-        options["doc"] = f"{first}{rest} added to its input."
+        options["doc"] = f"Norm and token mixer{rest} added to its input."
     return options
 
 
@@ -221,10 +224,7 @@ def _with_helpers(environment: Environment, parts: Sequence[str]) -> list[str]:
 def _environment(net: Mapping[str, Any]) -> Environment:
     environment = _templates().overlay()
     environment.globals = {**environment.globals, "net": net}
-    lists = {"taps": "list[Tap]", "maps": "list[Tensor]"}
-    known = {name: kind for name, kind in lists.items() if net[name]}
-    outside = "".join(f", {name}: {kind}" for name, kind in known.items())
-    given = "".join(f", {name}" for name in known)
+    outside, given = (", maps: list[Tensor]", ", maps") if net["maps"] else ("", "")
     step = net["step"]
     environment.globals |= {
         "parameters": outside + (", step: int = 0" if step else ""),
