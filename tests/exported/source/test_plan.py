@@ -8,8 +8,7 @@ from vitnas.exported.source.plan import has_steps, stage_calls
 
 
 def blocks(stage: Call) -> list[Call | Repeat]:
-    (_, sequence) = stage.args[-1]
-    return list(dict(sequence.args)["blocks"])
+    return list(dict(stage.args)["blocks"])
 
 
 def test_equal_blocks_are_one_repeat() -> None:

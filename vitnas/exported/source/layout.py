@@ -21,7 +21,7 @@ class Call:
     Attributes:
         name: what is called; a `Variant` until it has its name.
         args: values by parameter. Those in `POSITIONAL` are printed without their name, and a
-            tuple of `STARRED` as arguments of their own. `named` takes all by their names.
+            tuple of `STARRED` as arguments of their own. `KEYED` get all others by their names.
     """
 
     name: Any
@@ -38,6 +38,7 @@ class Repeat:
     stop: int
 
 
+_FEW = 3
 POSITIONAL = {
     "dim",
     "before",
@@ -51,6 +52,7 @@ POSITIONAL = {
     "layers",
 }
 STARRED = {"blocks", "nlls"}
+KEYED = {"named", "stage"}
 
 
 def call(name: Any, args: Mapping[str, Any]) -> Call:
@@ -86,9 +88,19 @@ def printed(value: Any, indent: int, before: str = "", after: str = "") -> list[
         return [f"{margin}{before}*[", *inside, f"{margin}]{after}"]
     inside = [f"{margin}    {_inside(value)}"]
     if len(inside[0]) > WIDTH:
-        arguments = _arguments(value)
-        inside = [line for key, item in arguments for line in printed(item, indent + 4, key, ",")]
+        inside = [
+            line for key, item in _arguments(value) for line in _listed(item, indent + 4, key)
+        ]
     return [f"{margin}{before}{value.name}(", *inside, f"{margin}){after}"]
+
+
+def _listed(value: Any, indent: int, key: str) -> list[str]:
+    """Lines of an argument; few equal ones of one line each stand one below the other."""
+    if isinstance(value, Repeat) and value.variable == "_" and value.stop <= _FEW:
+        lines = printed(value.item, indent, key, ",")
+        if len(lines) == 1:
+            return lines * value.stop
+    return printed(value, indent, key, ",")
 
 
 def wrapped(line: str) -> str:
@@ -121,7 +133,8 @@ def _arguments(value: Call) -> Iterator[tuple[str, Any]]:
         if key in STARRED and isinstance(item, tuple):
             yield from (("", one) for one in item)
         else:
-            yield "" if key in POSITIONAL and value.name != "named" else f"{key}=", item
+            is_keyed = value.name in KEYED or key not in POSITIONAL
+            yield f"{key}=" if is_keyed else "", item
 
 
 def _range(value: Repeat) -> str:

@@ -147,13 +147,13 @@ def _mbconv(place: Place) -> Call:
     config, stage = place.config, place.stage_config
     act = {"relu6": "nn.ReLU6", "hard_swish": "nn.Hardswish", "silu": "nn.SiLU"}[stage.conv_act]
     dim, residual = stage.embed_dim, config.residual_of(stage)
-    layers = {"before": dim, "hidden_between": stage.hidden_channels, "after": dim}
-    layers["act"] = Code(act)
+    widths = {"before": dim, "hidden_between": stage.hidden_channels, "after": dim}
+    layers: dict[str, Any] = {**widths, "act": Code(act)}
     if stage.kernel != 3 and len(kernels_of(config)) > 1:
         layers["kernel"] = stage.kernel
     if stage.se_channels:
         layers["squeezed"] = stage.se_channels
-    args = {"dim": dim} if residual == "scale" else {}
+    args: dict[str, Any] = {"dim": dim} if residual == "scale" else {}
     args |= {"layers": call("inverted_residual", layers), "grid": place.grid}
     return call(variant("mbconv", residual=residual), args)
 

@@ -33,7 +33,7 @@ def _stage(config: ModelConfig, index: int) -> Call:
         args["position"] = call("ConditionalPosition", made)
     args["blocks"] = tuple(repeated(list(_blocks(config, index))))
     if is_plain:
-        return call("named", {**args, "blocks": call("nn.Sequential", {"blocks": args["blocks"]})})
+        return call("stage", {"blocks": args.pop("blocks"), **args})
     if stage.is_external:
         args["passes"] = stage.passes
     doc = "Blocks at one resolution."
@@ -83,7 +83,7 @@ def _block(place: Place) -> Call:
     args: dict[str, Any] = {"dim": stage.embed_dim, "mixer": mixer_call(place)}
     if stage.has_mlp:
         args["hidden"] = int(stage.mlp_ratio * stage.embed_dim)
-    if options["passes"]:
+    if options["passes"] and stage.passes > 1:
         args["passes"] = stage.passes
     return call(variant("block", **options), args)
 
@@ -96,9 +96,11 @@ def _recursion(place: Place, block: Call, is_last: bool) -> Call:
         options = {"norm": config.norm_of(stage), "residual": config.residual_of(stage)}
         made = {"dim": stage.embed_dim, "hidden": int(stage.nll_ratio * stage.embed_dim)}
         args["nlls"] = (call(variant("nll", **options), made),) * stage.passes
+    elif not stage.is_external and any(s.has_nll and not s.is_external for s in config.stages):
+        args["nlls"] = (Code("nn.Identity()"),) * stage.passes  # one class for all recursions
     elif not stage.is_external:
         args["passes"] = stage.passes
-    return call(variant("recursion", external=stage.is_external, nlls=has_nll), args)
+    return call(variant("recursion", external=stage.is_external, nlls="nlls" in args), args)
 
 
 def has_steps(config: ModelConfig) -> bool:

@@ -37,11 +37,13 @@ _TYPES = {
 }
 """Of parameters; the others are `int`."""
 
-_FOLDED = ("kernel",)
-"""Parameters that are constants of a class whose objects all have the same value."""
+_FOLDED = {"block": ("passes",), "recursion": ("passes",)}
+"""Parameters that are constants of a class whose objects all have the same value, by its part;
+`kernel` is one in every part."""
 
 _HELPERS = (
     "named",
+    "stage",
     "to_picture",
     "to_tokens",
     "to_windows",
@@ -147,9 +149,12 @@ def _calls(value: Any) -> Iterator[Call]:
             yield from _calls(item)
 
 
-def _constants(uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = {name: {use[name] for use in uses if name in use} for name in _FOLDED}
-    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+def _constants(variant: Variant, uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = ("kernel", *_FOLDED.get(variant.part, ()))
+    found = {name: {use.get(name) for use in uses} for name in names}
+    return {
+        name: next(iter(one)) for name, one in found.items() if len(one) == 1 and None not in one
+    }
 
 
 def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]) -> Any:
@@ -160,7 +165,8 @@ def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]
         return tuple(_named(item, names, uses) for item in value)
     if not isinstance(value, Call):
         return value
-    folded = _constants(uses[value.name]) if isinstance(value.name, Variant) else {}
+    name = value.name
+    folded = _constants(name, uses[name]) if isinstance(name, Variant) else {}
     kept = [(key, item) for key, item in value.args if key not in folded]
     args = tuple((key, _named(item, names, uses)) for key, item in kept)
     return Call(names.get(value.name, value.name), args)
@@ -169,11 +175,13 @@ def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]
 def _part(
     environment: Environment, variant: Variant, name: str, uses: Sequence[Mapping[str, Any]]
 ) -> str:
-    constants = _constants(uses)
+    constants = _constants(variant, uses)
     parameters = dict.fromkeys(key for use in uses for key in use if key not in constants)
     starred = {key: parameters.pop(key) for key in list(parameters) if key in STARRED}
     types = {key: _TYPES.get(key, "int") for key in (*_before(parameters), *starred)}
     types |= {key: _TYPES.get(key, "int") for key in parameters}
+    if any("passes" not in use for use in uses):
+        types |= {"passes": "int = 1"} if "passes" in types else {}
     options = _described(variant)
 
     def value(key: str) -> str:
@@ -188,6 +196,7 @@ def _part(
         init=signature(types),
         v=value,
         half=half,
+        passes=value("passes") if "passes" in types or "passes" in constants else None,
         width="width" if options.get("wide") else "dim",
     )
 
@@ -216,7 +225,7 @@ def _with_helpers(environment: Environment, parts: Sequence[str]) -> list[str]:
     """The parts, behind what they use."""
     found = list(parts)
     for name in reversed(_HELPERS):
-        if any(re.search(rf"\b{name}\b", part) for part in found):
+        if any(re.search(rf"\b{name}\(", part) for part in found):
             found.insert(0, environment.get_template(f"helpers/{name}.py.j2").render())
     return found
 
@@ -250,8 +259,8 @@ def _templates() -> Environment:
     )
 
 
-def _norm(eps: str, kind: str, dim: Any = "dim", passes: bool = False) -> str:
+def _norm(eps: str, kind: str, dim: Any = "dim", passes: str | None = None) -> str:
     if kind == "batchnorm":
-        return f"TokenBatchNorm({dim}, passes)" if passes else f"TokenBatchNorm({dim})"
+        return f"TokenBatchNorm({dim}, {passes})" if passes else f"TokenBatchNorm({dim})"
     bias = ", bias=False" if kind == "layernorm_nobias" else ""
     return f"nn.LayerNorm({dim}, eps={eps}{bias})"
