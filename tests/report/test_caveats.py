@@ -44,7 +44,7 @@ def test_replicates_tell_how_sure_the_order_of_neighbours_is() -> None:
 
 def test_top1_in_int8_is_told_with_what_int8_costs() -> None:
     trials = [trial(n, 50.0 + n, 10 ** (n + 4), float_top1=51.0 + n) for n in range(3)]
-    assert "On the front int8 costs 1.00 points on average" in said(*trials)
+    assert "top-1 in int8 minus that in float is −1.00 points on average" in said(*trials)
     assert "int8" not in said(trial(0))
 
 

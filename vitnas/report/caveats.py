@@ -10,7 +10,7 @@ from vitnas.config.costs import COSTS
 from vitnas.report.longer import agreement_text
 from vitnas.report.marks import and_text
 from vitnas.report.tested import comparison_text
-from vitnas.report.text import count_text, plural
+from vitnas.report.text import count_text, plural, signed_text
 from vitnas.report.trust import Trust
 
 
@@ -35,7 +35,8 @@ def _int8(trust: Trust) -> str:
     return (
         "Top-1 is that of each trained network in int8, as onnxruntime runs it on the CPU, "
         "calibrated on training images; epochs before the last one are scored in float. On the "
-        f"front int8 costs {trust.lost_to_int8:.2f} points on average. Long trainings "
+        f"front, top-1 in int8 minus that in float is {signed_text(-trust.lost_to_int8)} points on "
+        "average. Long trainings "
         "(`vitnas train --for`) are scored in float."
     )
 

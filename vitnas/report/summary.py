@@ -140,7 +140,9 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
     members, knee = run.front, run.knee
     if not members or knee is None:
         return []
-    marked = [("Best expected top-1", max(members, key=lambda trial: trial.estimate or 0.0))]
+    marked = [
+        (f"Best expected {run.quality}", max(members, key=lambda trial: trial.estimate or 0.0))
+    ]
     if len(members) > 2:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:

@@ -138,7 +138,7 @@ def test_it_is_formatted_and_has_no_long_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["deepvit_s", "bvit_5m", "skaformer_s18"])
 def test_it_imports_torch_alone_and_is_short(name: str) -> None:
     source = source_of(zoo_config(name))
-    assert source.count("\n") < 300
+    assert source.count("\n") < 320
     imported = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
     assert {line.split()[1].split(".")[0] for line in imported} <= {
         *("__future__", "collections", "json", "math", "sys", "pathlib", "torch")
