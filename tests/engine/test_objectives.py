@@ -252,11 +252,12 @@ INT8 = {"top1_int8": "maximize", "latency_onnx_ms": "minimize"}
 def test_a_search_in_onnxruntime(tmp_path: Path) -> None:
     """A real search on digits, cut and resumed; its networks are those of one in float."""
     pytest.importorskip("onnxruntime")
-    options = replace(SMALL, sampler="random", trials=2)
-    plain = run_search(make_space(), tmp_path / "plain", options)
+    options = replace(SMALL, sampler="random", trials=1)
     space = make_space(objectives=INT8)
-    run_search(space, tmp_path / "int8", replace(options, trials=1))
-    run = run_search(space, tmp_path / "int8", replace(options, replicates=1))
+    for folder, which in {"plain": make_space(), "int8": space}.items():
+        run_search(which, tmp_path / folder, options)
+    plain = run_search(make_space(), tmp_path / "plain", replace(options, trials=2))
+    run = run_search(space, tmp_path / "int8", replace(options, trials=2, replicates=1))
     study = optuna.load_study(
         study_name=STUDY_NAME, storage=f"sqlite:///{tmp_path / 'int8' / FILE_NAME}"
     )
