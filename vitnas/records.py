@@ -102,6 +102,8 @@ class TrialRecord(TrainingRecord):
         started, ended: when it was drawn and when it ended, seconds since 1970; None if unknown.
         replicate_of: number of the trial whose network this is trained again with another seed;
             None for a candidate.
+        float_top1: where its top-1 is that of the network in int8: that of the network as it is,
+            in percent on the scoring split, of its own training; else None.
         expected: top-1 that is expected of it, from all trainings of its run; None if it is not
             known (see `Run.complete`).
     """
@@ -120,6 +122,7 @@ class TrialRecord(TrainingRecord):
     measured: Mapping[str, float] = field(default_factory=dict)
     measured_on: str = ""
     replicate_of: int | None = None
+    float_top1: float | None = None
     expected: Expected | None = None
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.costs import costs_of, log_costs
+from vitnas.config.costs import QUALITIES, costs_of, log_costs, quality_of
 from vitnas.longer import LongTrainings, read_long
 from vitnas.ranking import Draws, chances_by_number, draws_of, expecting, noise_of
 from vitnas.records import BaselineRecord, Outcome, TrialRecord, front_of
@@ -62,8 +62,18 @@ class Run:
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """The costs among its objectives; the remaining objective is top-1."""
+        """The costs among its objectives; the remaining objective is an accuracy."""
         return costs_of(self.space)
+
+    @property
+    def quality(self) -> str:
+        """The accuracy among its objectives, as texts name it: `top-1` or `int8 top-1`."""
+        return QUALITIES[quality_of(self.space)]
+
+    @property
+    def is_int8(self) -> bool:
+        """Whether its accuracies are those of trained networks in int8."""
+        return quality_of(self.space) == "top1_int8"
 
     @property
     def epochs(self) -> int:

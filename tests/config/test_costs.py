@@ -12,12 +12,14 @@ from vitnas.config.costs import (
     COSTS,
     EXACT,
     MEASURED,
+    QUALITIES,
     CostKind,
     amount,
     cost_of,
     directions_of,
     log_cost,
     measured_with,
+    quality_of,
 )
 from vitnas.config.objectives import Limits, Objectives
 from vitnas.records import Outcome, TrialRecord
@@ -26,7 +28,7 @@ from vitnas.records import Outcome, TrialRecord
 def test_a_space_file_knows_every_cost_and_its_direction() -> None:
     assert list(Limits.model_fields) == list(COSTS)
     ways = {name: field.annotation for name, field in Objectives.model_fields.items()}
-    assert list(ways) == ["top1", *COSTS]
+    assert list(ways) == [*QUALITIES, *COSTS]
     for kind in COSTS.values():
         (literal, _) = get_args(ways[kind.name])
         assert get_args(literal) == (kind.direction,)
@@ -71,3 +73,9 @@ def test_one_pass_of_one_image_tells_all_that_it_can() -> None:
     assert measured_with(()) == ()
     assert measured_with(["latency_ms"]) == ("latency_ms", "peak_memory_mb")
     assert measured_with(["throughput"]) == ("latency_ms", "peak_memory_mb", "throughput")
+    assert "latency_onnx_ms" in measured_with(["latency_onnx_ms"]), "an export is not for nothing"
+
+
+def test_the_accuracy_of_a_stored_space() -> None:
+    assert quality_of({"objectives": {"top1_int8": "maximize", "flops": "minimize"}}) == "top1_int8"
+    assert quality_of({"objectives": {"top1": "maximize"}}) == quality_of({}) == "top1"

@@ -17,7 +17,9 @@ from vitnas.errors import ConfigError
         ("objectives", {"latency": "minimize"}, "objectives.latency = 'minimize': unknown key"),
         ("objectives", {"flops": "maximize"}, "objectives.flops = 'maximize': should be"),
         ("objectives", {"flops": None}, "objectives: need a cost beside top1: flops, num_params,"),
+        ("objectives", {"top1_int8": "maximize"}, "objectives.top1_int8 = 'maximize': stands in"),
         ("limits", {"top1": {"min": 90.0}}, "limits.top1 = {min: 90.0}: is known after"),
+        ("limits", {"top1_int8": {"min": 90.0}}, "limits.top1_int8 = {min: 90.0}: is known after"),
         ("limits", {"latency": {"max": 1.0}}, "limits.latency = {max: 1.0}: unknown key"),
     ],
 )  # fmt: skip
@@ -34,6 +36,16 @@ def test_top1_has_to_be_an_objective() -> None:
     tree = {"name": "x", "model": {}, "objectives": {"flops": "minimize"}}
     with pytest.raises(ConfigError, match=r"objectives\.top1: is required"):
         validate(SpaceConfig, tree)
+
+
+def test_top1_in_int8_stands_in_its_place() -> None:
+    pair = {"top1_int8": "maximize", "num_params": "minimize"}
+    config = validate(SpaceConfig, {"name": "x", "model": {}, "objectives": pair})
+    assert config.objectives.is_int8
+    assert config.model_dump(mode="json")["objectives"] == pair
+    alone = {"name": "x", "model": {}, "objectives": {"top1_int8": "maximize"}}
+    with pytest.raises(ConfigError, match="need a cost beside top1_int8: flops,"):
+        validate(SpaceConfig, alone)
 
 
 def test_the_order_of_objectives_means_nothing() -> None:

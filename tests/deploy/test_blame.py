@@ -11,7 +11,7 @@ import torch
 from tests.deploy.made import CONFIG, small_file
 from vitnas.deploy.blame import Blame, percent, verdict
 from vitnas.deploy.graph import operators_of
-from vitnas.deploy.quantized import Quantizer
+from vitnas.exported.quantized import Quantizer
 
 
 def marks(share: float, number: int = 500) -> np.typing.NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -15,6 +16,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
+from vitnas.engine.backends.worker import measured_name
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.job import Decision, EpochDone, Job, Measured
 from vitnas.engine.decide.replicates import Replication
@@ -23,7 +25,7 @@ from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import FILE_NAME, STUDY_NAME, read_run
-from vitnas.errors import RunError
+from vitnas.errors import ConfigError, RunError
 from vitnas.records import Outcome
 from vitnas.run import Run
 
@@ -241,6 +243,62 @@ def test_both_back_ends_measure(tmp_path: Path) -> None:
     memory = {t.key: t.measured["peak_memory_mb"] for t in serial.complete}
     again = {t.key: t.measured["peak_memory_mb"] for t in tune.complete}
     assert all(again[key] == memory[key] for key in memory.keys() & again.keys())
+
+
+INT8 = {"top1_int8": "maximize", "latency_onnx_ms": "minimize"}
+
+
+@pytest.mark.slow
+def test_a_search_in_onnxruntime(tmp_path: Path) -> None:
+    """A real search on digits, cut and resumed; its networks are those of one in float."""
+    pytest.importorskip("onnxruntime")
+    options = replace(SMALL, sampler="random", trials=1)
+    space = make_space(objectives=INT8)
+    for folder, which in {"plain": make_space(), "int8": space}.items():
+        run_search(which, tmp_path / folder, options)
+    plain = run_search(make_space(), tmp_path / "plain", replace(options, trials=2))
+    run = run_search(space, tmp_path / "int8", replace(options, trials=2, replicates=1))
+    study = optuna.load_study(
+        study_name=STUDY_NAME, storage=f"sqlite:///{tmp_path / 'int8' / FILE_NAME}"
+    )
+    assert study.metric_names == ["top1_int8", "latency_onnx_ms"]
+    assert run.replicates
+    for trial, same in zip(run.trials, plain.trials, strict=True):
+        assert trial.curve[:-1] == same.curve[:-1]
+        assert trial.float_top1 == same.curve[-1]
+        assert abs(trial.curve[-1] - same.curve[-1]) < 5
+        assert trial.measured["latency_onnx_ms"] > 0
+    assert all(again.float_top1 is not None for again in run.replicates)
+    tested = [(trial.mean_test_top1, trial.top1) for trial in run.front]
+    assert all(test is not None for test, _ in tested)
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "address"),
+    [
+        ("objectives", INT8, r"objectives\.top1_int8"),
+        ("limits", {"latency_onnx_ms": {"max": 2.0}}, r"limits\.latency_onnx_ms"),
+    ],
+)
+def test_without_onnxruntime_nothing_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, given: Any, address: str
+) -> None:
+    missing = "onnx not installed (pip install vitnas[onnx])"
+    monkeypatch.setattr("vitnas.engine.backends.prepare.without_onnx", lambda: missing)
+    with pytest.raises(ConfigError, match=rf"^{address}: onnx not installed"):
+        run_search(make_space(**{part: given}), tmp_path / "run", SMALL)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_onnxruntime_measures_is_measured_on_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("vitnas.environment.cpu_model", lambda: "a processor")
+    monkeypatch.setattr("vitnas.engine.backends.worker.device_name", lambda device: "a card")
+    assert measured_name("cuda", ["latency_ms"]) == "a card"
+    assert measured_name("cuda", ["latency_onnx_ms"]) == "a processor"
+    assert measured_name("cuda", ["latency_ms", "latency_onnx_ms"]) == "a card and a processor"
+    assert not measured_name("cuda", [])
 
 
 @pytest.mark.slow

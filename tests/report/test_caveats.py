@@ -42,6 +42,12 @@ def test_replicates_tell_how_sure_the_order_of_neighbours_is() -> None:
     assert "Two neighbours are in the true order with a probability of 0.9" in said(*again)
 
 
+def test_top1_in_int8_is_told_with_what_int8_costs() -> None:
+    trials = [trial(n, 50.0 + n, 10 ** (n + 4), float_top1=51.0 + n) for n in range(3)]
+    assert "top-1 in int8 minus that in float is −1.00 points on average" in said(*trials)
+    assert "int8" not in said(trial(0))
+
+
 def test_a_starved_range_of_flops_is_named() -> None:
     trials = [trial(n, 50.0 + n, 10**6 + n) for n in range(16)]
     costly = [trial(20 + n, 40.0, 10**8 + n, outcome=Outcome.STOPPED) for n in range(8)]

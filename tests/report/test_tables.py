@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,6 +81,14 @@ def test_trials_csv_has_every_candidate_and_what_was_drawn() -> None:
     assert rows[1]["top1_percent"] == rows[1]["curve_top1_percent"] == ""
     assert rows[2]["duplicate_of"] == "0"
     assert rows[2]["params.gamma"] == "0.2"
+
+
+def test_top1_in_float_has_a_column_where_top1_is_in_int8() -> None:
+    run = run_of(PATH, trial(0, 50.0, float_top1=50.5))
+    int8 = replace(run, space={"objectives": {"top1_int8": "maximize", "flops": "minimize"}})
+    for table in (trials_csv, front_csv):
+        assert read(table(int8))[0]["float_top1_percent"] == "50.5"
+        assert "float_top1_percent" not in read(table(run))[0]
 
 
 def test_front_csv_is_the_front() -> None:

@@ -76,6 +76,21 @@ def test_the_last_epoch_is_scored_on_all_images_and_the_others_on_a_share(
     assert _curve(tiny_config, digits, seed=1, proxy=proxy) == expected
 
 
+@pytest.mark.slow
+def test_the_last_epoch_can_score_in_int8(tiny_config: ModelConfig, digits: Images) -> None:
+    pytest.importorskip("onnxruntime")
+    plain = list(ProxyTraining(tiny_config, SHORT, digits, seed=0))
+    training = ProxyTraining(tiny_config, SHORT, digits, seed=0, int8=True)
+    *earlier, last = training
+    assert [one.top1 for one in earlier] == [one.top1 for one in plain[:-1]]
+    assert last.float_top1 == plain[-1].top1
+    assert last.log_likelihood != plain[-1].log_likelihood, "the scores are those of int8"
+    assert abs(last.top1 - plain[-1].top1) < 5
+    (network,) = training.networks()
+    assert evaluate(network, digits.val) == last.top1
+    assert evaluate(training.scored(), digits.val) == last.float_top1, "it is as it was"
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -1,4 +1,5 @@
-"""What a network may cost: one record for each cost, and how amounts are compared and written.
+"""What a network may cost: one record for each cost, and how amounts are compared and written;
+and which accuracy stands against the costs.
 
 Plain Python. A new cost is a record here, a function where its `measured_by` says, and a field of
 `Objectives` and `Limits`; searches, limits, tables, plots and pages read the record.
@@ -31,6 +32,8 @@ class CostKind:
         measured_by: `module:function`, a function of a network and a batch of images that gives
             the amount. None: the cost follows from the configuration.
         batch: images of the pass that is measured.
+        by_onnx: whether onnxruntime makes that pass, on the CPU and with the packages of the extra
+            `onnx`, in a file that is exported for it.
     """
 
     name: str
@@ -42,11 +45,17 @@ class CostKind:
     direction: Direction = "minimize"
     measured_by: str | None = None
     batch: int = 1
+    by_onnx: bool = False
 
     @property
     def sign(self) -> int:
         """1, or -1 if more is better: a lower amount times `sign` is better."""
         return 1 if self.direction == "minimize" else -1
+
+    @property
+    def is_told_by_unit(self) -> bool:
+        """Whether an amount with its unit says which cost it is."""
+        return bool(self.unit) and not self.by_onnx
 
     @property
     def is_measured(self) -> bool:
@@ -60,6 +69,11 @@ _KINDS = (
     CostKind(
         "latency_ms", "latency", "latency", "Lowest", "latency of one image (ms)", "ms",
         measured_by="vitnas.cost.device:latency_ms",
+    ),
+    CostKind(
+        "latency_onnx_ms", "onnx latency", "latency in onnxruntime", "Lowest",
+        "latency of one image in onnxruntime, one CPU thread (ms)", "ms",
+        measured_by="vitnas.exported.runtime:latency_onnx_ms", by_onnx=True,
     ),
     CostKind(
         "peak_memory_mb", "memory", "peak memory", "Lowest", "peak memory of one image (MB)", "MB",
@@ -78,6 +92,11 @@ EXACT = tuple(kind.name for kind in _KINDS if not kind.is_measured)
 MEASURED = tuple(kind.name for kind in _KINDS if kind.is_measured)
 """Costs that are measured on the device, before the first epoch."""
 DEFAULT_COSTS = ("flops",)
+
+Quality = Literal["top1", "top1_int8"]
+QUALITIES: Mapping[Quality, str] = {"top1": "top-1", "top1_int8": "int8 top-1"}
+"""The accuracies that a search may maximise, with their names in texts. The second one is that of
+the trained network in int8 (see `vitnas.exported.quantized`)."""
 
 
 class Priced(Protocol):
@@ -106,16 +125,24 @@ def costs_of(space: Any) -> tuple[str, ...]:
     return tuple(name for name in COSTS if named.get(name) is not None) or DEFAULT_COSTS
 
 
+def quality_of(space: Any) -> Quality:
+    """The accuracy among the objectives of a stored space; top-1 where it does not say."""
+    named = space.get("objectives") if isinstance(space, Mapping) else None
+    is_int8 = isinstance(named, Mapping) and named.get("top1_int8") is not None
+    return "top1_int8" if is_int8 else "top1"
+
+
 def measured_with(asked: Sequence[str]) -> tuple[str, ...]:
-    """The costs that are measured if `asked` are needed: a pass of one image measures all costs
-    of one image."""
+    """The costs that are measured if `asked` are needed: PyTorch's pass of one image measures all
+    costs of it."""
     if not asked:
         return ()
-    return tuple(name for name in MEASURED if name in asked or COSTS[name].batch == 1)
+    free = {name for name in MEASURED if COSTS[name].batch == 1 and not COSTS[name].by_onnx}
+    return tuple(name for name in MEASURED if name in asked or name in free)
 
 
 def directions_of(costs: Sequence[str]) -> list[Direction]:
-    """Optuna's directions of top-1 and `costs`."""
+    """Optuna's directions of an accuracy and `costs`."""
     return ["maximize", *(COSTS[name].direction for name in costs)]
 
 

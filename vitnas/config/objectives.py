@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from vitnas.config.costs import COSTS
+from vitnas.config.costs import COSTS, QUALITIES, Quality
 from vitnas.config.findings import RuleError
 from vitnas.config.parts import Frozen
 
@@ -46,26 +46,36 @@ class Limits(Frozen):
     flops: Bounds = Field(Bounds(), description="on multiply-adds of one image")
     num_params: Bounds = Field(Bounds(), description="on numbers to learn")
     latency_ms: Bounds = Field(Bounds(), description="on milliseconds of one image")
+    latency_onnx_ms: Bounds = Field(
+        Bounds(), description="on milliseconds of one image in onnxruntime, one CPU thread"
+    )
     peak_memory_mb: Bounds = Field(Bounds(), description="on 10^6 bytes of one image")
     throughput: Bounds = Field(Bounds(), description="on images a second")
 
     @model_validator(mode="before")
     @classmethod
     def _are_on_costs(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "top1" in given:
-            rule = f"is known after the training only; limits are on {', '.join(COSTS)}"
-            raise RuleError(rule, "top1", given["top1"])
+        for name in QUALITIES:
+            if isinstance(given, dict) and name in given:
+                rule = f"is known after the training only; limits are on {', '.join(COSTS)}"
+                raise RuleError(rule, name, given[name])
         return given
 
 
 class Objectives(Frozen):
-    """What is scored, two or more: top-1 and at least one cost.
+    """What is scored, two or more: an accuracy and at least one cost.
 
-    The file's order means nothing: stored values have the order of `COSTS`, top-1 first.
+    The file's order means nothing: stored values have the order of `COSTS`, the accuracy first.
     """
 
-    top1: Literal["maximize"] = Field(
-        description="percent on the scoring split, known after the training; it can have no limit"
+    top1: Literal["maximize"] | None = Field(
+        None,
+        description="percent on the scoring split, known after the training; it can have no limit",
+    )
+    top1_int8: Literal["maximize"] | None = Field(
+        None,
+        description="in place of `top1`: the same of the trained network in int8, as onnxruntime "
+        "runs it on the CPU; calibrated on training images, which score nothing",
     )
     flops: Literal["minimize"] | None = Field(
         None, description="multiply-adds of one image, known exactly before anything is built"
@@ -75,6 +85,11 @@ class Objectives(Frozen):
     )
     latency_ms: Literal["minimize"] | None = Field(
         None, description="milliseconds of a forward pass of one image, measured"
+    )
+    latency_onnx_ms: Literal["minimize"] | None = Field(
+        None,
+        description="milliseconds of a forward pass of one image in onnxruntime, on the CPU with "
+        "one thread; measured only if an objective or a limit needs it",
     )
     peak_memory_mb: Literal["minimize"] | None = Field(
         None,
@@ -88,15 +103,34 @@ class Objectives(Frozen):
     )
 
     @model_validator(mode="after")
+    def _have_one_accuracy(self) -> Objectives:
+        if self.top1 is None and self.top1_int8 is None:
+            raise RuleError("is required, or top1_int8 in its place", "top1")
+        if self.top1 is not None and self.top1_int8 is not None:
+            rule = "stands in place of top1, which is recorded with it; name one of the two"
+            raise RuleError(rule, "top1_int8", self.top1_int8)
+        return self
+
+    @model_validator(mode="after")
     def _have_a_cost(self) -> Objectives:
         if not self.costs:
-            rule = f"need a cost beside top1: {', '.join(COSTS)}"
-            raise RuleError(rule, nearest="{top1: maximize, flops: minimize}")
+            rule = f"need a cost beside {self.quality}: {', '.join(COSTS)}"
+            raise RuleError(rule, nearest=f"{{{self.quality}: maximize, flops: minimize}}")
         return self
 
     @model_serializer(mode="wrap")
     def _named_ones(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: way for name, way in dump(self).items() if way is not None}
+
+    @property
+    def quality(self) -> Quality:
+        """The accuracy among them."""
+        return "top1" if self.top1_int8 is None else "top1_int8"
+
+    @property
+    def is_int8(self) -> bool:
+        """Whether a trained network is scored in int8."""
+        return self.quality == "top1_int8"
 
     @property
     def costs(self) -> tuple[str, ...]:

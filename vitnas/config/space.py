@@ -57,7 +57,7 @@ class SpaceConfig(Frozen):
     )
     objectives: Objectives = Field(
         Objectives(top1="maximize", flops="minimize"),
-        description="what is scored: `top1` and one cost or several, in any order",
+        description="what is scored: `top1` or `top1_int8`, and one cost or several, in any order",
     )
     limits: Limits = Field(
         Limits(),

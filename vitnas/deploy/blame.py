@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from vitnas.deploy.graph import Operator
-from vitnas.deploy.quantized import Quantizer, run_with
+from vitnas.exported.quantized import Quantizer
+from vitnas.exported.runtime import run_with
 from vitnas.report.text import listed
 
 ENOUGH = 1.0

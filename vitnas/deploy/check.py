@@ -18,14 +18,16 @@ from vitnas.cores import cores
 from vitnas.deploy.blame import Blame, percent, verdict
 from vitnas.deploy.delegates import aten_operators, lint
 from vitnas.deploy.graph import counted, operators_of
+from vitnas.deploy.half import computes_in_half, write_half
 from vitnas.deploy.images import Pictures, pictures_for
-from vitnas.deploy.quantized import Quantizer, computes_in_half, run_with, write_half
 from vitnas.deploy.result import POINT, DeployCheck, Form, NetworkCheck, Remedy, Timing
 from vitnas.deploy.subjects import TrainedNetwork, is_run, of_folder, of_run
 from vitnas.deploy.timing import ROUNDS, interleaved
 from vitnas.environment import session_facts
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.exported.programs import without_onnx
+from vitnas.exported.quantized import Quantizer
+from vitnas.exported.runtime import run_with
 from vitnas.scoring.answers import Answers
 from vitnas.scoring.data import Part
 from vitnas.scoring.evaluate import skipped_text

@@ -16,15 +16,16 @@ from vitnas.data.listing import list_folder
 from vitnas.data.source import is_folder, resized, root_of, split_by_class
 from vitnas.errors import DataError
 from vitnas.exported.preprocessing import Preprocessing
+from vitnas.exported.quantized import CALIBRATION
 from vitnas.scoring.answers import Answers, answers_of, answers_to
 from vitnas.scoring.classifier import Classifier
 from vitnas.scoring.data import Labelled, LabelledFiles, Part
 from vitnas.scoring.evaluate import Suited, files_of, suit
 from vitnas.scoring.images import decoded, normalised
 
-CALIBRATION, TRAINING = 256, 512
-"""Training images that int8 is calibrated on, and others on which answers are compared; of fewer
-images, a third and the rest."""
+TRAINING = 512
+"""Training images on which answers are compared, beside the `CALIBRATION` ones; of fewer images, a
+third calibrate and the rest compare."""
 
 Ask = Callable[[Tensor], Tensor]
 

@@ -80,7 +80,11 @@ def train_baselines(
 
 
 def requests_for(
-    members: Iterable[PricedBaseline], proxy: ProxyConfig, seed: int, repetition: int = 0
+    members: Iterable[PricedBaseline],
+    proxy: ProxyConfig,
+    seed: int,
+    repetition: int = 0,
+    int8: bool = False,
 ) -> dict[Request, PricedBaseline]:
     """The training of each baseline of a run with this seed, scored on the test images, too.
 
@@ -89,14 +93,15 @@ def requests_for(
         proxy: how they are trained.
         seed: of the run.
         repetition: from 1 on, with another seed for each.
+        int8: see `Request`.
     """
     again = (repetition,) if repetition else ()
-    return {
-        Request(
-            member.baseline, proxy, derive_seed(seed, member.baseline.key, *again), test=True
-        ): member
-        for member in members
-    }
+
+    def request(member: PricedBaseline) -> Request:
+        own = derive_seed(seed, member.baseline.key, *again)
+        return Request(member.baseline, proxy, own, test=True, int8=int8)
+
+    return {request(member): member for member in members}
 
 
 def repeat_what_counts(

@@ -15,7 +15,7 @@ from vitnas.data.telling import Teller
 from vitnas.durations import span
 from vitnas.engine import session
 from vitnas.engine.backends.backend import Backend, open_backend, opening
-from vitnas.engine.backends.prepare import Findings
+from vitnas.engine.backends.prepare import Findings, check_onnx
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.baselines import (
@@ -93,12 +93,14 @@ def run_search(
     Raises:
         RunError: the folder cannot be used, or holds a run of another space or seed; a run to start
             from cannot be compared; no cluster answers.
-        ConfigError: a network to train first is not in the space.
+        ConfigError: a network to train first is not in the space; packages that an objective or a
+            limit needs are not installed.
         DeviceError: a GPU was asked for and there is none.
         DataError: the images are missing or unreadable.
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by)
+    check_onnx(space)
     space, tuned = _known(space, path, options)
     start = _start(space, options, notice)
     doing(opening(options))
@@ -300,9 +302,10 @@ class _Search:
     def _answer(self, members: Sequence[PricedBaseline], repetitions: range) -> None:
         """Train baselines, or take them from the user's cache; repetition 0 is the first one."""
         environment, config = self.store.attrs["environment"], self.space.config
+        seed, int8 = environment["seed"], config.objectives.is_int8
         requests: dict[Request, PricedBaseline] = {}
         for repetition in repetitions:
-            requests |= requests_for(members, config.proxy, environment["seed"], repetition)
+            requests |= requests_for(members, config.proxy, seed, repetition, int8)
         now = environment["sessions"][-1]
         train_baselines(
             self.store.path,

@@ -32,7 +32,8 @@ class Scores:
         epochs: number of epochs of their training.
         top1: top-1 in percent on the scoring split, or None.
         test_top1: top-1 in percent on the test split, or None.
-        anew: whether they were trained for the export; else they come from the search.
+        anew: whether they were trained for the export, and scored in float; else they and their
+            top-1, which may be in int8, come from the search.
     """
 
     epochs: int
@@ -60,6 +61,7 @@ def model_card(
         trial=trial,
         standalone=written,
         scores=scores,
+        quality="top-1" if scores.anew else run.quality,
         run=run,
         space=run.space.get("name") or run.name,
         error=_error(run, trial),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.errors import printable, shorten
+from vitnas.errors import VitnasError, printable, shorten
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from vitnas.nn.model import HybridTransformer
 
 OPSET = 20
@@ -47,7 +50,7 @@ def write_programs(
         return left_out
     with quiet():
         try:
-            program = _traced(network)
+            program = _traced(network, (network.in_chans, *network.image_hw))
         except Exception as error:  # PyTorch's exporter has kinds of its own
             return {**left_out, **{f"model.{name}": _why(error) for name in wanted}}
         for name in wanted:
@@ -65,10 +68,30 @@ def without_onnx() -> str:
     return f"{' and '.join(missing)} not installed (pip install vitnas[onnx])" if missing else ""
 
 
-def _traced(network: HybridTransformer) -> Any:
+def write_onnx(network: nn.Module, shape: Sequence[int], path: Path) -> None:
+    """Write any network as an .onnx file with any number of images a batch.
+
+    Args:
+        network: on any device and in any mode; it is left as it is.
+        shape: (C, H, W) of its images.
+        path: the file.
+
+    Raises:
+        VitnasError: PyTorch cannot export it.
+    """
     import torch
 
-    images = torch.zeros(2, network.in_chans, *network.image_hw)
+    with quiet(), torch.no_grad(), torch.autocast("cuda", enabled=False):
+        try:
+            _write_onnx(_traced(deepcopy(network).cpu().eval(), shape), path)
+        except Exception as error:  # PyTorch's exporter has kinds of its own
+            raise VitnasError(_why(error)) from None
+
+
+def _traced(network: nn.Module, shape: Sequence[int]) -> Any:
+    import torch
+
+    images = torch.zeros(2, *shape)
     batch = torch.export.Dim("batch")
     return torch.export.export(network, (images,), dynamic_shapes=({0: batch},))
 

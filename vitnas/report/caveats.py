@@ -10,7 +10,7 @@ from vitnas.config.costs import COSTS
 from vitnas.report.longer import agreement_text
 from vitnas.report.marks import and_text
 from vitnas.report.tested import comparison_text
-from vitnas.report.text import count_text, plural
+from vitnas.report.text import count_text, plural, signed_text
 from vitnas.report.trust import Trust
 
 
@@ -18,9 +18,27 @@ def sentences(trust: Trust) -> list[str]:
     """One short paragraph with numbers for each limit of the ranking. There is at least one."""
     if not trust.front_size:
         return ["No trial has been trained to the end, so there is no ranking to trust."]
-    parts = [_sampling(trust), _fidelity(trust), agreement_text(trust.long), _censoring(trust)]
+    parts = [
+        _int8(trust),
+        _sampling(trust),
+        _fidelity(trust),
+        agreement_text(trust.long),
+        _censoring(trust),
+    ]
     parts += [comparison_text(trust.tested), _seeds(trust), _measured(trust)]
     return [part for part in parts if part]
+
+
+def _int8(trust: Trust) -> str:
+    if trust.lost_to_int8 is None:
+        return ""
+    return (
+        "Top-1 is that of each trained network in int8, as onnxruntime runs it on the CPU, "
+        "calibrated on training images; epochs before the last one are scored in float. On the "
+        f"front, top-1 in int8 minus that in float is {signed_text(-trust.lost_to_int8)} points on "
+        "average. Long trainings "
+        "(`vitnas train --for`) are scored in float."
+    )
 
 
 def _sampling(trust: Trust) -> str:

@@ -40,7 +40,7 @@ def choice_text(choice: Picked) -> str:
 
 def _headline(choice: Picked) -> str:
     among = plural(choice.number_fitting, "network")
-    what = "highest top-1" if choice.target.min_top1 is None else "fewest FLOPs"
+    what = f"highest {choice.run.quality}" if choice.target.min_top1 is None else "fewest FLOPs"
     robust = ", each by the top-1 that it exceeds with 95 %" if choice.target.is_robust else ""
     wanted = choice.target.text()
     limits = f" with {wanted}" if wanted else ""
@@ -48,7 +48,7 @@ def _headline(choice: Picked) -> str:
 
 
 def _numbers(run: Run, trial: TrialRecord) -> str:
-    top1 = f"expected top-1 {expected_text(trial)} %, " if trial.expected else ""
+    top1 = f"expected {run.quality} {expected_text(trial)} %, " if trial.expected else ""
     test = trial.mean_test_top1
     tested = "not scored on test" if test is None else f"{percent_text(test)} % on test"
     names = (*EXACT, *measured_columns(run))
@@ -141,6 +141,7 @@ def choice_json(choice: Picked) -> dict[str, Any]:
         "expected_top1": trial.estimate,
         "error": estimate_error(choice.run, trial),
         "top1": trial.top1,
+        "float_top1": trial.float_top1,
         "test_top1": trial.mean_test_top1,
         **{name: cost_of(trial, name) for name in (*EXACT, *measured_columns(choice.run))},
         "chance": choice.chance,

@@ -129,11 +129,11 @@ def _check(runs: Sequence[Run]) -> None:
     check_folders([run.path for run in runs])
     first = runs[0]
     for run in runs[1:]:
-        if run.costs != first.costs:
+        if (run.quality, run.costs) != (first.quality, first.costs):
             raise RunError(
-                f"{run.path}: its objectives are top-1, {and_text(run.costs)}, those of "
-                f"{first.path} top-1, {and_text(first.costs)}; only runs with the same objectives "
-                "can be compared"
+                f"{run.path}: its objectives are {run.quality}, {and_text(run.costs)}, those of "
+                f"{first.path} {first.quality}, {and_text(first.costs)}; only runs with the same "
+                "objectives can be compared"
             )
         for fact in ("name", "num_classes", "fingerprint"):
             here, there = (one.environment.data.told().get(fact) for one in (run, first))

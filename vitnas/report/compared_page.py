@@ -104,7 +104,7 @@ def fronts_figure(found: Compared, cost: str) -> Figure | None:
     positions, labels = cost_ticks(cost, low, high)
     x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
     x |= {"ticktext": labels, "title": {"text": COSTS[cost].axis}}
-    y: Tree = {"title": {"text": "expected top-1 on the scoring split (%)"}}
+    y: Tree = {"title": {"text": f"expected {found.sides[0].run.quality} on the scoring split (%)"}}
     return Figure(data, {"xaxis": x, "yaxis": y, "hovermode": "closest"})
 
 

@@ -62,7 +62,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     data += _papers(run, cost)
     _tell_standing(run, data)
     data += _knee_ring(run, cost)
-    layout = _front_layout(cost, low, high)
+    layout = _front_layout(run, cost, low, high)
     limits, below = shown_top1(run, cost)
     if limits is not None:
         layout["yaxis"]["range"] = limits
@@ -274,9 +274,9 @@ def _knee_ring(run: Run, cost: str) -> list[Tree]:
     return [_scatter(cost, [knee], f"knee (trial {knee.number})", ring)]
 
 
-def _front_layout(cost: str, low: float, high: float) -> Tree:
+def _front_layout(run: Run, cost: str, low: float, high: float) -> Tree:
     positions, labels = cost_ticks(cost, low, high)
     x: Tree = {"type": "log", "range": [log10(low), log10(high)], "tickvals": positions}
     x |= {"ticktext": labels, "title": {"text": COSTS[cost].axis}}
-    y: Tree = {"title": {"text": "expected top-1 on the scoring split (%)"}}
+    y: Tree = {"title": {"text": f"expected {run.quality} on the scoring split (%)"}}
     return {"xaxis": x, "yaxis": y, "hovermode": "closest"}

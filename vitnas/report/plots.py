@@ -170,12 +170,12 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
 
 def _dress(axes: Any, run: Run, cost: str) -> None:
     title = f"{space_name(run)}: Pareto front"
-    title += f" of top-1, {and_text(run.costs)}" if len(run.costs) > 1 else ""
+    title += f" of {run.quality}, {and_text(run.costs)}" if len(run.costs) > 1 else ""
     axes.set_title(title if cost == run.costs[0] else "", loc="left", fontsize=12, color=INK)
     name = COSTS[cost].axis
     name = f"{name[:-1]}, logarithmic)" if name.endswith(")") else f"{name} (logarithmic)"
     axes.set_xlabel(name, color=INK)
-    axes.set_ylabel("expected top-1 on the scoring split (%)", color=INK)
+    axes.set_ylabel(f"expected {run.quality} on the scoring split (%)", color=INK)
     axes.set_xscale("log")
     open_axes(axes)
     drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)

@@ -115,8 +115,8 @@ def title(run: Run) -> str:
 def lead(run: Run) -> str:
     """The run in two sentences."""
     ended = sum(trial.is_ended_here for trial in run.trials)
-    text = f"{plural(len(run.front), 'network')} on the Pareto front of expected top-1 against "
-    text += f"{and_text(run.costs)}, "
+    text = f"{plural(len(run.front), 'network')} on the Pareto front of expected {run.quality} "
+    text += f"against {and_text(run.costs)}, "
     taken = sum(trial.taken for trial in run.trials)
     again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
     made = [f"{ended:,} trained"]
@@ -140,7 +140,9 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
     members, knee = run.front, run.knee
     if not members or knee is None:
         return []
-    marked = [("Best expected top-1", max(members, key=lambda trial: trial.estimate or 0.0))]
+    marked = [
+        (f"Best expected {run.quality}", max(members, key=lambda trial: trial.estimate or 0.0))
+    ]
     if len(members) > 2:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:

@@ -144,8 +144,13 @@ def trials_csv(run: Run) -> str:
         for trial in trials
     )
     measured = measured_columns(run)
-    columns = [*TRIAL_COLUMNS, *measured, *(("measured_on",) if measured else ()), *_long(run)]
-    return _csv_text([*columns, *(f"params.{name}" for name in drawn)], rows)
+    columns = [*TRIAL_COLUMNS, *_float(run), *measured, *(("measured_on",) if measured else ())]
+    return _csv_text([*columns, *_long(run), *(f"params.{name}" for name in drawn)], rows)
+
+
+def _float(run: Run) -> tuple[str, ...]:
+    """The column of top-1 in float, in a run whose top-1 is in int8."""
+    return ("float_top1_percent",) if run.is_int8 else ()
 
 
 def _long(run: Run) -> tuple[str, ...]:
@@ -168,6 +173,7 @@ def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
         "front": int(trial.number in members),
         "top1_percent": _rounded(trial.top1),
         "test_top1_percent": _rounded(trial.mean_test_top1),
+        "float_top1_percent": _rounded(trial.float_top1),
         "flops": trial.flops or None,
         "num_params": trial.num_params or None,
         "epochs": trial.epochs,
@@ -227,7 +233,7 @@ def front_csv(run: Run) -> str:
         }
         for row in front_rows(run)
     )
-    return _csv_text([*columns, *measured_columns(run), *_long(run)], rows)
+    return _csv_text([*columns, *_float(run), *measured_columns(run), *_long(run)], rows)
 
 
 def _front_columns(row: FrontRow, ratio: str) -> dict[str, Any]:

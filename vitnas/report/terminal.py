@@ -25,7 +25,7 @@ def front_text(run: Run) -> str:
         return "No trial has been trained to the end, so the front is empty." + _failures(run)
     costs = (*EXACT, *measured_columns(run))
     printed = (COSTS[cost].head for cost in costs)
-    heads = ("trial", "top-1 %", "expected %", "test %", *printed, "network")
+    heads = ("trial", f"{run.quality} %", "expected %", "test %", *printed, "network")
     if is_repeated(run):
         return _repeated(run, costs, heads) + _failures(run)
     cells = (_cells(row.trial, row.network, costs) for row in rows)
@@ -51,7 +51,7 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
     """The front with errors and chances, and further networks that may be on it."""
     shown = [*(row.trial for row in front_rows(run)), *off_front(run)]
     cells: list[tuple[str, ...]] = [
-        (*heads[:1], "top-1 % ± error", "of", "on the front", *heads[2:])
+        (*heads[:1], f"{run.quality} % ± error", "of", "on the front", *heads[2:])
     ]
     for trial, line in zip(shown, network_lines(shown), strict=True):
         number, _, *rest = _cells(trial, line, costs)

@@ -24,7 +24,7 @@ def cost_text(name: str, value: float | None) -> str:
 def named_cost_text(name: str, value: float | None) -> str:
     """A cost, with its name if the unit does not show it: `41.2 M FLOPs`, `0.530 ms`."""
     kind = COSTS[name]
-    return cost_text(name, value) + ("" if kind.unit else f" {kind.noun}")
+    return cost_text(name, value) + ("" if kind.is_told_by_unit else f" {kind.noun}")
 
 
 def listed(names: Sequence[str]) -> str:

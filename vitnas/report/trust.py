@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, isfinite, sqrt
@@ -58,6 +59,8 @@ class Trust:
             true one with a probability of at least 0.1.
         calibration: the calibration for the run's space and images.
         long: what long trainings of its networks say; None where there are none.
+        lost_to_int8: where top-1 is in int8: mean of top-1 in float minus it over the front, in
+            points; else None.
     """
 
     num_images: int | None
@@ -84,6 +87,7 @@ class Trust:
     calibration: Calibration | None = None
     ordered: float | None = None
     long: LongAgreement | None = None
+    lost_to_int8: float | None = None
 
 
 def assess(run: Run) -> Trust:
@@ -122,6 +126,7 @@ def assess(run: Run) -> Trust:
         calibration=calibration_of(run),
         ordered=_ordered(run),
         long=agreement_of(run),
+        lost_to_int8=_lost_to_int8(members),
     )
 
 
@@ -129,6 +134,12 @@ def _close(run: Run) -> int:
     """Number of neighbours that differ by less than the standard error of their difference."""
     pairs = pairwise(estimated(run, trial) for trial in run.front)
     return sum(abs(b.top1 - a.top1) < hypot(a.error, b.error) for a, b in pairs)
+
+
+def _lost_to_int8(members: Sequence[TrialRecord]) -> float | None:
+    """Of their own trainings, without replicates."""
+    lost = [t.float_top1 - t.curve[-1] for t in members if t.float_top1 is not None]
+    return fmean(lost) if lost else None
 
 
 def _ordered(run: Run) -> float | None:

@@ -81,18 +81,19 @@ def config_text(run: Run, trial: TrialRecord, *, on_front: bool) -> str:
         network_line(trial),
         f"Trial {trial.number} of {run.path.name}, space {space_name(run)}"
         + (", on the front." if on_front else "."),
-        _numbers_line(trial),
+        _numbers_line(run, trial),
         _provenance_line(run, trial),
     ]
     head = "".join(f"# {' '.join(line.split())}\n" for line in lines if line)
     return head + dump_yaml(trial.config)
 
 
-def _numbers_line(trial: TrialRecord) -> str:
+def _numbers_line(run: Run, trial: TrialRecord) -> str:
     reached = trial.mean_test_top1
     test = "" if reached is None else f", {percent_text(reached)} % on the test split"
+    top1 = f"{run.quality.capitalize()} {percent_text(trial.top1)} %"
     return (
-        f"Top-1 {percent_text(trial.top1)} % on the scoring split{test}, after "
+        f"{top1} on the scoring split{test}, after "
         f"{plural(trial.epochs, 'epoch')}{_seeds(trial)}; {trial.flops:,} FLOPs "
         f"({count_text(trial.flops)}), {trial.num_params:,} parameters{_measured_text(trial)}."
     )

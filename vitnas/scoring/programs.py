@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vitnas.errors import DataError, DeviceError, VitnasError, printable, reason_of, shorten
 from vitnas.exported.programs import quiet
+from vitnas.exported.runtime import ask_with, session_of
 from vitnas.files import open_file
 from vitnas.scoring.classifier import Classifier, count_classes, facts_beside
 
@@ -73,30 +74,6 @@ def _open_onnx(path: Path) -> _Opened:
         found = ", ".join(f"{entry.name} {entry.type}" for entry in inputs) or "nothing"
         raise DataError(f"{path}: takes {found} and not images as one tensor(float)")
     return ask_with(session), tuple(inputs[0].shape)
-
-
-def session_of(path: Path, threads: int, **options: Any) -> Any:
-    """onnxruntime's session of a file on the CPU; errors are the library's own.
-
-    Args:
-        path: the file.
-        threads: of the CPU.
-        **options: more fields of `onnxruntime.SessionOptions`.
-    """
-    import onnxruntime
-
-    asked = onnxruntime.SessionOptions()
-    asked.intra_op_num_threads = threads
-    asked.log_severity_level = 4  # errors come as exceptions
-    for name, value in options.items():
-        setattr(asked, name, value)
-    return onnxruntime.InferenceSession(str(path), asked, providers=["CPUExecutionProvider"])
-
-
-def ask_with(session: Any) -> Callable[[Tensor], Tensor]:
-    """A function that runs a session: images (B, C, H, W) float32 -> scores (B, classes)."""
-    name = session.get_inputs()[0].name
-    return lambda images: torch.from_numpy(session.run(None, {name: images.numpy()})[0])
 
 
 def _open_pt2(path: Path) -> _Opened:

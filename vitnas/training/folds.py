@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 from torch import nn
@@ -38,6 +38,7 @@ class Folds:
                 loss=fmean(result.loss for result in results),
                 seconds=sum(result.seconds for result in results),
                 log_likelihood=fmean(result.log_likelihood for result in results),
+                float_top1=_mean(result.float_top1 for result in results),
             )
 
     def scored(self) -> nn.Module:
@@ -47,3 +48,8 @@ class Folds:
     def networks(self) -> list[nn.Module]:
         """The network of each fold whose accuracy counts."""
         return [network for training in self._trainings for network in training.networks()]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

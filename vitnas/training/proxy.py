@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.exported.quantized import CALIBRATION, InInt8
 from vitnas.nn.interface import TimmInterface
 from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
@@ -43,6 +44,7 @@ class EpochResult:
         loss: mean training loss over the epoch, label smoothing included.
         seconds: wall time of the epoch, scoring included.
         log_likelihood: of the scoring split; see `Score`.
+        float_top1: where `top1` is that of the network in int8: that of the network as it is.
     """
 
     epoch: int
@@ -50,6 +52,7 @@ class EpochResult:
     loss: float
     seconds: float
     log_likelihood: float
+    float_top1: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class Training:
         seed: any integer; the same one gives the same curve.
         device: `auto`, `cpu`, `cuda`, `cuda:1`. bfloat16 autocast on CUDA, float32 on the CPU.
         teacher: the one that the recipe names, where it is loaded already.
+        int8: whether the last epoch scores the network in int8 (see `InInt8`), calibrated on images
+            that train it. Earlier epochs score it as it is.
 
     Attributes:
         model: the network, as the last epoch left it.
@@ -102,8 +107,9 @@ class Training:
         seed: int,
         device: str | torch.device = "cpu",
         teacher: Teacher | None = None,
+        int8: bool = False,
     ) -> None:
-        self.proxy, self.seed = proxy, seed
+        self.proxy, self.seed, self.int8 = proxy, seed, int8
         self.device = resolve_device(device)
         self.model = model.to(self.device)
         if proxy.grad_checkpointing and isinstance(self.model, TimmInterface):
@@ -143,13 +149,18 @@ class Training:
             started = time.perf_counter()
             with own_all_randomness(derive_seed(self.seed, "epoch", epoch), self.device):
                 loss = self._train_epoch(epoch)
-                found = score(self.scored(), self._scoring(epoch), self.proxy.eval_batch_size)
+                found, in_float = self._score(epoch)
             seconds = time.perf_counter() - started
-            yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood)
+            yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood, in_float)
 
-    def _scoring(self, epoch: int) -> Split:
-        """What scores the network after `epoch`."""
-        return self.images.val if epoch == self.proxy.epochs else self._curve
+    def _score(self, epoch: int) -> tuple[Score, float | None]:
+        """The score after `epoch`; where it is one in int8, also top-1 in float."""
+        is_last, size = epoch == self.proxy.epochs, self.proxy.eval_batch_size
+        found = score(self.scored(), self.images.val if is_last else self._curve, size)
+        if not (self.int8 and is_last):
+            return found, None
+        (network,) = self.networks()
+        return score(network, self.images.val, size), found.top1
 
     def _train_epoch(self, epoch: int) -> float:
         """One pass over the training images; the mean loss."""
@@ -196,8 +207,9 @@ class Training:
         return average
 
     def networks(self) -> list[nn.Module]:
-        """`scored` as a list; several folds have several (see `vitnas.training.folds`)."""
-        return [self.scored()]
+        """`scored` as a list, in int8 where that counts; several folds have several (see
+        `vitnas.training.folds`)."""
+        return [in_int8(self.scored(), self._train) if self.int8 else self.scored()]
 
     def _batches(self, epoch: int) -> Iterator[Batch]:
         """Augmented and normalised images with their classes, as they are `dealt`."""
@@ -226,7 +238,7 @@ class ProxyTraining(Training):
 
     Args:
         model_config: the candidate; it gets the recipe's drop-path rate.
-        proxy, images, seed, device, teacher: as for `Training`.
+        proxy, images, seed, device, teacher, int8: as for `Training`.
 
     Raises:
         ConfigError: the network's classes, channels or image size are not those of `images`.
@@ -241,13 +253,14 @@ class ProxyTraining(Training):
         seed: int,
         device: str | torch.device = "cpu",
         teacher: Teacher | None = None,
+        int8: bool = False,
     ) -> None:
         images.check_fits(model_config)
         if proxy.drop_path_rate is not None:
             changes = {"drop_path_rate": proxy.drop_path_rate}
             model_config = model_config.model_copy(update=changes)
         model = fresh_model(model_config, seed, resolve_device(device))
-        super().__init__(model, proxy, images, seed, device, teacher)
+        super().__init__(model, proxy, images, seed, device, teacher, int8)
 
 
 def _average(model: nn.Module, decay: float) -> Any:
@@ -271,6 +284,12 @@ def seeded(build: Callable[[], nn.Module], seed: int, device: str | torch.device
         return build().to(device)
 
 
+def in_int8(network: nn.Module, train: Split) -> nn.Module:
+    """The network in int8 on the CPU, calibrated on `CALIBRATION` images of `train` at most."""
+    some = train.some(CALIBRATION)
+    return InInt8(network, some.normalise(some.x))
+
+
 def images_of_curve(images: Images, proxy: Recipe) -> Split:
     """What scores every epoch but the last: `curve_fraction` of the scoring images, of each class
     the same share; all of them where that is not one image."""
@@ -290,12 +309,13 @@ def count_batches(number: int, batch_size: int) -> int:
 def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
     """Score `model` on `split`; the model is left in eval mode.
 
-    The split's batches are moved to the model's device. No randomness.
+    The split's batches are moved to the model's device; a model without parameters is on the CPU.
+    No randomness.
 
     Raises:
         Diverged: a logit is not finite.
     """
-    device = next(model.parameters()).device
+    device = next((one.device for one in model.parameters()), torch.device("cpu"))
     correct = torch.zeros((), dtype=torch.int64, device=device)
     loss, magnitude = torch.zeros(2, device=device)
     model.eval()

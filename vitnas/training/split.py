@@ -52,6 +52,11 @@ class Split:
         _, kept = split_by_class(self.y.cpu(), fraction, seed)
         return self.of(self.there(kept.to(self.y.device)))
 
+    def some(self, number: int, seed: int = 0) -> Split:
+        """So many images at most, drawn with `seed`, in the order of the draw."""
+        draw = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        return self.of(self.there(draw.to(self.pixels.device))[:number])
+
     def there(self, index: Tensor) -> Tensor:
         """Those of the indices whose images were read, in their order."""
         return there(self.pixels, index)

@@ -25,6 +25,7 @@ def training_of(
     seed: int,
     device: str | torch.device = "cpu",
     teacher: Teacher | None = None,
+    int8: bool = False,
 ) -> Training | Folds:
     """The training of `subject` from weights of the same seed; arguments as of `Training`.
 
@@ -34,12 +35,12 @@ def training_of(
         DataError: there are too few images for so many folds.
     """
     if images.folds == 1:
-        return _training_of(subject, proxy, images, seed, device, teacher)
+        return _training_of(subject, proxy, images, seed, device, teacher, int8)
     images = images.to(resolve_device(device))
     seeds = [seed, *(derive_seed(seed, "fold", number) for number in range(1, images.folds))]
     return Folds(
         [
-            _training_of(subject, proxy, images.fold(number), own, device, teacher)
+            _training_of(subject, proxy, images.fold(number), own, device, teacher, int8)
             for number, own in enumerate(seeds)
         ]
     )
@@ -52,11 +53,12 @@ def _training_of(
     seed: int,
     device: str | torch.device,
     teacher: Teacher | None,
+    int8: bool,
 ) -> Training:
     if isinstance(subject, ModelConfig):
-        return ProxyTraining(subject, proxy, images, seed, device, teacher)
+        return ProxyTraining(subject, proxy, images, seed, device, teacher, int8)
     model = seeded(lambda: build_baseline(subject), seed, device)
-    return Training(model, proxy, images, seed, device, teacher)
+    return Training(model, proxy, images, seed, device, teacher, int8)
 
 
 def flops_of(subject: ModelConfig | Baseline) -> int:

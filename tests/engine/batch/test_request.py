@@ -20,6 +20,7 @@ def test_whatever_changes_the_result_changes_the_key() -> None:
         Request(DIGITS, ProxyConfig(epochs=3), 0),
         Request(DIGITS, PROXY, 1),
         Request(DIGITS, PROXY, 0, test=True),
+        Request(DIGITS, PROXY, 0, int8=True),
     ]
     assert len({request.key for request in requests}) == len(requests)
     assert Request(DIGITS, PROXY, 0).key == requests[0].key

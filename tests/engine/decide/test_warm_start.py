@@ -200,6 +200,15 @@ def test_accuracies_of_another_proxy_are_refused(tmp_path: Path) -> None:
         known_trials(longer, other)
 
 
+def test_accuracies_in_int8_are_others(tmp_path: Path) -> None:
+    other = finished(tmp_path / "other", num_trials=1)
+    costs = {"num_params": "minimize", "latency_ms": "minimize"}
+    assert known_trials(make_space(objectives={"top1": "maximize", **costs}), other)
+    message = r"its accuracies cannot be compared: objectives\.top1: 'maximize' -> null"
+    with pytest.raises(RunError, match=message):
+        known_trials(make_space(objectives={"top1_int8": "maximize", **costs}), other)
+
+
 def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> None:
     file = write_model(tmp_path / "mine.yaml", depth=3)
     said: list[str] = []

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from vitnas.exported.source.layout import Code, Repeat, call, literal, printed, signature, wrapped
+from vitnas.exported.source.layout import (
+    Code,
+    Repeat,
+    call,
+    definition,
+    literal,
+    printed,
+    signature,
+    wrapped,
+)
 
 INNER = call("Attention", {"dim": 256, "heads": 8})
 
@@ -70,3 +79,21 @@ def test_the_last_brackets_of_a_long_line_are_opened() -> None:
     first, inside, last = wrapped(line).splitlines()
     assert (first, last) == ("        self.key = nn.Conv2d(", "        )")
     assert inside.startswith("            hidden, hidden")
+
+
+def test_few_equal_calls_of_one_line_are_not_a_loop() -> None:
+    item = call("Block", {"dim": 16, "mixer": call("Attention", {"dim": 16, "heads": 2})})
+    several = Repeat(item, "_", 0, 2)
+    blocks = call("stage", {"blocks": (several,), "downsample": Code("Downsample(" + "8, " * 20)})
+    lines = printed(blocks, 0)
+    assert lines[1:3] == ["    Block(16, Attention(16, heads=2)),"] * 2
+    assert lines[3].startswith("    downsample=Downsample(8")
+
+
+def test_a_function_begins_on_as_few_lines_as_fit() -> None:
+    assert definition("f", {"a": "int"}, "Tensor") == "def f(a: int) -> Tensor:"
+    many = {f"parameter_{number}": "int" for number in range(4)}
+    assert definition("function", many, "Tensor").count("\n") == 2
+    assert (
+        definition("function", {**many, "and_one_more_parameter": "int"}, "Tensor").count("\n") == 6
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.exported.source.parity import pyramid
-from tests.nn.networks import caformer, deep
+from tests.nn.networks import caformer, deep, hierarchy
 from vitnas.exported.source.network import network_facts
 
 
@@ -18,10 +18,26 @@ def test_numbers_are_text() -> None:
 def test_broad_attention_of_one_stage_needs_no_fitting() -> None:
     facts = network_facts(deep(broad={"gamma": 0.4}))
     assert not facts["broad_fits"]
-    assert facts["tapped"] is None
+    assert facts["tapped"] == "taps"
     facts = network_facts(pyramid())
     assert facts["broad_pools"]
-    assert facts["tapped"] == [3, 4]
+    assert facts["tapped"] == "[taps[index] for index in (1, 2)]"
+
+
+def test_a_plain_head_is_a_sequence() -> None:
+    facts = network_facts(deep())
+    assert facts["plain_head"] == ["        self.head = named(classifier=nn.Linear(24, 7))"]
+    assert facts["plain_pool"] == "%s[:, 0]"
+    assert network_facts(deep(head={"kind": "mlp"}))["plain_head"] is None
+
+
+def test_a_function_of_inverted_residuals_has_what_the_network_needs() -> None:
+    stages = [{"token_mixer": "mbconv", "embed_dim": 16, "expansion": 2.0}] * 2
+    facts = network_facts(hierarchy(stages=stages, groups="[1][1]"))
+    assert (facts["kernels"], facts["expands"], facts["inner_strides"]) == ((3,), "all", False)
+    facts = network_facts(hierarchy(stages=stages, groups="[1][1]", downsample="separable"))
+    assert (facts["expands"], facts["inner_strides"]) == ("some", True)
+    assert "stride: int = 1" in facts["inverted_residual"]
 
 
 def test_the_norm_of_a_class_token_comes_before_the_head() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tests.exported.source.parity import pyramid
 from tests.nn.networks import deep, hierarchy
 from vitnas.exported.source.layout import Call, Repeat
-from vitnas.exported.source.plan import has_steps, stage_calls, tap_order, tapped
+from vitnas.exported.source.plan import has_steps, stage_calls
 
 
 def blocks(stage: Call) -> list[Call | Repeat]:
@@ -25,17 +24,6 @@ def test_blocks_with_permutations_are_counted_through_the_network() -> None:
     (several,) = blocks(first)
     assert isinstance(several, Repeat)
     assert (several.start, several.stop, several.variable) == (0, 2, "index")
-
-
-def test_broad_attention_takes_the_last_pass_of_a_layer() -> None:
-    config = pyramid()
-    assert tap_order(config) == [(0, 0), (0, 0), (0, 1), (0, 1), (1, 0)]
-    assert config.broad_sources == ((0, 1), (1, 0))
-    assert tapped(config) == [3, 4]
-
-
-def test_rounds_of_a_stage_tap_all_of_its_blocks_in_turn() -> None:
-    assert tap_order(pyramid(loop="external"))[:4] == [(0, 0), (0, 1), (0, 0), (0, 1)]
 
 
 def test_only_passes_that_differ_are_told_apart() -> None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from vitnas.baselines.baseline import Baseline, PricedBaseline
-from vitnas.config.costs import measured_with
+from vitnas.config.costs import COSTS, measured_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.cost.survey import median_network
@@ -16,6 +16,7 @@ from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
 from vitnas.errors import ConfigError, printable
+from vitnas.exported.programs import without_onnx
 from vitnas.sessions import Data
 
 if TYPE_CHECKING:
@@ -87,18 +88,35 @@ def prepare_worker(
         measures=measured_with(space.config.measured),
         data=space.config.data,
         teachers=teachers,
+        int8=space.config.objectives.is_int8,
     )
     lineup = line_up(space, most_baselines)
     findings = Findings(
         data=_data(images),
         device=device_name(resources.device) if torch.cuda.is_available() else resources.device,
         notices=(*some.notices, *lineup.notices),
-        measured_on=measured_name(resources.device) if worker.measures else "",
+        measured_on=measured_name(resources.device, worker.measures),
         training_seconds=_seconds_of_training(space, worker),
         baselines=lineup.members,
         baseline_seconds=_seconds_of_baselines(lineup.members, worker),
     )
     return findings, worker if sender is None else worker.sent(sender)
+
+
+def check_onnx(space: SearchSpace) -> None:
+    """Make sure that onnxruntime is there where an objective or a limit needs it; reads no image.
+
+    Raises:
+        ConfigError: packages are missing; names them and the command.
+    """
+    config = space.config
+    needed = [f"objectives.{config.objectives.quality}"] if config.objectives.is_int8 else []
+    for name in config.measured:
+        if COSTS[name].by_onnx:
+            part = "objectives" if name in config.objectives.costs else "limits"
+            needed.append(f"{part}.{name}")
+    if needed and (missing := without_onnx()):
+        raise ConfigError(missing, address=needed[0], file=space.file)
 
 
 def _images(

@@ -21,6 +21,8 @@ from vitnas.errors import MemoryLimitError
 from vitnas.records import Outcome
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from vitnas.data.elsewhere import Sender
     from vitnas.training.data import Images
     from vitnas.training.distill import Teacher
@@ -57,6 +59,7 @@ class Worker:
             pause between epochs for each other's measurements.
         data: the configuration by which the images were read; None if it is not needed.
         teachers: the proxy's teacher by (H, W), where it has one.
+        int8: whether a trained network is scored in int8 (see `vitnas.training.proxy.Training`).
     """
 
     proxy: ProxyConfig
@@ -67,6 +70,7 @@ class Worker:
     measures: tuple[str, ...] = ()
     data: DataConfig | None = None
     teachers: Mapping[tuple[int, int], Teacher] = field(default_factory=dict)
+    int8: bool = False
 
     def settle(self) -> Worker:
         """The same worker with data and teachers on its device; once per process."""
@@ -101,7 +105,7 @@ class Worker:
         device = device_name(self.device)
         try:
             self._cap_memory(1.0 if job.alone else self.gpu_share)
-            training = self._training(job.config, self.proxy, job.seed)
+            training = self._training(job.config, self.proxy, job.seed, int8=self.int8)
             if self.measures and not job.again:
                 yield self._measure(training, job.config)
                 started = time.monotonic()  # waiting for others is not the network's fault
@@ -109,7 +113,8 @@ class Worker:
                 is_last = result.epoch == self.proxy.epochs
                 weights = weights_bytes(training.scored()) if is_last else None
                 seconds = time.monotonic() - started
-                yield EpochDone(result.epoch, result.top1, seconds, device, weights)
+                in_float = result.float_top1
+                yield EpochDone(result.epoch, result.top1, seconds, device, weights, in_float)
         except Exception as error:  # a bug, too, is this trial's outcome and not the search's end
             seconds = time.monotonic() - started
             yield Failure(_outcome(error), summary(error), seconds, device)
@@ -122,7 +127,8 @@ class Worker:
         try:
             self._cap_memory(self.gpu_share)
             folds = 1 if request.zero_cost else None  # the first fold's network is scored
-            training = self._training(request.subject, request.proxy, request.seed, folds)
+            what = request.subject, request.proxy, request.seed
+            training = self._training(*what, folds, int8=request.int8)
             if request.zero_cost:
                 facts["scores"] = _scores(training)
             else:
@@ -146,6 +152,7 @@ class Worker:
         proxy: ProxyConfig,
         seed: int,
         folds: int | None = None,
+        int8: bool = False,
     ) -> Training | Folds:
         """The training of a network on all folds, or on the first so many."""
         from vitnas.training.subject import training_of
@@ -153,7 +160,7 @@ class Worker:
         images = self.images[subject.image_hw]
         teacher = self.teachers.get(subject.image_hw) if proxy.distill.teacher else None
         images = images if folds is None else replace(images, folds=folds)
-        return training_of(subject, proxy, images, seed, self.device, teacher)
+        return training_of(subject, proxy, images, seed, self.device, teacher, int8)
 
     def _test_score(self, training: Training | Folds) -> float | None:
         """Top-1 in percent on the test images, mean over the folds; None where there are none."""
@@ -174,7 +181,7 @@ class Worker:
         with self._gate().alone(), autocast(training.device):
             kinds = [COSTS[name] for name in self.measures]
             costs = measure(training.model, shape, training.device, kinds)
-        return Measured(costs, measured_name(self.device))
+        return Measured(costs, measured_name(self.device, self.measures))
 
     def _paused(self, training: Training | Folds) -> Iterator[EpochResult]:
         """The training, an epoch at a time, none during another worker's measurement."""
@@ -201,13 +208,18 @@ class Worker:
             DataError: weights are damaged, with their file.
         """
         from vitnas.nn.weights import network_with
-        from vitnas.training.proxy import evaluate
+        from vitnas.training.proxy import evaluate, in_int8
 
         scores = []
         for network in networks:
-            model = network_with(network.config, network.weights, network.file)
-            split = self.images[network.config.image_hw].test()
-            scores.append(evaluate(model.to(self.device), split, self.proxy.eval_batch_size))
+            model: nn.Module = network_with(network.config, network.weights, network.file)
+            images = self.images[network.config.image_hw]
+            if self.int8:
+                part = self.proxy.train_fraction, images.split_seed
+                model = in_int8(model, images.train.subset(*part))
+            else:
+                model.to(self.device)
+            scores.append(evaluate(model, images.test(), self.proxy.eval_batch_size))
         return scores
 
     def _cap_memory(self, share: float) -> None:
@@ -221,14 +233,10 @@ class Worker:
 
 def _scores(training: Training | Folds) -> dict[str, tuple[float, float]]:
     """The scores of a network at initialisation, on the same images for every network."""
-    import torch
-
     from vitnas.training.zero_cost import BATCH, zero_cost_scores
 
-    split = training.images.train
-    draw = torch.Generator().manual_seed(training.images.split_seed)
-    index = split.there(torch.randperm(len(split), generator=draw).to(split.pixels.device))[:BATCH]
-    return zero_cost_scores(training.model, split.normalise(split.pixels[index]), split.y[index])
+    some = training.images.train.some(BATCH, training.images.split_seed)
+    return zero_cost_scores(training.model, some.normalise(some.x), some.y)
 
 
 def _outcome(error: Exception) -> Outcome:
@@ -248,12 +256,14 @@ def summary(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
-def measured_name(device: str) -> str:
-    """The card's name for a CUDA device, else the processor's; measured costs are valid for it."""
+def measured_name(device: str, measures: Sequence[str]) -> str:
+    """The names of what these costs are measured on and valid for: the card's for a CUDA device,
+    the processor's for what onnxruntime measures and where there is no card; empty for none."""
     from vitnas.environment import cpu_model
 
     name = device_name(device)
-    return cpu_model() if name == "cpu" else name
+    on_cpu = {name == "cpu" or COSTS[cost].by_onnx for cost in measures}
+    return " and ".join(cpu_model() if cpu else name for cpu in sorted(on_cpu))
 
 
 def device_name(device: str) -> str:

@@ -30,6 +30,7 @@ class Request:
         test: whether it is also scored on the test images, once, after the last epoch.
         zero_cost: whether it is not trained at all, and only scored at initialisation (see
             `vitnas.training.zero_cost`).
+        int8: whether the trained network is scored in int8 (see `vitnas.training.proxy.Training`).
     """
 
     subject: ModelConfig | Baseline = field(repr=False)
@@ -37,6 +38,7 @@ class Request:
     seed: int
     test: bool = False
     zero_cost: bool = False
+    int8: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -46,7 +48,8 @@ class Request:
         """
         proxy = self.proxy.model_dump(mode="json", exclude_defaults=True)
         parts = [self.subject.key, proxy, self.seed, self.test]
-        text = json.dumps([*parts, "zero_cost"] if self.zero_cost else parts, sort_keys=True)
+        parts += [name for name in ("zero_cost", "int8") if getattr(self, name)]
+        text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def told(self) -> dict[str, Any]:

@@ -195,6 +195,8 @@ class Controller:
         self._ledger.curve(trial.number, earlier.curve)
         self._ledger.copy_measured(trial.number, earlier)
         result = {"seconds": earlier.seconds, "device": earlier.device, "error": earlier.error}
+        if earlier.float_top1 is not None:
+            result["float_top1"] = earlier.float_top1
         self._ledger.end(trial.number, earlier.outcome, event="known", **result)
         return trial.number
 
@@ -225,11 +227,14 @@ class Controller:
         stop = self.rules.pruner.should_stop(trial, others)
         return Decision.STOP if stop else Decision.CONTINUE
 
-    def finish(self, number: int, *, seconds: float, device: str) -> TrialRecord:
+    def finish(
+        self, number: int, *, seconds: float, device: str, float_top1: float | None = None
+    ) -> TrialRecord:
         """End a training that ran to its last epoch or was stopped by `report`."""
         whole = self._ledger[number].epochs >= self.epochs
         outcome = Outcome.COMPLETE if whole else Outcome.STOPPED
-        return self._end(number, outcome, seconds=round(seconds, 3), device=device)
+        result = {} if float_top1 is None else {"float_top1": round(float_top1, 4)}
+        return self._end(number, outcome, seconds=round(seconds, 3), device=device, **result)
 
     def fail(self, number: int, outcome: Outcome, error: str, **result: Any) -> TrialRecord:
         """End a training that did not reach its end: `failed`, `diverged`, `timeout` or `oom`.

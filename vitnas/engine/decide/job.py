@@ -61,6 +61,7 @@ class EpochDone:
         seconds: wall time since the training started.
         device: name of the device it runs on.
         weights: the network as safetensors bytes, with the last epoch only.
+        float_top1: see `TrialRecord`; with the last epoch only.
     """
 
     epoch: int
@@ -68,6 +69,7 @@ class EpochDone:
     seconds: float
     device: str = ""
     weights: bytes | None = field(default=None, repr=False)
+    float_top1: float | None = None
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,9 @@ class Steering:
             return Decision.STOP
         if is_last and done.weights is not None:
             self.weights.put(number, done.weights)
-        self.controller.finish(number, seconds=done.seconds, device=done.device)
+        self.controller.finish(
+            number, seconds=done.seconds, device=done.device, float_top1=done.float_top1
+        )
         if is_last:
             self.weights.clean(self.controller.trials, self.controller.costs)
         return Decision.STOP

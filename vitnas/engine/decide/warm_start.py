@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from vitnas.config.costs import COSTS
 from vitnas.config.differences import differences
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
@@ -98,8 +99,8 @@ def _again(space: SearchSpace, trial: TrialRecord, origin: str) -> Candidate:
 
 def _check_comparable(space: SearchSpace, run: Run) -> None:
     theirs = validate(SpaceConfig, dict(run.space), file=run.path)
-    said = {"root", "recipe"}  # the folder may be another one, and a recipe another name
-    for name in ("data", "proxy"):
+    said = {"root", "recipe", *COSTS}  # another folder, another name, or against other costs
+    for name in ("data", "proxy", "objectives"):
         old = getattr(theirs, name).model_dump(mode="json", exclude=said)
         new = getattr(space.config, name).model_dump(mode="json", exclude=said)
         changes = list(differences(old, new, name))

@@ -91,6 +91,7 @@ class StoredResult(_Stored):
     duplicate_of: Count | None = None
     device: Text = ""
     gpu_seconds: Amount = 0.0
+    float_top1: Percent | None = None
 
 
 class StoredCosts(_Stored):
@@ -209,6 +210,7 @@ def as_record(
         measured={name: cost for name in MEASURED if (cost := measured.get(name)) is not None},
         measured_on=facts.measured.measured_on,
         replicate_of=network.replicate_of,
+        float_top1=result.float_top1,
     )
 
 

@@ -2,7 +2,7 @@
 
 Only the driver writes it. It holds everything that a report or a resume needs: the space, the
 environment, and for each trial its configuration, cost, curve and outcome. Objectives in Optuna's
-order: top-1 in percent (maximise), then the space's costs in the order of `COSTS` (minimise).
+order: its accuracy in percent (maximise), then the space's costs in the order of `COSTS`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.costs import costs_of, directions_of
+from vitnas.config.costs import costs_of, directions_of, quality_of
 from vitnas.config.differences import differences, with_defaults
 from vitnas.engine.batch.references import read_baselines
 from vitnas.engine.store.database import (
@@ -69,12 +69,13 @@ class RunStore:
         import optuna
 
         self.path = path
-        costs = costs_of(fixed.get("space"))
+        space = fixed.get("space")
+        costs = costs_of(space)
         with readable(path):
             self._file = open_database(path, write=True)
         try:
             with readable(path):
-                self._study_id = _study_id(self._file, costs)
+                self._study_id = _study_id(self._file, (quality_of(space), *costs), costs)
                 self._attrs = self._file.get_study_user_attrs(self._study_id)
                 stored = self._file.get_all_trials(self._study_id, deepcopy=False)
             if "format" not in self._attrs:  # written last, so that no half of these is kept
@@ -290,7 +291,7 @@ def _as_seen(trial: optuna.trial.FrozenTrial) -> optuna.trial.FrozenTrial:
     return seen
 
 
-def _study_id(file: optuna.storages.RDBStorage, costs: Sequence[str]) -> int:
+def _study_id(file: optuna.storages.RDBStorage, names: Sequence[str], costs: Sequence[str]) -> int:
     """The run's study in its file, made where there is none."""
     import optuna
 
@@ -301,5 +302,5 @@ def _study_id(file: optuna.storages.RDBStorage, costs: Sequence[str]) -> int:
         study_id = file.create_new_study(directions, STUDY_NAME)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            optuna.Study(STUDY_NAME, file).set_metric_names(["top1", *costs])
+            optuna.Study(STUDY_NAME, file).set_metric_names(list(names))
         return study_id

@@ -66,6 +66,7 @@ class Status:
         seconds: how long the last session has lasted.
         seconds_left: until `num_trials` at the pace of the last session; None when not known.
         best_top1, best_trial: the most accurate complete network, in percent.
+        is_int8: whether top-1 is that of networks in int8.
         front_size: networks on the front.
         num_long: long trainings of its networks.
         best_long: the most accurate network after one, by the scoring images.
@@ -88,6 +89,7 @@ class Status:
     seconds_left: float | None
     best_top1: float | None
     best_trial: int | None
+    is_int8: bool
     front_size: int
     num_long: int
     best_long: LongResult | None
@@ -134,6 +136,7 @@ def read_status(path: str | Path) -> Status:
         seconds_left=_rounded(pace.seconds_left, 1) if is_searching else None,
         best_top1=None if best is None else best.top1,
         best_trial=None if best is None else best.number,
+        is_int8=run.is_int8,
         front_size=len(run.front),
         num_long=len(run.long.trainings),
         best_long=run.long.best,
@@ -166,10 +169,8 @@ def status_text(status: Status) -> str:
         again = "" if one.replicate_of is None else f"replicate of {one.replicate_of}  "
         lines.append(f"  trial {one.trial:<5} {epoch}  {top1}  {one.costs}  {again}{one.network}")
     if status.best_trial is not None:
-        lines.append(
-            f"  best {status.best_top1:.2f} % (trial {status.best_trial}); "
-            f"{status.front_size} on the front"
-        )
+        best = f"{status.best_top1:.2f} %{' in int8' * status.is_int8}"
+        lines.append(f"  best {best} (trial {status.best_trial}); {status.front_size} on the front")
     if status.best_long is not None:
         lines.append(f"  {long_text(status.num_long, status.best_long)}")
     return "\n".join(lines)

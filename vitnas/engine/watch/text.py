@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitnas.config.costs import COSTS, EXACT, amount, cost_of
+from vitnas.config.costs import COSTS, amount, cost_of
 from vitnas.config.one_line import short_line
 from vitnas.durations import clock
 from vitnas.engine.watch.pace import Pace
@@ -37,7 +37,8 @@ def said(trial: TrialRecord, cost: str) -> str:
     value = cost_of(trial, cost)
     if value is None:
         return ""
-    return f"{amount(cost, value):>7}" + (f" {COSTS[cost].head}" if cost in EXACT else "")
+    name = "" if COSTS[cost].is_told_by_unit else f" {COSTS[cost].head}"
+    return f"{amount(cost, value):>7}{name}"
 
 
 def network_of(trial: TrialRecord) -> str:

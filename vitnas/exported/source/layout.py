@@ -21,7 +21,7 @@ class Call:
     Attributes:
         name: what is called; a `Variant` until it has its name.
         args: values by parameter. Those in `POSITIONAL` are printed without their name, and a
-            tuple of `STARRED` as arguments of their own.
+            tuple of `STARRED` as arguments of their own. `KEYED` get all others by their names.
     """
 
     name: Any
@@ -38,6 +38,7 @@ class Repeat:
     stop: int
 
 
+_FEW = 3
 POSITIONAL = {
     "dim",
     "before",
@@ -51,6 +52,7 @@ POSITIONAL = {
     "layers",
 }
 STARRED = {"blocks", "nlls"}
+KEYED = {"named", "stage"}
 
 
 def call(name: Any, args: Mapping[str, Any]) -> Call:
@@ -86,9 +88,19 @@ def printed(value: Any, indent: int, before: str = "", after: str = "") -> list[
         return [f"{margin}{before}*[", *inside, f"{margin}]{after}"]
     inside = [f"{margin}    {_inside(value)}"]
     if len(inside[0]) > WIDTH:
-        arguments = _arguments(value)
-        inside = [line for key, item in arguments for line in printed(item, indent + 4, key, ",")]
+        inside = [
+            line for key, item in _arguments(value) for line in _listed(item, indent + 4, key)
+        ]
     return [f"{margin}{before}{value.name}(", *inside, f"{margin}){after}"]
+
+
+def _listed(value: Any, indent: int, key: str) -> list[str]:
+    """Lines of an argument; few equal ones of one line each stand one below the other."""
+    if isinstance(value, Repeat) and value.variable == "_" and value.stop <= _FEW:
+        lines = printed(value.item, indent, key, ",")
+        if len(lines) == 1:
+            return lines * value.stop
+    return printed(value, indent, key, ",")
 
 
 def wrapped(line: str) -> str:
@@ -118,15 +130,28 @@ def _inside(value: Call) -> str:
 
 def _arguments(value: Call) -> Iterator[tuple[str, Any]]:
     for key, item in value.args:
-        if key in STARRED:
+        if key in STARRED and isinstance(item, tuple):
             yield from (("", one) for one in item)
         else:
-            yield "" if key in POSITIONAL else f"{key}=", item
+            is_keyed = value.name in KEYED or key not in POSITIONAL
+            yield f"{key}=" if is_keyed else "", item
 
 
 def _range(value: Repeat) -> str:
     start = f"{value.start}, " if value.start else ""
     return f"range({start}{value.stop})"
+
+
+def definition(name: str, types: Mapping[str, str], returns: str) -> str:
+    """The first lines of a function."""
+    parameters = [f"{key}: {kind}" for key, kind in types.items()]
+    line = f"def {name}({', '.join(parameters)}) -> {returns}:"
+    if len(line) <= WIDTH:
+        return line
+    inside = f"    {', '.join(parameters)}"
+    if len(inside) > WIDTH:
+        inside = ",\n".join(f"    {parameter}" for parameter in parameters) + ","
+    return f"def {name}(\n{inside}\n) -> {returns}:"
 
 
 def signature(types: Mapping[str, str]) -> str:

@@ -144,23 +144,30 @@ def _dwconv(place: Place) -> Call:
 
 
 def _mbconv(place: Place) -> Call:
-    stage = place.stage_config
+    config, stage = place.config, place.stage_config
     act = {"relu6": "nn.ReLU6", "hard_swish": "nn.Hardswish", "silu": "nn.SiLU"}[stage.conv_act]
-    layers = inverted_residual(
-        stage.embed_dim, stage.hidden_channels, stage.embed_dim, act, stage.kernel
-    )
+    dim, residual = stage.embed_dim, config.residual_of(stage)
+    widths = {"before": dim, "hidden_between": stage.hidden_channels, "after": dim}
+    layers: dict[str, Any] = {**widths, "act": Code(act)}
+    if stage.kernel != 3 and len(kernels_of(config)) > 1:
+        layers["kernel"] = stage.kernel
     if stage.se_channels:
         layers["squeezed"] = stage.se_channels
-    made = call("inverted_residual", layers)
-    return call(variant("mbconv"), {"layers": made, "grid": place.grid})
+    args: dict[str, Any] = {"dim": dim} if residual == "scale" else {}
+    args |= {"layers": call("inverted_residual", layers), "grid": place.grid}
+    return call(variant("mbconv", residual=residual), args)
 
 
-def inverted_residual(
-    before: int, hidden: int, after: int, act: str, kernel: int = 3
-) -> dict[str, Any]:
-    """Arguments of `inverted_residual` in model.py."""
-    args = {"before": before, "hidden_between": hidden, "after": after, "act": Code(act)}
-    return args if kernel == 3 else {**args, "kernel": kernel}
+def kernels_of(config: ModelConfig) -> tuple[int, ...]:
+    """The different kernels of all inverted residuals, those between the stages included."""
+    own = {stage.only("mbconv").kernel for stage in config.stages if "mbconv" in stage.kinds}
+    between = {3} if strides_inside(config) else set()
+    return tuple(sorted(own | between))
+
+
+def strides_inside(config: ModelConfig) -> bool:
+    """Whether inverted residuals halve the grid between stages."""
+    return len(config.stages) > 1 and config.downsample in ("separable", "mbconv")
 
 
 def _mlp(place: Place) -> Call:

@@ -59,7 +59,7 @@ def _base(variant: Variant) -> str:
         kind = "Group" if options.get("groups") else "Re" if options["mixes"] else ""
         return f"{kind}Attention"
     if variant.part == "block":
-        return "Block" if options["mlp"] else "MixerBlock" if options["normed"] else "ConvBlock"
+        return "Block" if options["mlp"] else "MixerBlock"
     if variant.part == "recursion":
         return "LoopedBlock" if options["external"] else "Recursion"
     if variant.part == "stage":

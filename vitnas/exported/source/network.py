@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from vitnas.config.model import ModelConfig
-from vitnas.exported.source.layout import literal
-from vitnas.exported.source.mixers import has_later_norms
+from vitnas.exported.source.layout import Code, call, definition, literal, printed
+from vitnas.exported.source.mixers import has_later_norms, kernels_of, strides_inside
 from vitnas.exported.source.plan import (
+    crelu_cuts,
     has_steps,
     stem_layers,
-    tap_order,
-    tapped,
 )
 
 
@@ -55,17 +54,39 @@ def _stem(config: ModelConfig) -> dict[str, Any]:
         normed = 5 * config.in_chans * config.stem.stride**2
     elif kind == "metaformer" and config.norm != "batchnorm":
         normed = config.stages[0].embed_dim
-    return {"stem": stem_layers(config), "stem_norm": normed, "stem_proj": kind == "shifted"}
+    layers = call("nn.Sequential", {"blocks": tuple(stem_layers(config))})
+    made = printed(call("named", {"conv": layers}), 8, before="self.stem = ")
+    return {
+        "stem": stem_layers(config),
+        "stem_norm": normed,
+        "stem_proj": kind == "shifted",
+        "plain_stem": None if normed else made,
+        "crelu_cuts": crelu_cuts(config),
+    }
 
 
 def _convolutions(config: ModelConfig) -> dict[str, Any]:
-    """What inverted residuals of the network have."""
-    stages = [stage for stage in config.stages if "mbconv" in stage.kinds]
-    between = range(1, len(config.stages))
-    squeezed = [config.downsample_channels(index)[1] for index in between]
+    """What inverted residuals of the network have, and how their function begins."""
+    own = [stage.only("mbconv") for stage in config.stages if "mbconv" in stage.kinds]
+    between = range(1, len(config.stages)) if strides_inside(config) else range(0)
+    channels = [config.downsample_channels(index) for index in between]
+    expands = {stage.hidden_channels != stage.embed_dim for stage in own}
+    expands |= {
+        config.downsample == "mbconv" and hidden != config.stages[index].embed_dim
+        for index, (hidden, _) in enumerate(channels)
+    }
+    kernels = kernels_of(config)
+    squeezes = any([*(squeezed for _, squeezed in channels), *(one.se_channels for one in own)])
+    types = {**dict.fromkeys(("before", "hidden", "after"), "int"), "act": "type[nn.Module]"}
+    types |= {"stride": "int = 1"} if between else {}
+    types |= {"kernel": "int = 3" if 3 in kernels else "int"} if len(kernels) > 1 else {}
+    types |= {"squeezed": "int = 0"} if squeezes else {}
     return {
-        "squeezes": any([*squeezed, *(stage.se_channels for stage in stages)]),
-        "wide_kernels": any(stage.only("mbconv").kernel != 3 for stage in stages),
+        "inverted_residual": definition("inverted_residual", types, "nn.Sequential"),
+        "squeezes": squeezes,
+        "kernels": kernels,
+        "inner_strides": bool(between),
+        "expands": "some" if len(expands) > 1 else "all" if expands == {True} else "none",
     }
 
 
@@ -84,7 +105,9 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
     grid, dim, heads = config.grids[-1], stages[-1].embed_dim, stages[indices[-1]].heads
     shapes = {(config.grids[i], stages[i].heads, stages[i].attn_width) for i in indices}
     fits = shapes != {(grid, heads, dim)}
-    found, whole = tapped(config), len(tap_order(config))
+    layers = config.tapped_layers
+    chosen = [layers.index(source) for source in config.broad_sources]
+    grids = tuple(config.grids[index] for index in indices)
     return {
         "gamma": literal(broad.gamma),
         "broad_count": len(indices),
@@ -96,11 +119,21 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
         "broad_pools": any(config.grids[index] != grid for index in indices),
         "broad_heads": heads,
         "broad_dim": dim,
-        "broad_grids": tuple(config.grids[index] for index in indices),
+        "broad_grid": grid,
+        "broad_grids": grids if len(set(grids)) > 1 else grids[:1],
         "broad_shape": f"(B, {heads}, {config.num_tokens(-1)}, {dim // heads})",
-        "broad_kernel": f"(grid[0] // {grid[0]}, grid[1] // {grid[1]})",
-        "tapped": None if found == list(range(whole)) else found,
+        "broad_kernel": tuple(a // b for a, b in zip(grids[0], grid, strict=True)),
+        "tapped": _chosen(chosen, len(layers)),
     }
+
+
+def _chosen(indices: list[int], number: int) -> str:
+    """What broad attention collects, of so many taps."""
+    if len(indices) == 1:
+        return f"taps[{indices[0] if indices[0] < number - 1 else -1}]"
+    if indices == list(range(number)):
+        return "taps"
+    return f"[taps[index] for index in {literal(tuple(indices))}]"
 
 
 def _head(config: ModelConfig) -> dict[str, Any]:
@@ -121,4 +154,22 @@ def _head(config: ModelConfig) -> dict[str, Any]:
         "head_eps": literal(config.head.norm_eps),
         "mlp_norm_eps": literal(config.head.mlp_norm_eps),
         "head_doc": doc,
+        **_plain_head(config),
+    }
+
+
+def _plain_head(config: ModelConfig) -> dict[str, Any]:
+    """The head of one linear layer as lines of code, and what it gets of the tokens."""
+    if config.head.kind == "mlp" or config.has_distillation_token:
+        return {"plain_head": None}
+    args: dict[str, Any] = {}
+    if config.head.norm == "layernorm" and config.pool == "avg":
+        eps = literal(config.head.norm_eps)
+        args["norm"] = Code(f"nn.LayerNorm({config.stages[-1].embed_dim}, eps={eps})")
+    args["classifier"] = Code(f"nn.Linear({config.head_width}, {config.num_classes})")
+    patches = f"%s[:, {config.num_prefix_tokens}:]" if config.num_prefix_tokens else "%s"
+    pools = {"token": "%s[:, 0]", "flatten": f"{patches}.flatten(1)"}
+    return {
+        "plain_head": printed(call("named", args), 8, before="self.head = "),
+        "plain_pool": pools.get(config.pool, f"{patches}.mean(dim=1)"),
     }

@@ -25,12 +25,15 @@ def stage_calls(config: ModelConfig) -> list[Call]:
 def _stage(config: ModelConfig, index: int) -> Call:
     stage, several = config.stages[index], len(config.stages) > 1
     args: dict[str, Any] = {}
-    if several:
+    is_plain = not stage.is_external and config.map_source is None
+    if several and (index or not is_plain):
         args["downsample"] = downsample_call(config, index) if index else Code("nn.Identity()")
     if config.pos_embed == "conditional":
         made = {"dim": stage.embed_dim, "grid": config.grids[index]}
         args["position"] = call("ConditionalPosition", made)
     args["blocks"] = tuple(repeated(list(_blocks(config, index))))
+    if is_plain:
+        return call("stage", {"blocks": args.pop("blocks"), **args})
     if stage.is_external:
         args["passes"] = stage.passes
     doc = "Blocks at one resolution."
@@ -68,21 +71,19 @@ def _blocks(config: ModelConfig, index: int) -> Iterator[Call]:
 
 def _block(place: Place) -> Call:
     config, stage = place.config, place.stage_config
+    if stage.facts.whole:
+        return mixer_call(place)
     kind = config.norm_of(stage)
-    several = kind == "batchnorm" and has_later_norms(config)
     options = {
-        "normed": not stage.facts.whole,
         "mlp": stage.has_mlp,
-        "norm": None if stage.facts.whole else kind,
+        "norm": kind,
         "residual": config.residual_of(stage),
-        "passes": several and not stage.facts.whole,
+        "passes": kind == "batchnorm" and has_later_norms(config),
     }
     args: dict[str, Any] = {"dim": stage.embed_dim, "mixer": mixer_call(place)}
-    if stage.facts.whole and options["residual"] != "scale":
-        del args["dim"]
     if stage.has_mlp:
         args["hidden"] = int(stage.mlp_ratio * stage.embed_dim)
-    if options["passes"]:
+    if options["passes"] and stage.passes > 1:
         args["passes"] = stage.passes
     return call(variant("block", **options), args)
 
@@ -95,9 +96,11 @@ def _recursion(place: Place, block: Call, is_last: bool) -> Call:
         options = {"norm": config.norm_of(stage), "residual": config.residual_of(stage)}
         made = {"dim": stage.embed_dim, "hidden": int(stage.nll_ratio * stage.embed_dim)}
         args["nlls"] = (call(variant("nll", **options), made),) * stage.passes
+    elif not stage.is_external and any(s.has_nll and not s.is_external for s in config.stages):
+        args["nlls"] = (Code("nn.Identity()"),) * stage.passes  # one class for all recursions
     elif not stage.is_external:
         args["passes"] = stage.passes
-    return call(variant("recursion", external=stage.is_external, nlls=has_nll), args)
+    return call(variant("recursion", external=stage.is_external, nlls="nlls" in args), args)
 
 
 def has_steps(config: ModelConfig) -> bool:
@@ -105,25 +108,6 @@ def has_steps(config: ModelConfig) -> bool:
     sliced = any(number > 1 for stage in config.stages for number in stage.groups)
     external = any(stage.is_external for stage in config.stages)
     return sliced or external or has_later_norms(config)
-
-
-def tap_order(config: ModelConfig) -> list[tuple[int, int]]:
-    """(stage, block in it) of every query, key and value in the order in which they are made."""
-    order = []
-    for index, stage in enumerate(config.stages):
-        taps = [block for block, has_tap in enumerate(stage.having("taps")) if has_tap]
-        if stage.is_external:
-            order += [(index, block) for _ in range(stage.passes) for block in taps]
-        else:
-            order += [(index, block) for block in taps for _ in range(stage.passes)]
-    return order
-
-
-def tapped(config: ModelConfig) -> list[int]:
-    """Which of `tap_order` broad attention collects: of each layer its last pass."""
-    order = tap_order(config)
-    last = len(order) - 1
-    return [last - order[::-1].index(source) for source in config.broad_sources]
 
 
 def repeated(blocks: Sequence[Call]) -> Iterator[Call | Repeat]:
@@ -157,6 +141,12 @@ def _with_index(made: Any, name: Code | None) -> Any:
     return made
 
 
+def crelu_cuts(config: ModelConfig) -> bool:
+    """Whether some CReLU gives an odd number of channels, so that it has one too many."""
+    widths = config.stem.conv_widths(config.stages[0].embed_dim)
+    return any(width % 2 for width in (*widths, *(stage.embed_dim for stage in config.stages)))
+
+
 def stem_layers(config: ModelConfig) -> list[Code]:
     """The layers of the stem's `conv`."""
     return [Code(text) for text in _STEMS[config.stem.kind](config)]
@@ -168,7 +158,8 @@ def _conv(config: ModelConfig) -> list[str]:
         stride = config.stem.stride_of(index)
         count = config.stem.num_filters(after)
         found.append(f"nn.Conv2d({before}, {count}, 3, {stride}, padding=1)")
-        act = f"CReLU({after})" if config.stem.act == "crelu" else "nn.ReLU()"
+        halves = f"CReLU({after if crelu_cuts(config) else ''})"
+        act = halves if config.stem.act == "crelu" else "nn.ReLU()"
         found += [f"nn.BatchNorm2d({count})", act]
         if config.stem.is_pooled(index):
             found.append("nn.MaxPool2d(2)")

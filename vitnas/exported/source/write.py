@@ -37,10 +37,13 @@ _TYPES = {
 }
 """Of parameters; the others are `int`."""
 
-_FOLDED = ("kernel",)
-"""Parameters that are constants of a class whose objects all have the same value."""
+_FOLDED = {"block": ("passes",), "recursion": ("passes",)}
+"""Parameters that are constants of a class whose objects all have the same value, by its part;
+`kernel` is one in every part."""
 
 _HELPERS = (
+    "named",
+    "stage",
     "to_picture",
     "to_tokens",
     "to_windows",
@@ -56,7 +59,7 @@ _HELPERS = (
     "BranchResidual",
     "SkipResidual",
     "ScaledResidual",
-    "Mlp",
+    "feed_forward",
     "HeadMixer",
     "SqueezeExcite",
     "inverted_residual",
@@ -94,7 +97,8 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
     net = {**network_facts(config), "stages": [line[12:] for line in lines]}
     environment = _environment(net)
     parts = [_part(environment, found, name, uses[found]) for found, name in names.items()]
-    parts.append(environment.get_template("stem.py.j2").render())
+    if not net["plain_stem"]:
+        parts.append(environment.get_template("stem.py.j2").render())
     if net["taps"]:
         parts.append(environment.get_template("broad.py.j2").render())
     parts.append(environment.get_template("network.py.j2").render())
@@ -115,9 +119,11 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
 
 
 def _imports(body: str) -> str:
-    lines = ["import json", "import math", "import sys", "from pathlib import Path", ""]
-    lines += ["import torch", "import torch.nn.functional as F", "from torch import Tensor, nn"]
+    lines = ["import json", "import math", "import sys", "from collections import OrderedDict"]
+    lines += ["from pathlib import Path", "", "import torch", "import torch.nn.functional as F"]
+    lines += ["from torch import Tensor, nn"]
     unused = {"import math": "math.", "import torch.nn.functional as F": "F."}
+    unused["from collections import OrderedDict"] = "OrderedDict"
     kept = [line for line in lines if re.search(rf"\b{re.escape(unused.get(line, ''))}", body)]
     return "\n".join(kept if "" in kept else lines)
 
@@ -143,9 +149,12 @@ def _calls(value: Any) -> Iterator[Call]:
             yield from _calls(item)
 
 
-def _constants(uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = {name: {use[name] for use in uses if name in use} for name in _FOLDED}
-    return {name: values.pop() for name, values in found.items() if len(values) == 1}
+def _constants(variant: Variant, uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = ("kernel", *_FOLDED.get(variant.part, ()))
+    found = {name: {use.get(name) for use in uses} for name in names}
+    return {
+        name: next(iter(one)) for name, one in found.items() if len(one) == 1 and None not in one
+    }
 
 
 def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]) -> Any:
@@ -156,7 +165,8 @@ def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]
         return tuple(_named(item, names, uses) for item in value)
     if not isinstance(value, Call):
         return value
-    folded = _constants(uses[value.name]) if isinstance(value.name, Variant) else {}
+    name = value.name
+    folded = _constants(name, uses[name]) if isinstance(name, Variant) else {}
     kept = [(key, item) for key, item in value.args if key not in folded]
     args = tuple((key, _named(item, names, uses)) for key, item in kept)
     return Call(names.get(value.name, value.name), args)
@@ -165,11 +175,13 @@ def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]
 def _part(
     environment: Environment, variant: Variant, name: str, uses: Sequence[Mapping[str, Any]]
 ) -> str:
-    constants = _constants(uses)
+    constants = _constants(variant, uses)
     parameters = dict.fromkeys(key for use in uses for key in use if key not in constants)
     starred = {key: parameters.pop(key) for key in list(parameters) if key in STARRED}
     types = {key: _TYPES.get(key, "int") for key in (*_before(parameters), *starred)}
     types |= {key: _TYPES.get(key, "int") for key in parameters}
+    if any("passes" not in use for use in uses):
+        types |= {"passes": "int = 1"} if "passes" in types else {}
     options = _described(variant)
 
     def value(key: str) -> str:
@@ -184,6 +196,7 @@ def _part(
         init=signature(types),
         v=value,
         half=half,
+        passes=value("passes") if "passes" in types or "passes" in constants else None,
         width="width" if options.get("wide") else "dim",
     )
 
@@ -203,9 +216,8 @@ def _described(variant: Variant) -> dict[str, Any]:
         inside = f"scale {logits}" if options["scale"] else f"{logits} / {divided}"
         options["formula"] = f"{_MAPS[options['act']]}({inside})"
     if variant.part == "block":
-        first = "Norm and token mixer" if options["normed"] else "A token mixer"
         rest = ", then norm and MLP, each" if options["mlp"] else ","
-        options["doc"] = f"{first}{rest} added to its input."
+        options["doc"] = f"Norm and token mixer{rest} added to its input."
     return options
 
 
@@ -213,7 +225,7 @@ def _with_helpers(environment: Environment, parts: Sequence[str]) -> list[str]:
     """The parts, behind what they use."""
     found = list(parts)
     for name in reversed(_HELPERS):
-        if any(re.search(rf"\b{name}\b", part) for part in found):
+        if any(re.search(rf"\b{name}\(", part) for part in found):
             found.insert(0, environment.get_template(f"helpers/{name}.py.j2").render())
     return found
 
@@ -221,10 +233,7 @@ def _with_helpers(environment: Environment, parts: Sequence[str]) -> list[str]:
 def _environment(net: Mapping[str, Any]) -> Environment:
     environment = _templates().overlay()
     environment.globals = {**environment.globals, "net": net}
-    lists = {"taps": "list[Tap]", "maps": "list[Tensor]"}
-    known = {name: kind for name, kind in lists.items() if net[name]}
-    outside = "".join(f", {name}: {kind}" for name, kind in known.items())
-    given = "".join(f", {name}" for name in known)
+    outside, given = (", maps: list[Tensor]", ", maps") if net["maps"] else ("", "")
     step = net["step"]
     environment.globals |= {
         "parameters": outside + (", step: int = 0" if step else ""),
@@ -250,8 +259,8 @@ def _templates() -> Environment:
     )
 
 
-def _norm(eps: str, kind: str, dim: Any = "dim", passes: bool = False) -> str:
+def _norm(eps: str, kind: str, dim: Any = "dim", passes: str | None = None) -> str:
     if kind == "batchnorm":
-        return f"TokenBatchNorm({dim}, passes)" if passes else f"TokenBatchNorm({dim})"
+        return f"TokenBatchNorm({dim}, {passes})" if passes else f"TokenBatchNorm({dim})"
     bias = ", bias=False" if kind == "layernorm_nobias" else ""
     return f"nn.LayerNorm({dim}, eps={eps}{bias})"

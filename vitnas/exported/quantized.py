@@ -1,18 +1,22 @@
-"""A network's ONNX file in int8 and in fp16, made by onnxruntime's own tools."""
+"""A network's ONNX file in int8, made by onnxruntime's own tools."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from vitnas.exported.programs import quiet
-from vitnas.scoring.programs import ask_with, session_of
+from vitnas.exported.programs import quiet, write_onnx
+from vitnas.exported.runtime import run_with
 
+CALIBRATION = 256
+"""Training images that int8 is calibrated on."""
 _BATCH = 32
 
 
@@ -89,40 +93,27 @@ class _Reader:
         return None if batch is None else {"images": batch.numpy()}
 
 
-def write_half(model: Path, path: Path) -> Path:
-    """Write the network in fp16; its images and scores stay float32.
+class InInt8(nn.Module):
+    """A network in int8: images (B, C, H, W) float32 -> scores (B, classes), both on the CPU.
 
-    The tool is `onnxruntime.transformers.float16`; operators without an fp16 form stay in float32.
-    """
-    import onnx
-    from onnxruntime.transformers.float16 import convert_float_to_float16
-
-    with quiet():
-        onnx.save(convert_float_to_float16(onnx.load(model), keep_io_types=True), str(path))
-    return path
-
-
-def computes_in_half(path: Path, folder: Path) -> bool:
-    """Whether onnxruntime computes matrix products of an fp16 file in fp16 on this CPU.
-
-    Where it has no such kernels it converts to float32 before them. This is seen in the graph that
-    it runs: the file has the conversions of images and scores alone.
+    onnxruntime runs it with as many threads as torch has now.
 
     Args:
-        path: the fp16 file.
-        folder: for a file of its own.
+        network: in float, on any device and in any mode; it is left as it is.
+        images: normalised images (n, C, H, W) float32 to calibrate on; see `Quantizer`.
+
+    Raises:
+        VitnasError: PyTorch cannot export it.
     """
-    import onnx
 
-    session_of(path, 1, optimized_model_filepath=str(folder / "run.onnx"))
-    run, given = (_conversions(onnx.load(file)) for file in (folder / "run.onnx", path))
-    return run <= given
+    def __init__(self, network: nn.Module, images: Tensor) -> None:
+        super().__init__()
+        with tempfile.TemporaryDirectory(prefix="vitnas.") as place:
+            folder = Path(place)
+            write_onnx(network, images.shape[1:], folder / "model.onnx")
+            quantizer = Quantizer(folder / "model.onnx", folder, images.cpu())
+            path = quantizer.write(folder / "int8.onnx")
+            self._run = run_with(path, torch.get_num_threads())
 
-
-def _conversions(proto: Any) -> int:
-    return sum(node.op_type == "Cast" for node in proto.graph.node)
-
-
-def run_with(path: Path, threads: int) -> Callable[[Tensor], Tensor]:
-    """A function that runs a file: images (B, C, H, W) float32 -> scores (B, classes)."""
-    return ask_with(session_of(path, threads))
+    def forward(self, images: Tensor) -> Tensor:
+        return self._run(images)

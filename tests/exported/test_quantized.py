@@ -1,4 +1,4 @@
-"""int8 and fp16 files, made and run by onnxruntime itself."""
+"""int8 files, made and run by onnxruntime itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from tests.deploy.made import small_file
-from vitnas.deploy.quantized import Quantizer, computes_in_half, run_with, write_half
+from vitnas.exported.quantized import InInt8, Quantizer
+from vitnas.exported.runtime import run_with
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -44,12 +45,16 @@ def test_named_operators_stay_in_float(quantizer: Quantizer) -> None:
     assert not torch.equal(exact, found)
 
 
-def test_fp16_takes_and_gives_float32(quantizer: Quantizer) -> None:
-    path = write_half(quantizer.model, quantizer.folder / "fp16.onnx")
-    tensors = onnx.load(path).graph.initializer
-    assert {tensor.data_type for tensor in tensors} == {onnx.TensorProto.FLOAT16}
-    exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, exact, rtol=1e-2, atol=1e-2)
-    assert computes_in_half(path, quantizer.folder) in (True, False)
-    assert computes_in_half(quantizer.model, quantizer.folder), "it has nothing to convert"
+@pytest.mark.slow
+def test_any_network_runs_in_int8_and_stays_as_it_is() -> None:
+    drawn = torch.Generator().manual_seed(0)
+    layers = [torch.nn.Conv2d(1, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Flatten()]
+    network = torch.nn.Sequential(*layers, torch.nn.Linear(32, 3)).train()
+    images = torch.randn(8, 1, 4, 4, generator=drawn)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    found = InInt8(network, IMAGES)(images)
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    with torch.no_grad():
+        exact = network.eval()(images)
+    assert 0 < float((found - exact).abs().max()) < 0.2
