@@ -161,7 +161,10 @@ def joined(here: Place, device: torch.device) -> Iterator[Ranks]:
 
 
 def _plain(error: RuntimeError) -> str | None:
-    """An error of the exchange in one line; None for any other. Gloo's have no class of their own."""
+    """An error of the exchange in one line; None for any other.
+
+    Gloo's errors have no class of their own.
+    """
     if isinstance(error, dist.DistError) or "gloo" in str(error):
         return "another process of this training has ended; the same command resumes it"
     if "finished reduction in the prior iteration" in str(error):
