@@ -30,7 +30,9 @@ from vitnas.training.ranks import ALONE, Loss, Ranks, device_of
 from vitnas.training.train import train_network
 
 _PATIENCE_S = 300.0
-_RECIPE = "epochs: 3\nbatch_size: 64\nlr: 3.0e-3\ntrain_fraction: 0.3\nema_decay: 0.9\n"
+_RECIPE = "epochs: 3\nbatch_size: 64\nlr: 0.03\noptimizer: sgd\ntrain_fraction: 0.3\n"
+_RECIPE += "ema_decay: 0.9\n"
+"""SGD, as AdamW makes steps of full size of the rounding of a gradient that is nothing."""
 
 
 @given(number=st.integers(4, 70), size=st.integers(1, 4))
@@ -142,7 +144,7 @@ def test_two_processes_are_one_with_half_batches_also_after_a_kill_of_all(
     assert not (tmp_path / "two").exists()
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\nepoch ") == 2, done.stdout  # one process speaks, of what is left
+    assert done.stdout.count("\nepoch ") == 2, done.stdout  # of one process
     assert "Warning" not in done.stderr
 
     (tmp_path / "one.yaml").write_text(_RECIPE + "micro_batch_size: 32\n")
@@ -153,7 +155,7 @@ def test_two_processes_are_one_with_half_batches_also_after_a_kill_of_all(
         assert torch.allclose(tensor, two[name], atol=1e-5), name
     logs = [log_of(tmp_path / name) for name in ("one", "two")]
     for before, after in zip(*logs, strict=True):
-        assert before == pytest.approx(after, rel=1e-5)
+        assert before == pytest.approx(after, rel=1e-4)
     table = (tmp_path / "two.tracking" / "log.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in table] == ["epoch", "1", "2", "3"]
 
