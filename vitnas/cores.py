@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Place:
+class Process:
     """Which of the processes that train one network together this one is; 0 of 1 where it is alone.
 
     Attributes:
@@ -24,13 +24,13 @@ class Place:
     beside: int = 1
 
 
-def place() -> Place:
+def this_process() -> Process:
     """As torchrun says it in the environment, and as what starts processes in its way does."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     told = [os.environ.get(name, "") for name in names]
     if not all(text.isdecimal() for text in told) or int(told[1]) < 2:
-        return Place()
-    return Place(*map(int, told))
+        return Process()
+    return Process(*map(int, told))
 
 
 def cores() -> int:
@@ -47,4 +47,4 @@ def threads_beside(gpu: bool) -> int:
     each other (4 to 9 times slower), and the sums then depend on their number. With a GPU it is all
     cores, which the processes on this machine share.
     """
-    return max(1, cores() // place().beside) if gpu else 1
+    return max(1, cores() // this_process().beside) if gpu else 1
