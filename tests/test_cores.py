@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from vitnas.cores import Process, cores, this_process, threads_beside
+from vitnas.cores import Launch, cores, launch, threads_beside
 
 
 def test_cores_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,16 +28,16 @@ def test_the_place_among_the_processes_is_what_torchrun_says(
 ) -> None:
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     for told, wanted in (
-        (("3", "4", "1", "2"), Process(3, 4, 1, 2)),
-        (("0", "1", "0", "1"), Process()),
-        (("first", "4", "1", "2"), Process()),
+        (("3", "4", "1", "2"), Launch(3, 4, 1, 2)),
+        (("0", "1", "0", "1"), Launch()),
+        (("first", "4", "1", "2"), Launch()),
     ):
         for name, value in zip(names, told, strict=True):
             monkeypatch.setenv(name, value)
-        assert this_process() == wanted
+        assert launch() == wanted
     for name in names:
         monkeypatch.delenv(name)
-    assert this_process() == Process(0, 1, 0, 1)
+    assert launch() == Launch(0, 1, 0, 1)
 
 
 def test_processes_on_one_machine_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:

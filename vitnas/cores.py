@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Process:
-    """Which of the processes that train one network together this one is; 0 of 1 where it is alone.
+class Launch:
+    """Which of the processes that train one network together was launched; 0 of 1 = it is alone.
 
     Attributes:
         rank: its number among all, from 0; the first one writes and speaks.
@@ -24,13 +24,13 @@ class Process:
     beside: int = 1
 
 
-def this_process() -> Process:
-    """As torchrun says it in the environment, and as what starts processes in its way does."""
+def launch() -> Launch:
+    """As torchrun says it in the environment, and whatever starts processes in its way."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     told = [os.environ.get(name, "") for name in names]
     if not all(text.isdecimal() for text in told) or int(told[1]) < 2:
-        return Process()
-    return Process(*map(int, told))
+        return Launch()
+    return Launch(*map(int, told))
 
 
 def cores() -> int:
@@ -47,4 +47,4 @@ def threads_beside(gpu: bool) -> int:
     each other (4 to 9 times slower), and the sums then depend on their number. With a GPU it is all
     cores, which the processes on this machine share.
     """
-    return max(1, cores() // this_process().beside) if gpu else 1
+    return max(1, cores() // launch().beside) if gpu else 1

@@ -20,7 +20,7 @@ from torch import nn
 
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
-from vitnas.cores import Process
+from vitnas.cores import Launch
 from vitnas.errors import ConfigError, DeviceError
 from vitnas.training.data import Images
 from vitnas.training.final import FinalTraining
@@ -58,7 +58,7 @@ def test_one_process_is_as_before() -> None:
 
 
 def test_a_device_for_each_process() -> None:
-    two = Process(1, 2, 1, 2)
+    two = Launch(1, 2, 1, 2)
     assert device_of("cpu", two) == torch.device("cpu")
     if not torch.cuda.is_available():
         assert device_of("auto", two) == torch.device("cpu")

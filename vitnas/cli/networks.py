@@ -9,7 +9,7 @@ import typer
 
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
 from vitnas.cli.streams import in_turn, say
-from vitnas.cores import this_process
+from vitnas.cores import launch
 from vitnas.errors import typed
 
 Formats = Annotated[
@@ -105,7 +105,7 @@ def train(
         "init_from": init_from,
     }
     options |= {"score_on": score_on, "formats": parse_formats(formats), "track": track or ()}
-    rank = this_process().rank
+    rank = launch().rank
     with in_turn(rank):
         if run is not None:
             options["run"] = api.load_run(run)

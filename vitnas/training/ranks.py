@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from vitnas.cores import Process
+from vitnas.cores import Launch
 from vitnas.errors import DeviceError, RunError
 from vitnas.training.device import resolve_device
 from vitnas.training.objective import Batch
@@ -113,7 +113,7 @@ class _Wrapped(nn.Module):
         return self._loss(batch)
 
 
-def device_of(name: str | torch.device, here: Process) -> torch.device:
+def device_of(name: str | torch.device, here: Launch) -> torch.device:
     """As `resolve_device`; of several processes on a machine each has a CUDA device of its own.
 
     Raises:
@@ -129,7 +129,7 @@ def device_of(name: str | torch.device, here: Process) -> torch.device:
 
 
 @contextmanager
-def joined(here: Process, device: torch.device) -> Iterator[Ranks]:
+def joined(here: Launch, device: torch.device) -> Iterator[Ranks]:
     """Inside, this process works with the others: by NCCL on CUDA, by Gloo on the CPU.
 
     A process group that is there already, as in a worker of Ray Train, is taken and left.

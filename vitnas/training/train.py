@@ -16,7 +16,7 @@ from vitnas.config.differences import differences
 from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
-from vitnas.cores import this_process
+from vitnas.cores import launch
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, DataError, RunError, printable, reason_of
 from vitnas.exported.check import NUMBER
@@ -99,7 +99,7 @@ def train_network(
 
     While it trains, `TO.training` beside it holds a checkpoint and the log. After a kill the same
     call resumes from them; on one CPU the weights are the same to the bit. `to` appears when the
-    training has ended. Where torchrun has started several processes (`vitnas.cores.this_process`), they
+    training has ended. Where torchrun has started several processes (`vitnas.cores.launch`), they
     train together, and the first one writes, speaks and calls.
 
     Args:
@@ -124,7 +124,7 @@ def train_network(
     check_free(folder)
     work = _sibling(folder, "training")
     _check_work(work)
-    here = this_process()
+    here = launch()
     at = device_of(device, here)
     tell = SILENT.notice if notice is None or here.rank else notice
     with joined(here, at) as ranks:
