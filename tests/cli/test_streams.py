@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,7 @@ def test_of_several_processes_the_first_one_tells_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(streams.time, "sleep", waited.append)
+    monkeypatch.setattr(time, "sleep", waited.append)
     for rank, said in ((0, "net.yaml: no such file"), (2, "process 2: net.yaml: no such file")):
         with pytest.raises(VitnasError) as caught, streams.in_turn(rank):
             raise DataError("net.yaml: no such file")

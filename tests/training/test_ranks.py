@@ -112,7 +112,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
     )
-    found = {}
+    found: dict[int, int] = {}
     for pid in map(int, listed.stdout.split()):
         settings = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         rank = [one.partition(b"=")[2] for one in settings if one.startswith(b"RANK=")]

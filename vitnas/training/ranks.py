@@ -122,7 +122,7 @@ def device_of(name: str | torch.device, here: Launch) -> torch.device:
     device = resolve_device(name)
     if here.size == 1 or device.type == "cpu":
         return device
-    if device.index is not None:
+    if ":" in str(device):
         rule = f"'{name}' is one device for {here.size} processes: take cuda, or auto"
         raise DeviceError(rule)
     return resolve_device(f"cuda:{here.local}")

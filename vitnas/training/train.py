@@ -224,7 +224,7 @@ def _prepare(
     start = ""
     if plan.init_from is not None:
         start = start_from(model, plan.config, plan.init_from, images.names)
-    how = {"files": files, "teacher": teacher, "workers": workers, "ranks": ranks}
+    how: dict[str, Any] = {"files": files, "teacher": teacher, "workers": workers, "ranks": ranks}
     training = FinalTraining(model, recipe, images, plan.seed, device, **how)
     return training, images, start
 
