@@ -121,6 +121,18 @@ def test_a_tracker_that_refuses_is_one_line_and_the_training_resumes(
     assert len((tmp_path / "out.tracking" / "log.csv").read_text().splitlines()) == 4
 
 
+def test_a_tracker_that_is_not_there_leaves_nothing(
+    model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(training: Tracked) -> tracking.Tracker:
+        raise ConnectionRefusedError("nobody there")
+
+    monkeypatch.setitem(tracking._TRACKERS, "mlflow", refuse)
+    with pytest.raises(RunError, match="--track mlflow: nobody there"):
+        train_network(plan(model_file, 1), tmp_path / "out", device="cpu", track=["mlflow"])
+    assert list(tmp_path.iterdir()) == [model_file]
+
+
 def test_what_a_tracker_keeps_is_of_its_training(tmp_path: Path) -> None:
     first = Tracked(tmp_path, "a", {}, is_new=True)
     first.keep("wandb", id="x", epochs=1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vitnas.errors import ConfigError, RunError, VitnasError, nearest_name
-from vitnas.files import own_folder, write_text
+from vitnas.files import own_folder, remove_folder, write_text
 from vitnas.training.events import Events
 
 Entry = Mapping[str, Any]
@@ -228,6 +228,7 @@ def tracking(
         for name, tracker in open_:
             with _plainly(name):
                 tracker.close(is_whole)
+        remove_folder(training.folder, ())  # if nothing is in it
 
 
 def numbers(entry: Entry) -> dict[str, float]:
