@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import SERIAL, space_file
 from vitnas.cli import streams
 from vitnas.config.model import ModelConfig, save_config
-from vitnas.errors import DataError, VitnasError
+from vitnas.errors import DataError, LostError, VitnasError
 
 VITNAS = f"{sys.executable} -m vitnas"
 
@@ -127,3 +127,6 @@ def test_of_several_processes_the_first_one_tells_what_is_wrong(
             raise DataError("net.yaml: no such file")
         assert str(caught.value) == said
     assert len(waited) == 1
+    with pytest.raises(VitnasError, match="process 2: the first one has gone"), streams.in_turn(2):
+        raise LostError("the first one has gone")
+    assert len(waited) == 1  # for nobody else will tell

@@ -161,17 +161,19 @@ def test_two_processes_are_one_with_half_batches_also_after_a_kill_of_all(
 
 
 @pytest.mark.slow
-def test_a_lost_process_ends_the_others_and_the_command_resumes(
-    command: list[str], tmp_path: Path
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_process_ends_the_others_with_one_line(
+    command: list[str], tmp_path: Path, lost: int
 ) -> None:
     (tmp_path / "two.yaml").write_text(_RECIPE.replace("epochs: 3", "epochs: 200"))
     process, log = start(command), tmp_path / "two.training" / "log.jsonl"
     wait_until(lambda: log.is_file() or process.poll() is not None)
-    os.kill(workers_of(process)[1], signal.SIGKILL)
+    os.kill(workers_of(process)[lost], signal.SIGKILL)
     _, said = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode
     ours = [line for line in said.splitlines() if line.startswith("vitnas: ")]
-    assert len(ours) == 1, said
-    assert ours[0].endswith("the same command resumes it") or "interrupted; the same" in ours[0]
+    assert len(ours) <= 1, said  # none where torchrun ends the second one before it can tell
+    assert lost == 0 or ours, said
+    assert all(line.endswith(("resumes it", "resumes where it stopped")) for line in ours)
     assert not (tmp_path / "two").exists()
     assert (tmp_path / "two.training" / "checkpoint.safetensors").is_file()

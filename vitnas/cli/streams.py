@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from vitnas.errors import VitnasError, reason_of, spelled_out
+from vitnas.errors import LostError, VitnasError, reason_of, spelled_out
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
@@ -59,7 +59,8 @@ def in_turn(rank: int) -> Iterator[None]:
     except VitnasError as error:
         if not rank:
             raise
-        time.sleep(_TURN_S)
+        if not isinstance(error, LostError):
+            time.sleep(_TURN_S)
         raise VitnasError(f"process {rank}: {error}") from None
 
 

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from vitnas.cores import Launch
-from vitnas.errors import DeviceError, RunError
+from vitnas.errors import DeviceError, LostError, RunError
 from vitnas.training.device import resolve_device
 from vitnas.training.objective import Batch
 
@@ -135,7 +135,8 @@ def joined(here: Launch, device: torch.device) -> Iterator[Ranks]:
     A process group that is there already, as in a worker of Ray Train, is taken and left.
 
     Raises:
-        RunError: another process has ended.
+        LostError: another process has ended.
+        RunError: the network cannot be trained so.
     """
     if here.size == 1:
         yield ALONE
@@ -151,22 +152,24 @@ def joined(here: Launch, device: torch.device) -> Iterator[Ranks]:
                 warnings.filterwarnings("ignore", beginning)
             yield Ranks(here.rank, here.size)
     except RuntimeError as error:
-        rule = _plain(error)
-        if rule is None:
+        plain = _plain(error)
+        if plain is None:
             raise
-        raise RunError(rule) from None
+        raise plain from None
     finally:
         if is_ours and dist.is_initialized():
             dist.destroy_process_group()
 
 
-def _plain(error: RuntimeError) -> str | None:
+def _plain(error: RuntimeError) -> RunError | None:
     """An error of the exchange in one line; None for any other.
 
     Gloo's errors have no class of their own.
     """
     if isinstance(error, dist.DistError) or "gloo" in str(error):
-        return "another process of this training has ended; the same command resumes it"
+        rule = "another process of this training has ended; the same command resumes it"
+        return LostError(rule)
     if "finished reduction in the prior iteration" in str(error):
-        return "a parameter of this network is used in no step, so it trains in one process only"
+        rule = "a parameter of this network is used in no step, so it trains in one process only"
+        return RunError(rule)
     return None
