@@ -55,7 +55,7 @@ class FinalTraining(Training):
         ranks: Ranks = ALONE,
     ) -> None:
         self.recipe = recipe
-        super().__init__(model, recipe, images, seed, device, teacher, ranks)
+        super().__init__(model, recipe, images, seed, device, teacher, ranks=ranks)
         self._files, self._workers = files, workers
         if files is not None:
             self._steps = count_batches(len(files), recipe.batch_size)
