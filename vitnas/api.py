@@ -230,6 +230,7 @@ def train(
     listener: Callable[[dict[str, Any]], None] | None = None,
     notice: Callable[[str], None] | None = None,
     formats: tuple[str, ...] = (),
+    track: Sequence[str] = (),
     **options: Any,
 ) -> Path:
     """Train a network for long and write it as a folder that `vitnas.load` reads.
@@ -248,6 +249,7 @@ def train(
         listener: called with the log's entry after every epoch.
         notice: called with what is about to be trained, and with what is said of `formats`.
         formats: files that run without vitnas: of `py`, `pt2` and `onnx`; see docs/export.md.
+        track: also log to `csv`, `tensorboard`, `wandb` or `mlflow`.
         **options: `epochs`, `img_size`, `teacher`, `score_on`, `seed`, `init_from`; see
             `vitnas.training.plan.make_plan`.
 
@@ -256,7 +258,9 @@ def train(
     """
     from vitnas.exported.folder import check_free
     from vitnas.training.plan import make_plan
+    from vitnas.training.tracking import parse_trackers
 
+    trackers = parse_trackers(track)
     ended = None
     if run is not None:
         from vitnas.trained_long import keeping, plan_for
@@ -279,6 +283,7 @@ def train(
         notice=notice,
         ended=ended,
         formats=formats,
+        track=trackers,
     )
 
 

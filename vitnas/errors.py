@@ -84,6 +84,10 @@ class RunError(VitnasError):
     """A results folder cannot be used: another space, not writable, damaged, in use."""
 
 
+class LostError(RunError):
+    """Another of the processes that train one network has ended, so this one cannot go on."""
+
+
 class DeviceError(VitnasError):
     """A device was asked for that this machine does not have."""
 

@@ -72,6 +72,7 @@ def test_a_graft_has_the_mixers_fields(capsys: pytest.CaptureFixture[str]) -> No
         (("net.yaml", "--to", "o", "--device", "gpu"), "'gpu' is not a device"),
         (("net.yaml", "--to", "o", "--teacher", "resnet5O"), "distill.teacher = 'resnet5O'"),
         (("net.yaml", "--to", "o", "--init-from", "x"), "x: is no exported folder"),
+        (("net.yaml", "--to", "o", "--track", "cvs"), "--track = 'cvs': must be one of csv, "),
         (("net.yaml", "--to", "o", "--recipe", "sret_distill", *FAST), "has 1000 classes"),
         (("deepvit_s", "--to", "o", "--recipe", "sret_mixed_depth"), "needs recursion"),
     ],

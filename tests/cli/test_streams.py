@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import SERIAL, space_file
+from vitnas.cli import streams
 from vitnas.config.model import ModelConfig, save_config
+from vitnas.errors import DataError, LostError, VitnasError
 
 VITNAS = f"{sys.executable} -m vitnas"
 
@@ -112,3 +115,18 @@ def test_a_folder_with_any_name_is_told_as_python_and_a_shell_take_it(
     assert capsys.readouterr().out == ("it's\\x1b[2J: load it with vitnas.load(\"it's\\x1b[2J\")\n")
     monkeypatch.setattr(sys, "argv", ["/bin/vitnas", "search", "my space.yaml"])
     assert command_line() == "vitnas search 'my space.yaml'"
+
+
+def test_of_several_processes_the_first_one_tells_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    for rank, said in ((0, "net.yaml: no such file"), (2, "process 2: net.yaml: no such file")):
+        with pytest.raises(VitnasError) as caught, streams.in_turn(rank):
+            raise DataError("net.yaml: no such file")
+        assert str(caught.value) == said
+    assert len(waited) == 1
+    with pytest.raises(VitnasError, match="process 2: the first one has gone"), streams.in_turn(2):
+        raise LostError("the first one has gone")
+    assert len(waited) == 1  # for nobody else will tell

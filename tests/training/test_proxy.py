@@ -126,6 +126,7 @@ def test_parts_of_a_batch_are_the_batch(number: int, size: int | None) -> None:
     assert min(sizes) >= 2
     assert max(sizes) <= max(3, size or number)
     assert max(sizes) - min(sizes) <= 1
+    assert [part.weight * number for part in parts] == pytest.approx(sizes)
 
 
 def test_a_share_of_no_image_is_all_of_them(tiny_config: ModelConfig, digits: Images) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import random
+import signal
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from filelock import FileLock
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from vitnas.config.data import DataConfig
 from vitnas.config.files import write_bytes
@@ -94,11 +100,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     assert not (tmp_path / "cut.training").exists()
     name = "model.safetensors"
     assert (cut / name).read_bytes() == (whole / name).read_bytes()
-    logs = [
-        [{**json.loads(line), "seconds": 0} for line in (f / "log.jsonl").read_text().splitlines()]
-        for f in (whole, cut)
-    ]
-    assert logs[0] == logs[1]
+    assert lines_of(whole) == lines_of(cut)
 
 
 def test_the_checkpoint_of_another_training_is_refused(
@@ -285,3 +287,44 @@ def test_a_folder_that_no_training_wrote_is_left_alone(
     assert before == sorted((path, path.is_symlink()) for path in work.iterdir())
     assert (other / "thesis.txt").read_text() == "mine"
     assert not (tmp_path / "out").exists()
+
+
+def _train_and_tell(wanted: Plan, to: Path, teller: Connection) -> None:
+    """What a process does that will be killed: it tells of every step."""
+    register_optimizer_step_post_hook(lambda *_: teller.send(None))
+    train_network(wanted, to, device="cpu", track=["csv"])
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments_change_no_bit(model_file: Path, tmp_path: Path) -> None:
+    """SIGKILL after some steps and then at any moment: in a step, in scoring, in a checkpoint."""
+    wanted = plan(model_file, epochs=12, mixup=0.8, ema_decay=0.9)  # of 8 steps
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train_network(wanted, whole, device="cpu")
+    draw, context = random.Random(0), multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["vitnas.training.train"])
+    for _ in range(10):
+        heard, teller = context.Pipe(duplex=False)
+        process = context.Process(target=_train_and_tell, args=(wanted, cut, teller))
+        process.start()
+        for _ in range(draw.randint(1, 14)):
+            assert heard.poll(120)
+            heard.recv()
+        time.sleep(draw.uniform(0, 0.05))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert not cut.exists()
+    assert 1 <= len(lines_of(tmp_path / "cut.training")) < 12
+    train_network(wanted, cut, device="cpu", track=["csv"])
+    assert lines_of(cut) == lines_of(whole)
+    name = "model.safetensors"
+    assert (cut / name).read_bytes() == (whole / name).read_bytes()
+    table = (tmp_path / "cut.tracking" / "log.csv").read_text().splitlines()[1:]
+    assert [int(row.split(",")[0]) for row in table] == list(range(1, 13))
+
+
+def lines_of(folder: Path) -> list[Entry]:
+    """The log without what a clock said."""
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [{**json.loads(line), "seconds": 0} for line in lines]

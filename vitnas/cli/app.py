@@ -13,6 +13,7 @@ import typer
 
 from vitnas.cli.streams import complain, flush, say, settle_streams, told
 from vitnas.cli.termination import terminations_interrupt
+from vitnas.cores import launch
 from vitnas.errors import VitnasError, printable
 from vitnas.hook import interrupts_wait_for
 
@@ -68,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 128 + terminations[-1] if terminations else code
         resumes = bool(arguments) and arguments[0] in _RESUMABLE
         rest = "; the same command resumes where it stopped" if resumes else ""
-        complain(f"interrupted{rest}")
+        if not launch().rank:
+            complain(f"interrupted{rest}")
     sys.exit(flush(code))
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
-from vitnas.cli.streams import say
+from vitnas.cli.streams import in_turn, say
+from vitnas.cores import launch
 from vitnas.errors import typed
 
 Formats = Annotated[
@@ -88,6 +89,10 @@ def train(
         int, typer.Option(min=0, max=MOST["workers"], help="Processes that read image files.")
     ] = 0,
     formats: Formats = "py",
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="Log to csv, tensorboard, wandb or mlflow, too; may be repeated."),
+    ] = None,
 ) -> None:
     """Train MODEL by a recipe; the same command resumes a stopped training."""
     from vitnas import api
@@ -99,22 +104,26 @@ def train(
         "teacher": teacher,
         "init_from": init_from,
     }
-    options |= {"score_on": score_on, "formats": parse_formats(formats)}
-    if run is not None:
-        options["run"] = api.load_run(run)
-    folder = api.train(
-        model,
-        to,
-        trial=trial,
-        data=data,
-        recipe=recipe,
-        device=device,
-        workers=workers,
-        listener=_print_epoch,
-        notice=_print_now,
-        seed=seed,
-        **options,
-    )
+    options |= {"score_on": score_on, "formats": parse_formats(formats), "track": track or ()}
+    rank = launch().rank
+    with in_turn(rank):
+        if run is not None:
+            options["run"] = api.load_run(run)
+        folder = api.train(
+            model,
+            to,
+            trial=trial,
+            data=data,
+            recipe=recipe,
+            device=device,
+            workers=workers,
+            listener=_print_epoch,
+            notice=_print_now,
+            seed=seed,
+            **options,
+        )
+    if rank:
+        return
     print_folder(folder)
     if run is not None:
         say(f"{run}: has the result; vitnas report {typed(run)} shows it")

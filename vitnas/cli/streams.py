@@ -6,13 +6,17 @@ import errno
 import io
 import os
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from vitnas.errors import reason_of, spelled_out
+from vitnas.errors import LostError, VitnasError, reason_of, spelled_out
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
+_TURN_S = 5.0
 _CLOSED_PIPE = 1  # as Python itself and typer end
 
 
@@ -39,6 +43,25 @@ def complain(line: str) -> None:
         print(f"vitnas: {spelled_out(line)}", file=sys.stderr, flush=True)
     except OSError:
         _abandon(sys.stderr)
+
+
+@contextmanager
+def in_turn(rank: int) -> Iterator[None]:
+    """Inside, an error of one of several processes that all may have it: the first one tells it.
+
+    torchrun ends the others then, so they wait for that. What happened to one alone has its number.
+
+    Args:
+        rank: the number of this process; 0 = the first one, or the only one.
+    """
+    try:
+        yield
+    except VitnasError as error:
+        if not rank:
+            raise
+        if not isinstance(error, LostError):
+            time.sleep(_TURN_S)
+        raise VitnasError(f"process {rank}: {error}") from None
 
 
 def flush(code: int) -> int:

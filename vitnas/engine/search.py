@@ -156,7 +156,7 @@ def _starting(
 def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
     """Find the networks that the search starts from, and open what it writes with."""
     if options.tensorboard:
-        from vitnas.engine.watch.tensorboard import check_package
+        from vitnas.training.events import check_package
 
         check_package()
     first, misfits = seed_candidates(space, options.seed_configs)

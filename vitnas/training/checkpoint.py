@@ -163,8 +163,8 @@ def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pat
     Raises:
         RunError: names the first thing that differs.
     """
-    before, now = _flat(stored), _flat(wanted)
-    unwritten = _flat({"recipe": Recipe().model_dump(mode="json")})
+    before, now = flat(stored), flat(wanted)
+    unwritten = flat({"recipe": Recipe().model_dump(mode="json")})
     for name in [*now, *before]:
         was = before.get(name, unwritten.get(name))
         if was != now.get(name):
@@ -175,14 +175,15 @@ def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pat
             )
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree's values by their names with points between, as `recipe.distill.kind`."""
+    found: dict[str, Any] = {}
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
+            found |= flat(value, f"{prefix}{name}.")
         else:
-            flat[f"{prefix}{name}"] = list(value) if isinstance(value, tuple) else value
-    return flat
+            found[f"{prefix}{name}"] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _write_group(group: Mapping[str, Any]) -> dict[str, Any]:

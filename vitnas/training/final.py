@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from vitnas.config.recipe import Recipe
+from vitnas.errors import ConfigError
 from vitnas.nn.layers.residual import residual_scales
 from vitnas.training import checkpoint
 from vitnas.training.data import Images
@@ -16,6 +17,7 @@ from vitnas.training.distill import Teacher
 from vitnas.training.folders import Files
 from vitnas.training.objective import Batch
 from vitnas.training.proxy import EpochResult, Training, count_batches
+from vitnas.training.ranks import ALONE, Ranks
 
 Entry = dict[str, Any]
 
@@ -26,9 +28,12 @@ class FinalTraining(Training):
     It is `Training`, whose images may stay on disk, and which can be written down and resumed.
 
     Args:
-        model, recipe, images, seed, device, teacher: as for `Training`.
+        model, recipe, images, seed, device, teacher, ranks: as for `Training`.
         files: the training images where they stay on disk; None = those of `images`.
         workers: processes that read `files`; 0 = this one.
+
+    Raises:
+        ConfigError: the steps are too small for so many processes; and as of `Training`.
 
     Attributes:
         recipe: as given.
@@ -47,12 +52,14 @@ class FinalTraining(Training):
         files: Files | None = None,
         teacher: Teacher | None = None,
         workers: int = 0,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.recipe = recipe
-        super().__init__(model, recipe, images, seed, device, teacher)
+        super().__init__(model, recipe, images, seed, device, teacher, ranks=ranks)
         self._files, self._workers = files, workers
         if files is not None:
             self._steps = count_batches(len(files), recipe.batch_size)
+        self._check_shares()
 
     @property
     def num_images(self) -> int:
@@ -100,7 +107,19 @@ class FinalTraining(Training):
     def _read(self, files: Files, epoch: int) -> Iterator[Batch]:
         """As `_batches`, from the images' files."""
         order = torch.Generator().manual_seed(self._seed("order", epoch))
-        seed, augmenting = self._seed("images", epoch), self._generator("augment", epoch)
-        for x, y in files.batches(self.recipe, self._steps, order, seed, self._workers):
+        seed, ranks = self._seed("images", epoch), self._ranks
+        augmenting = self._generator(ranks.own("augment"), epoch)
+        whole = map(len, torch.arange(len(files)).tensor_split(self._steps))
+        read = files.batches(self.recipe, self._steps, order, seed, self._workers, ranks)
+        for size, (x, y) in zip(whole, read, strict=True):
             x = files.augment(self.recipe, x.to(self.device, non_blocking=True), augmenting)
-            yield Batch(self._train.normalise(x), y.to(self.device, non_blocking=True))
+            y, weight = y.to(self.device, non_blocking=True), ranks.weight(len(y), size)
+            yield Batch(self._train.normalise(x), y, weight=weight)
+
+    def _check_shares(self) -> None:
+        """Batch norm needs two images, and so does mixing."""
+        size, least = self._ranks.size, self.num_images // self._steps
+        if least < 2 * size:
+            rule = f"each of {size} processes needs two images of a step, and one has {least}"
+            value, nearest = self.recipe.batch_size, 2 * size
+            raise ConfigError(rule, address="recipe.batch_size", value=value, nearest=nearest)

@@ -24,6 +24,7 @@ from vitnas.training.augment import augmentation_of, color_jitter, dealt
 from vitnas.training.data import Images, images_of, used_images
 from vitnas.training.device import own_all_randomness
 from vitnas.training.rand_augment import leave_bits
+from vitnas.training.ranks import ALONE, Ranks
 
 _SAMPLE = 2048  # images that mean and deviation are taken from
 
@@ -46,9 +47,16 @@ class Files:
         return len(self.files)
 
     def batches(
-        self, recipe: Recipe, steps: int, order: torch.Generator, seed: int, workers: int
+        self,
+        recipe: Recipe,
+        steps: int,
+        order: torch.Generator,
+        seed: int,
+        workers: int,
+        ranks: Ranks = ALONE,
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Every image once, in `steps` batches: (B, C, H, W) uint8 and classes, on the CPU.
+        """Every image once, in `steps` batches: (B, C, H, W) uint8 and classes, on the CPU; of each
+        the share of this one of the `ranks`.
 
         Repeated augmentation deals as `dealt` says. What is drawn for an image depends on `seed`,
         its number and the number of its copy, not on `workers`.
@@ -56,7 +64,7 @@ class Files:
         numbers = dealt(len(self), recipe.repeated_augmentation, order)
         loader: DataLoader[Labelled] = DataLoader(
             _Augmented(self, _augmentation(recipe, self.image_hw), seed),
-            batch_sampler=[part.tolist() for part in numbers.tensor_split(steps)],
+            batch_sampler=[ranks.share(step).tolist() for step in numbers.tensor_split(steps)],
             num_workers=workers,
             generator=order,  # else it draws from the global one
             pin_memory=torch.cuda.is_available(),

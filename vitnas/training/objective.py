@@ -30,11 +30,13 @@ class Batch(NamedTuple):
         x: (B, C, H, W), normalised.
         y: (B,) their classes.
         taught: (B, classes) the teacher's logits for `x`, where they are known before.
+        weight: what the gradient of its mean loss counts in the step; 1 = it is the whole step.
     """
 
     x: Tensor
     y: Tensor
     taught: Tensor | None = None
+    weight: float = 1.0
 
     def parts(self, size: int | None) -> Iterator[Batch]:
         """At most `size` images at a time, of like numbers; three where one would be alone, as
@@ -43,8 +45,9 @@ class Batch(NamedTuple):
         if number < 2:
             yield self
             return
-        columns = [[None] * number if c is None else c.tensor_split(number) for c in self]
-        yield from map(Batch, *columns)
+        taught = [None] * number if self.taught is None else self.taught.tensor_split(number)
+        for x, y, known in zip(*(c.tensor_split(number) for c in self[:2]), taught, strict=True):
+            yield Batch(x, y, known, self.weight * len(y) / len(self.y))
 
 
 class Objective:

@@ -24,10 +24,11 @@ from vitnas.training.device import autocast, own_all_randomness, own_randomness,
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import learning_rate, make_optimizer
+from vitnas.training.ranks import ALONE, Ranks
 from vitnas.training.split import Split
 from vitnas.training.statistics import SettledStatistics
 
-_CUDA_STEPS_PER_CHECK = 32  # reading the loss waits for the device
+_STEPS_PER_CHECK = 32  # reading the loss waits for the device, and for other processes
 
 
 class Diverged(Exception):
@@ -68,6 +69,12 @@ class Score:
     top1: float
     log_likelihood: float
 
+    @classmethod
+    def of(cls, found: Tensor) -> Score:
+        """From a `tally`."""
+        correct, loss, images = found.tolist()
+        return cls(100.0 * correct / images, -loss / images)
+
 
 class Training:
     """Train a network; iterate over it to get an `EpochResult` an epoch.
@@ -88,6 +95,7 @@ class Training:
         teacher: the one that the recipe names, where it is loaded already.
         int8: whether the last epoch scores the network in int8 (see `InInt8`), calibrated on images
             that train it. Earlier epochs score it as it is.
+        ranks: the processes that train this network together.
 
     Attributes:
         model: the network, as the last epoch left it.
@@ -108,8 +116,9 @@ class Training:
         device: str | torch.device = "cpu",
         teacher: Teacher | None = None,
         int8: bool = False,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.proxy, self.seed, self.int8 = proxy, seed, int8
+        self.proxy, self.seed, self.int8, self._ranks = proxy, seed, int8, ranks
         self.device = resolve_device(device)
         self.model = model.to(self.device)
         if proxy.grad_checkpointing and isinstance(self.model, TimmInterface):
@@ -131,6 +140,7 @@ class Training:
         self._statistics = SettledStatistics(self.model)
         classes = images.num_classes
         self._objective = Objective(proxy, self.model, classes, self.device, teacher)
+        self._loss = ranks.together(self._objective, self.model)
         self._done = 0
         self.ema = _average(self.model, proxy.ema_decay)
 
@@ -147,55 +157,59 @@ class Training:
         self._done = (first - 1) * self._steps
         for epoch in range(first, self.proxy.epochs + 1):
             started = time.perf_counter()
-            with own_all_randomness(derive_seed(self.seed, "epoch", epoch), self.device):
+            with own_all_randomness(self._seed(self._ranks.own("epoch"), epoch), self.device):
                 loss = self._train_epoch(epoch)
+                self._ranks.level([self.model, self.scored()])
                 found, in_float = self._score(epoch)
             seconds = time.perf_counter() - started
             yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood, in_float)
 
     def _score(self, epoch: int) -> tuple[Score, float | None]:
-        """The score after `epoch`; where it is one in int8, also top-1 in float."""
+        """The score after `epoch`, on the images that score then; where it is one in int8, also
+        top-1 in float."""
         is_last, size = epoch == self.proxy.epochs, self.proxy.eval_batch_size
-        found = score(self.scored(), self.images.val if is_last else self._curve, size)
+        which = slice(self._ranks.rank, None, self._ranks.size)
+        split = self.images.val if is_last else self._curve
+        found = Score.of(self._ranks.sum(tally(self.scored(), split, size, which)))
         if not (self.int8 and is_last):
             return found, None
         (network,) = self.networks()
-        return score(network, self.images.val, size), found.top1
+        return score(network, split, size), found.top1
 
     def _train_epoch(self, epoch: int) -> float:
         """One pass over the training images; the mean loss."""
-        check_every = 1 if self.device.type == "cpu" else _CUDA_STEPS_PER_CHECK
+        is_cheap = self.device.type == "cpu" and self._ranks.size == 1
+        check_every = 1 if is_cheap else _STEPS_PER_CHECK
         total, seen = torch.zeros((), device=self.device), 0
         self.model.train()
         self._objective.begin()
         for number, batch in enumerate(self._batches(epoch)):
-            size = len(batch.y)
-            total += self._step(batch, self._rate((epoch - 1) * self._steps + number)) * size
-            seen += size
+            total += self._step(batch, self._rate((epoch - 1) * self._steps + number))
+            seen += len(batch.y)
             if number % check_every == 0:
-                _check_finite(total, f"loss in epoch {epoch}")
-        return _check_finite(total, f"loss in epoch {epoch}") / seen
+                _check_finite(self._ranks.sum(total), f"loss in epoch {epoch}")
+        total, images = self._ranks.sum(torch.stack([total, total.new_tensor(seen)]))
+        return _check_finite(total, f"loss in epoch {epoch}") / int(images)
 
     def _step(self, batch: Batch, rate: float) -> Tensor:
-        """One step of the optimizer; the loss, still on the device."""
+        """One step of the optimizer; the sum of the images' losses, still on the device."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group.get("lr_scale", 1.0)
         self._optimizer.zero_grad(set_to_none=True)
-        loss = torch.zeros((), device=self.device)
-        for part in batch.parts(self.proxy.micro_batch_size):
-            with self._statistics.step():
-                share = self._objective(part)
-            if len(part.y) < len(batch.y):
-                share = share * (len(part.y) / len(batch.y))
-            share.backward()
-            loss += share.detach()
+        total = torch.zeros((), device=self.device)
+        parts = list(batch.parts(self.proxy.micro_batch_size))
+        for part in parts:
+            with self._statistics.step(), self._ranks.adding(self._loss, part is parts[-1]):
+                loss = self._loss(part)
+            (loss if part.weight == 1 else loss * part.weight).backward()
+            total += loss.detach() * len(part.y)
         if self.proxy.grad_clip:
             nn.utils.clip_grad_norm_(self._parameters, self.proxy.grad_clip)
         self._optimizer.step()
         self._done += 1
         if self.ema is not None:
             self.ema.update(self.model, step=self._done)
-        return loss
+        return total
 
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
@@ -212,14 +226,18 @@ class Training:
         return [in_int8(self.scored(), self._train) if self.int8 else self.scored()]
 
     def _batches(self, epoch: int) -> Iterator[Batch]:
-        """Augmented and normalised images with their classes, as they are `dealt`."""
-        order, augmenting = self._generator("order", epoch), self._generator("augment", epoch)
+        """Augmented and normalised images with their classes, as they are `dealt`; of each step
+        this process's share."""
+        order = self._generator("order", epoch)
+        augmenting = self._generator(self._ranks.own("augment"), epoch)
         numbers = dealt(len(self._train), self.proxy.repeated_augmentation, order)
         numbers = numbers.to(self._train.numbers_device)  # at once: the host waits for the device
-        parts = (numbers % len(self._train)).tensor_split(self._steps)
-        for index, pixels in zip(parts, self._train.pixels_of(parts), strict=True):
-            x = self._augment(pixels, augmenting)
-            yield Batch(self._train.normalise(x), self._train.y[index], self._known(index))
+        steps = (numbers % len(self._train)).tensor_split(self._steps)
+        parts = [self._ranks.share(step) for step in steps]
+        for step, index, pixels in zip(steps, parts, self._train.pixels_of(parts), strict=True):
+            x = self._train.normalise(self._augment(pixels, augmenting))
+            weight = self._ranks.weight(len(index), len(step))
+            yield Batch(x, self._train.y[index], self._known(index), weight)
 
     def _known(self, index: Tensor) -> Tensor | None:
         """What the teacher says of these images, if they are shown as it saw them."""
@@ -315,18 +333,31 @@ def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
     Raises:
         Diverged: a logit is not finite.
     """
+    return Score.of(tally(model, split, batch_size))
+
+
+def tally(
+    model: nn.Module, split: Split, batch_size: int = 512, which: slice = slice(None)
+) -> Tensor:
+    """What `score` is made of, of the batches `which` alone; otherwise as `score`.
+
+    Returns:
+        (3,) float64 on the model's device: images whose class is right, the sum of the cross
+        entropies, images.
+    """
     device = next((one.device for one in model.parameters()), torch.device("cpu"))
-    correct = torch.zeros((), dtype=torch.int64, device=device)
+    correct, images = torch.zeros(2, dtype=torch.int64, device=device)
     loss, magnitude = torch.zeros(2, device=device)
     model.eval()
     with torch.no_grad(), autocast(device):
-        for x, y in split.batches(batch_size):
+        for x, y in split.batches(batch_size, which):
             logits, y = model(split.normalise(x).to(device)).float(), y.to(device)
             correct += (logits.argmax(dim=1) == y).sum()
+            images += len(y)
             loss += cross_entropy(logits, y, reduction="sum")
             magnitude += logits.abs().max()
     _check_finite(magnitude, "logits")
-    return Score(100.0 * int(correct) / len(split), -float(loss) / len(split))
+    return torch.stack([correct.double(), loss.double(), images.double()])
 
 
 def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:

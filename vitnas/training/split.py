@@ -61,9 +61,9 @@ class Split:
         """Those of the indices whose images were read, in their order."""
         return there(self.pixels, index)
 
-    def batches(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """All images in their order with their classes, `size` at a time."""
-        parts = [slice(start, start + size) for start in range(0, len(self), size)]
+    def batches(self, size: int, which: slice = slice(None)) -> Iterator[tuple[Tensor, Tensor]]:
+        """All images in order with their classes, `size` at a time; of these batches `which`."""
+        parts = [slice(start, start + size) for start in range(0, len(self), size)][which]
         for part, x in zip(parts, self.pixels_of(parts), strict=True):
             yield x, self.y[part]
 

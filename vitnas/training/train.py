@@ -16,6 +16,7 @@ from vitnas.config.differences import differences
 from vitnas.config.files import dump_yaml
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.cores import launch
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, DataError, RunError, printable, reason_of
 from vitnas.exported.check import NUMBER
@@ -35,12 +36,14 @@ from vitnas.nn.weights import load_weights, weights_bytes
 from vitnas.training import checkpoint
 from vitnas.training.card import training_card
 from vitnas.training.data import Images, check_enough, load_data
-from vitnas.training.device import own_threads, resolve_device
+from vitnas.training.device import own_threads
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.folders import open_folder
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import Diverged, evaluate, fresh_model
+from vitnas.training.ranks import ALONE, Ranks, device_of, joined
+from vitnas.training.tracking import Tracked, tracking
 
 _LOCK = "lock"
 CLASSIFIERS = ("head.classifier.", "head.distillation_classifier.")
@@ -90,12 +93,14 @@ def train_network(
     notice: Callable[[str], None] | None = None,
     ended: Callable[[Sequence[Entry], float | None], None] | None = None,
     formats: tuple[str, ...] = (),
+    track: Sequence[str] = (),
 ) -> Path:
     """Train what `plan` says and write it as a folder that `vitnas.load` reads.
 
     While it trains, `TO.training` beside it holds a checkpoint and the log. After a kill the same
     call resumes from them; on one CPU the weights are the same to the bit. `to` appears when the
-    training has ended.
+    training has ended. Where torchrun has started several processes (`vitnas.cores.launch`), they
+    train together, and the first one writes, speaks and calls.
 
     Args:
         plan: from `make_plan`.
@@ -109,55 +114,96 @@ def train_network(
             there are any; a kill between this and the end of the call makes the next one call it
             again.
         formats: which of `vitnas.exported.write.FORMATS` are written, too.
+        track: names of trackers, from `parse_trackers`, that get the log's entries, too;
+            `TO.tracking` holds what they write.
 
     Raises:
         VitnasError: something does not fit together, the training diverged or memory is exhausted.
     """
     folder = Path(to)
     check_free(folder)
-    named = folder if folder.name else folder.absolute()  # the current folder has no name
-    work = named.with_name(f"{named.name}.training")
+    work = _sibling(folder, "training")
     _check_work(work)
-    place = resolve_device(device)
-    teller = SILENT if notice is None else Teller(notice)
-    training, images, start = _prepare(plan, place, workers, teller)
-    with _working(work), _plain_errors(plan.recipe, work), own_threads(place):
-        check_free(folder)  # again, now that the lock keeps others out
+    here = launch()
+    at = device_of(device, here)
+    tell = SILENT.notice if notice is None or here.rank else notice
+    with joined(here, at) as ranks:
+        training, images, start = _prepare(plan, at, workers, Teller(tell), ranks)
         identity = {**plan.identity(), "images": images.fingerprint}
-        log = _resume(training, identity, work)
-        first = plan.line(training.num_images, len(images.val))
-        for line in [first, *([start] if start else []), *images.notices]:
-            if notice is not None:
-                notice(line)
-        for result in training.epochs(len(log) + 1):
-            log.append(training.entry(result))
-            training.take(identity, log).save(work)
-            write_text(work / LOG_FILE, _lines(log))
-            if listener is not None:
-                listener(log[-1])
-        model, batch = training.scored(), plan.recipe.eval_batch_size
-        test = evaluate(model, images.test(), batch) if images.has_test else None
-        if ended is not None:
-            ended(log, test)
-        written = _export(plan, model, images, log, test, folder, formats, start)
-        for line in written.lines():
-            if notice is not None:
-                notice(line)
+        with _working(work, folder, ranks), _plain_errors(plan.recipe, work), own_threads(at):
+            log = _resume(training, identity, work, ranks)
+            first = plan.line(training.num_images, len(images.val))
+            for line in [first, *([start] if start else []), *images.notices]:
+                tell(line)
+            facts, logs = checkpoint.flat(plan.identity()), _sibling(folder, "tracking")
+            subject = Tracked(logs, logs.stem, facts, is_new=not log)
+            with tracking(track if ranks.is_first else (), subject, log) as tracked:
+                for entry in logged_epochs(training, identity, log, work, ranks):
+                    tracked(entry)
+                    if listener is not None and ranks.is_first:
+                        listener(entry)
+            if not ranks.is_first:
+                return folder
+            model, batch = training.scored(), plan.recipe.eval_batch_size
+            test = evaluate(model, images.test(), batch) if images.has_test else None
+            if ended is not None:
+                ended(log, test)
+            written = _export(plan, model, images, log, test, folder, formats, start)
+            for line in written.lines():
+                tell(line)
     remove_folder(work, _ours(work))
     return folder
 
 
-def _resume(training: FinalTraining, identity: Mapping[str, Any], work: Path) -> list[Entry]:
-    """Restore `training` from the checkpoint in `work`, if there is one; its log."""
+def _sibling(folder: Path, kind: str) -> Path:
+    """`NAME.KIND` beside the folder `NAME`."""
+    named = folder if folder.name else folder.absolute()  # the current folder has no name
+    return named.with_name(f"{named.name}.{kind}")
+
+
+def logged_epochs(
+    training: FinalTraining,
+    identity: dict[str, Any],
+    log: list[Entry],
+    work: Path,
+    ranks: Ranks = ALONE,
+) -> Iterator[Entry]:
+    """Train the epochs that `log` does not have; each is in it and in a checkpoint when it comes.
+
+    Args:
+        training: fresh, or restored from a checkpoint with this `log`.
+        identity: what the training depends on.
+        log: one entry an epoch; grows.
+        work: the folder of checkpoint and log, which the first of the `ranks` writes.
+    """
+    for result in training.epochs(len(log) + 1):
+        log.append(training.entry(result))
+        if ranks.is_first:
+            training.take(identity, log).save(work)
+            write_text(work / LOG_FILE, _lines(log))
+        yield log[-1]
+
+
+def _resume(
+    training: FinalTraining, identity: Mapping[str, Any], work: Path, ranks: Ranks
+) -> list[Entry]:
+    """Restore `training` from the checkpoint in `work`, if there is one; its log.
+
+    Raises:
+        RunError: the processes see different ones.
+    """
     saved = checkpoint.read(work, identity)
-    if saved is None:
-        return []
-    training.restore(saved)
-    return list(saved.log)
+    log = [] if saved is None else list(saved.log)
+    if not ranks.agree(len(log)):
+        rule = "the processes see different checkpoints; give a --to that all machines share"
+        raise RunError(f"{work}: {rule}")
+    if saved is not None:
+        training.restore(saved)
+    return log
 
 
 def _prepare(
-    plan: Plan, device: torch.device, workers: int, teller: Teller
+    plan: Plan, device: torch.device, workers: int, teller: Teller, ranks: Ranks
 ) -> tuple[FinalTraining, Images, str]:
     """The training, its images, and where its first weights come from if they are not fresh."""
     recipe, files = plan.recipe, None
@@ -178,9 +224,8 @@ def _prepare(
     start = ""
     if plan.init_from is not None:
         start = start_from(model, plan.config, plan.init_from, images.names)
-    training = FinalTraining(
-        model, recipe, images, plan.seed, device, files=files, teacher=teacher, workers=workers
-    )
+    how: dict[str, Any] = {"files": files, "teacher": teacher, "workers": workers, "ranks": ranks}
+    training = FinalTraining(model, recipe, images, plan.seed, device, **how)
     return training, images, start
 
 
@@ -253,8 +298,15 @@ def _ours(work: Path) -> list[str]:
 
 
 @contextmanager
-def _working(work: Path) -> Iterator[None]:
-    """The folder of a running training, locked; removed at the end if it has no checkpoint."""
+def _working(work: Path, folder: Path, ranks: Ranks) -> Iterator[None]:
+    """The folder of a running training, locked; removed at the end if it has no checkpoint.
+
+    The first of the `ranks` does this, and the others wait until it is done.
+    """
+    if not ranks.is_first:
+        ranks.wait()
+        yield
+        return
     lock = FileLock(work / _LOCK)
     with writing(work):
         work.mkdir(parents=True, exist_ok=True)
@@ -263,6 +315,8 @@ def _working(work: Path) -> Iterator[None]:
         except Timeout:  # which is an OSError, too
             raise RunError(f"{work}: another process is training here") from None
     try:
+        check_free(folder)  # again, now that the lock keeps others out
+        ranks.wait()
         yield
     finally:
         lock.release()

@@ -12,6 +12,7 @@ import pytest
 from tests.engine.conftest import accuracy, make_space, train
 from tests.report.runs import run_of
 from tests.test_run import FEW_IMAGES, rising
+from tests.training.test_events import scalars
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
@@ -20,18 +21,6 @@ from vitnas.errors import ConfigError, RunError
 from vitnas.records import Outcome, TrialRecord, front_of
 
 Make = Callable[..., Controller]
-
-
-def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
-    """(step, value) by tag of what was written into a folder."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(folder))
-    events.Reload()
-    return {
-        tag: [(event.step, event.value) for event in events.Scalars(tag)]
-        for tag in events.Tags()["scalars"]
-    }
 
 
 def test_a_curve_a_trial_and_the_run_s_own(controller_of: Make, tmp_path: Path) -> None:

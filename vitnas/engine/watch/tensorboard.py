@@ -1,36 +1,17 @@
 """TensorBoard's files of a search, on demand: a curve for each trial, and the run's own.
 
-    tensorboard --logdir results/<run>/tensorboard
-
-Written with TensorBoard's own event writer: torch's would bring torch into the driver.
+tensorboard --logdir results/<run>/tensorboard
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from vitnas.config.costs import COSTS, DEFAULT_COSTS, cost_of
-from vitnas.errors import ConfigError
-from vitnas.files import own_folder, remove_files
 from vitnas.ranking import front_now
 from vitnas.records import TrialRecord
-
-
-def check_package() -> None:
-    """Make sure that the files can be written, before anything is.
-
-    Raises:
-        ConfigError: the package tensorboard is not installed.
-    """
-    try:
-        from tensorboard.summary.writer import event_file_writer
-    except ImportError:
-        rule = "needs the package tensorboard: pip install 'vitnas[tensorboard]'"
-        raise ConfigError(rule, address="--tensorboard") from None
-    assert event_file_writer
+from vitnas.training.events import Events, check_package
 
 
 class Curves:
@@ -56,7 +37,7 @@ class Curves:
     ) -> None:
         check_package()
         self.folder, self._costs, self._num_images = folder, costs, num_images
-        self._open: dict[str, Any] = {}
+        self._open: dict[str, Events] = {}
         self._ended: list[TrialRecord] = []
 
     def __enter__(self) -> Curves:
@@ -71,7 +52,7 @@ class Curves:
         name = str(trial.number)
         if event == "start":
             self._close(name)
-            remove_files(self.folder / name, _events_in(self.folder / name))
+            Events(self.folder / name).forget()
         elif event == "epoch":
             self._write(name, trial.epochs, top1=trial.top1 or 0.0)
         elif event in ("end", "known") and trial.outcome.is_trial:
@@ -91,24 +72,12 @@ class Curves:
         self._write("run", len(self._ended), front_size=float(len(members)), **best)
 
     def _write(self, name: str, step: int, **values: float) -> None:
-        """Add values by tag to the file in the folder `name`; a viewer sees them at once."""
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
+        """Add values by tag to the file in the folder `name`."""
         if name not in self._open:
-            self._open[name] = EventFileWriter(str(own_folder(self.folder / name)))
-        tags = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-        summary = Summary(value=tags)
-        self._open[name].add_event(Event(wall_time=time.time(), step=step, summary=summary))
-        self._open[name].flush()
+            self._open[name] = Events(self.folder / name)
+        self._open[name].write(step, values)
 
     def _close(self, name: str) -> None:
-        writer = self._open.pop(name, None)
-        if writer is not None:
-            writer.close()
-
-
-def _events_in(folder: Path) -> list[str]:
-    """The names of what TensorBoard's writer wrote in a folder."""
-    return [file.name for file in folder.glob("events.out.tfevents.*")]
+        events = self._open.pop(name, None)
+        if events is not None:
+            events.close()
