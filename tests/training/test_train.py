@@ -15,6 +15,8 @@ from vitnas.config.files import write_bytes
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError, RunError, VitnasError
+from vitnas.exported.folder import WEIGHTS_FILE
+from vitnas.exported.grafts import graft_named
 from vitnas.exported.read import load
 from vitnas.training.data import load_data
 from vitnas.training.final import Entry

@@ -61,7 +61,7 @@ def test_the_same_size_is_the_same_network(name: str) -> None:
     file = validate(GraftFile, TREES[name])
     source, target = built(file), build_graft(file).eval()
     load_state(target, resized_state(source, target))
-    images = torch.randn(1, 3, *source.image_hw)  # type: ignore[misc]
+    images = torch.randn(1, 3, *source.image_hw)
     assert torch.equal(source(images), target(images))
 
 
@@ -84,6 +84,19 @@ def test_smaller_windows_resize_the_table_and_the_key() -> None:
     load_state(target, resized_state(source, target))
     assert target.get_parameter("layers.0.blocks.0.attn.mixer.static_key").shape == (2, 4, 8)
     assert target(torch.randn(1, 3, 16, 16)).isfinite().all()
+
+
+@pytest.mark.parametrize("mixer", ["ska", "cska"])
+def test_a_network_of_any_size_has_static_keys_for_one(mixer: str) -> None:
+    grafts = [{"mixer": mixer, "blocks": "stages:0,3"}]
+    tree = {"model": "pvt_v2_b0", "options": {"img_size": 32}, "grafts": grafts}
+    file = validate(GraftFile, tree)
+    assert settled(file).options.given() == {"img_size": 32, "num_classes": 1000, "in_chans": 3}
+    source, target = built(file), built(file.changed(img_size=(64, 32)))
+    load_state(target, resized_state(source, target))
+    assert target(torch.randn(1, 3, 64, 32)).isfinite().all()
+    with pytest.raises(ValueError, match="for 64 tokens .8x8., but its input has 128"):
+        source(torch.randn(1, 3, 64, 32))
 
 
 def test_sizes_are_written_out() -> None:

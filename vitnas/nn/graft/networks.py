@@ -65,6 +65,9 @@ def cvt_13_32(**options: Any) -> nn.Module:
     return CvT(**{"img_size": 32, "num_classes": 10, "class_token": False, **options})
 
 
+_OF_ANY_SIZE = {"metaformer", "pvt_v2"}
+"""Modules of timm whose networks take images of any size; a static key is then for one of them."""
+
 TABLE_1: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32)
 }
@@ -94,13 +97,30 @@ def build_network(
             rule = "the networks of SKA's Table 1 have no trained weights"
             raise ConfigError(rule, address="pretrained", value=True, nearest=False)
         return _built(name, TABLE_1[name], fields)
-    return _from_timm(name, fields, pretrained, weights)
+    size = fields.pop("img_size", None) if is_of_any_size(name) else None
+    model: Any = _from_timm(name, fields, pretrained, weights)
+    if size is not None:
+        model.image_hw = (size, size) if isinstance(size, int) else size
+    built: nn.Module = model
+    return built
+
+
+def is_of_any_size(name: str) -> bool:
+    """Whether a network of timm has no option for its image size, and takes any."""
+    from timm.models import is_model_in_modules
+
+    return is_model_in_modules(name.partition(".")[0], _OF_ANY_SIZE)
 
 
 def image_size(model: Any) -> tuple[int, int]:
-    """(H, W) of the images for which a network was built."""
-    size: tuple[int, int] = (model.patch_embed if hasattr(model, "patch_embed") else model).img_size
-    return size
+    """(H, W) of the images for which a network was built.
+
+    Of one that takes any size, the size that `build_network` was asked for, or else timm's.
+    """
+    size = getattr(getattr(model, "patch_embed", model), "img_size", None)
+    size = size or getattr(model, "image_hw", None) or model.pretrained_cfg["input_size"][1:]
+    height, width = size
+    return height, width
 
 
 def classifier_names(model: nn.Module) -> tuple[str, ...]:
