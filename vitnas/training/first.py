@@ -11,7 +11,6 @@ import timm
 from torch import nn
 
 from vitnas.config.graft_file import Design, GraftFile
-from vitnas.data.telling import only_errors_of
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.convert import in_our_words
 from vitnas.exported.design import brought_to, read_design
@@ -87,10 +86,9 @@ def _of_folder(design: Design, folder: Path) -> _Source:
 
 def _of_timm(design: Design, start: FromTimm) -> _Source:
     """timm loads its weights into the grafted network's host, or into the network that it has."""
-    with only_errors_of("huggingface_hub"):  # which logs each of its retries
-        if isinstance(design, GraftFile):
-            return _host(design, start)
-        return _same_network(design, start)
+    if isinstance(design, GraftFile):
+        return _host(design, start)
+    return _same_network(design, start)
 
 
 def _host(design: GraftFile, start: FromTimm) -> _Source:

@@ -95,7 +95,7 @@ def test_a_network_of_any_size_has_static_keys_for_one(mixer: str) -> None:
     source, target = built(file), built(file.changed(img_size=(64, 32)))
     load_state(target, resized_state(source, target))
     assert target(torch.randn(1, 3, 64, 32)).isfinite().all()
-    with pytest.raises(ValueError, match="for 64 tokens .8x8., but its input has 128"):
+    with pytest.raises(ValueError, match=r"for 64 tokens .8x8., but its input has 128"):
         source(torch.randn(1, 3, 64, 32))
 
 

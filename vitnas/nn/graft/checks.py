@@ -144,9 +144,9 @@ def check_cut(site: Site, config: GraftConfig) -> None:
         rule = "PVT's values are fewer than its queries, and cannot be cut like them"
         raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
     if config.windows > 1:
-        rule = rules.windows_fit(config.windows, site.grid, site.prefix > 0)
-        if rule:
-            raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
+        found = rules.windows_fit(config.windows, site.grid, site.prefix > 0)
+        if found:
+            raise ConfigError(found, address="windows", value=config.windows, nearest=1)
 
 
 def check_windows(family: Family, config: GraftConfig) -> None:

@@ -95,11 +95,11 @@ def _cvt_sites(model: Any) -> list[Site]:
 
 def _after(grid: Grid, conv: Any) -> Grid:
     """The grid behind a convolution; the same without one."""
-    if not isinstance(conv, nn.Conv2d):
+    if conv is None:
         return grid
     parts = zip(grid, conv.padding, conv.kernel_size, conv.stride, strict=True)
     height, width = (
-        (side + 2 * int(padding) - kernel) // stride + 1 for side, padding, kernel, stride in parts
+        (side + 2 * padding - kernel) // stride + 1 for side, padding, kernel, stride in parts
     )
     return height, width
 

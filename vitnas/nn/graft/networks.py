@@ -10,6 +10,7 @@ from torch import nn
 
 from vitnas.config.files import validate
 from vitnas.config.graft_file import NetworkOptions
+from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.nn.graft.cvt import CvT
 from vitnas.nn.layers.init import init_linear
@@ -109,7 +110,7 @@ def is_of_any_size(name: str) -> bool:
     """Whether a network of timm has no option for its image size, and takes any."""
     from timm.models import is_model_in_modules
 
-    return is_model_in_modules(name.partition(".")[0], _OF_ANY_SIZE)
+    return bool(is_model_in_modules(name.partition(".")[0], _OF_ANY_SIZE))
 
 
 def image_size(model: Any) -> tuple[int, int]:
@@ -160,7 +161,7 @@ def timm_pretrained(name: str, weights: str | None = None, **fields: Any) -> nn.
 
     source = {} if weights is None else {"pretrained_cfg_overlay": {"file": weights}}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), only_errors_of("huggingface_hub"):  # its retries
             warnings.simplefilter("ignore")  # about pickle protocols
             model: nn.Module = timm.create_model(name, pretrained=True, **source, **fields)
     except Exception as error:  # whatever the hub's client, the network or the file may raise

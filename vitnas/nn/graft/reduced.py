@@ -58,11 +58,12 @@ class Reduced(StaticKeyMixer):
     reduction: Reduction
 
     def _query_value(self, x: Tensor, grid: Grid, pass_index: int) -> tuple[Tensor, Tensor]:
-        weight, bias = self.qv.weight.chunk(2), (None, None)
-        if self.qv.bias is not None:
-            bias = self.qv.bias.chunk(2)
-        parts = x, self.reduction(x, grid)
-        query, value = (F.linear(*each) for each in zip(parts, weight, bias, strict=True))
+        halves = slice(None, self.width), slice(self.width, None)
+        bias = self.qv.bias
+        query, value = (
+            F.linear(part, self.qv.weight[half], None if bias is None else bias[half])
+            for part, half in zip((x, self.reduction(x, grid)), halves, strict=True)
+        )
         return query, value
 
     def _keys_of(self, tokens: TokenLayout) -> TokenLayout:
