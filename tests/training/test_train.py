@@ -13,12 +13,13 @@ from filelock import FileLock
 from vitnas.config.data import DataConfig
 from vitnas.config.files import write_bytes
 from vitnas.config.model import ModelConfig, save_config
-from vitnas.config.recipe import Recipe
+from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.errors import ConfigError, RunError, VitnasError
 from vitnas.exported.folder import WEIGHTS_FILE
 from vitnas.exported.grafts import graft_named
 from vitnas.exported.read import load
 from vitnas.training.data import load_data
+from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry
 from vitnas.training.first import start_from
 from vitnas.training.plan import Plan, make_plan
@@ -121,6 +122,15 @@ def test_a_graft_is_trained_killed_resumed_and_read(tmp_path: Path) -> None:
     assert names >= {"graft.yaml", "config.json", "recipe.yaml", "log.jsonl", "README.md"}
     scored = json.loads((cut / "log.jsonl").read_text().splitlines()[-1])["top1"]
     assert evaluate(load(cut), load_data(DataConfig(), 8).val) == scored
+    images = load_data(DataConfig(), 8)
+    assert load(cut).pretrained_cfg["mean"] == images.mean  # as `distill` and `diagnose` ask for it
+    taught = load_teacher(DistillConfig(teacher=str(cut)), images, torch.device("cpu"))
+    pixels = images.val.normalise(images.val.pixels[:4])
+    assert torch.equal(taught(pixels), load(cut)(pixels))
+    few = make_plan(cut, DataConfig(classes=4), recipe(epochs=1), teacher=str(cut))
+    with pytest.raises(ConfigError, match="has 10 classes and digits has 4"):
+        train_network(few, tmp_path / "few", device="cpu")
+    assert not list(tmp_path.glob("few*"))
     further = make_plan(cut, recipe=recipe(epochs=1), img_size=16, init_from=cut)
     assert further.before is None
     train_network(further, tmp_path / "more", device="cpu")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.design import file_of, network_of, read_design
 from vitnas.exported.folder import CLASSES_FILE, WEIGHTS_FILE, read_classes
+from vitnas.exported.hub import read_preprocessing
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,7 +19,7 @@ def load(folder: str | Path) -> nn.Module:
     """The network of an exported folder with its weights, in eval mode on the CPU.
 
     A folder with a graft.yaml is a timm network with grafts; it says its `image_hw` and `in_chans`,
-    as other networks do. A network whose classes have names has them in `label_names`, a tuple in
+    as other networks do, and how its images are normalised in `pretrained_cfg`. A network whose classes have names has them in `label_names`, a tuple in
     the order of its outputs.
 
     Raises:
@@ -37,5 +39,8 @@ def load(folder: str | Path) -> nn.Module:
             rule = f"{len(names)} names for {model.num_classes} classes"
             raise DataError(f"{folder / CLASSES_FILE}: {rule}")
         model.label_names = names
+    if isinstance(design, GraftFile) and (how := read_preprocessing(folder, design.in_chans)):
+        stated = {"mean": how.mean, "std": how.std}  # those of the training, not of timm's weights
+        model.pretrained_cfg = {**getattr(model, "pretrained_cfg", {}), **stated}
     network: nn.Module = model
     return network
