@@ -71,7 +71,7 @@ def a_graft(folder: Path) -> None:
         (half_weights, r"model\.safetensors: "),
         (another_file, r"model\.onnx: gives other scores than .*net with its weights"),
         (broken_file, r"model\.onnx: onnxruntime cannot read it"),
-        (a_graft, "graft.yaml: grafts: missing"),
+        (a_graft, r"graft\.yaml: grafts: is required"),
     ],
 )
 def test_what_is_wrong_with_a_folder(net: Path, harm: Callable[[Path], None], rule: str) -> None:

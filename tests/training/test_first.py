@@ -19,8 +19,9 @@ from vitnas.exported.folder import write_classes
 from vitnas.exported.grafts import graft_named
 from vitnas.exported.read import load
 from vitnas.training.first import start_from
-from vitnas.training.plan import FromTimm, Plan, make_plan
+from vitnas.training.plan import Plan, make_plan
 from vitnas.training.proxy import fresh_model
+from vitnas.training.start import FromTimm
 from vitnas.training.train import train_network
 
 CPU = torch.device("cpu")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def load(folder: str | Path) -> nn.Module:
     """The network of an exported folder with its weights, in eval mode on the CPU.
 
-    A folder with a graft.yaml is a timm network with grafts; it says its `image_hw` and `in_chans`,
-    as other networks do, and how its images are normalised in `pretrained_cfg`. A network whose classes have names has them in `label_names`, a tuple in
-    the order of its outputs.
+    A folder with a graft.yaml is a timm network with grafts. It says its `image_hw` and `in_chans`,
+    as other networks do, and in `pretrained_cfg` how its images are normalised. A network whose
+    classes have names has them in `label_names`, a tuple in the order of its outputs.
 
     Raises:
         ConfigError: config.yaml or graft.yaml is missing or wrong, or the weights belong to another

@@ -18,7 +18,7 @@ from vitnas.exported.read import load
 from vitnas.nn.graft.networks import classifier_names, timm_pretrained
 from vitnas.nn.graft.whole import build_graft
 from vitnas.nn.weights import load_state, state_of
-from vitnas.training.plan import FromTimm
+from vitnas.training.start import FromTimm
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
 from vitnas.config.space import load_space
-from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.design import (
     file_of,
     line_of,
@@ -24,29 +23,10 @@ from vitnas.exported.design import (
     settled_design,
     size_of_design,
 )
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
+from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
 from vitnas.nn.zoo import zoo_config
 from vitnas.plugins import announced, is_path
-
-_TIMM = "timm:"
-
-
-@dataclass(frozen=True)
-class FromTimm:
-    """Weights that timm loads.
-
-    Attributes:
-        name: timm's, with or without the tag of its weights.
-        weights: a file with them; None = timm downloads them.
-    """
-
-    name: str
-    weights: str | None = None
-
-    @property
-    def text(self) -> str:
-        """As it was asked for: `timm:NAME` or `timm:NAME:FILE`."""
-        return _TIMM + (self.name if self.weights is None else f"{self.name}:{self.weights}")
+from vitnas.training.start import FromTimm, digest, start_of
 
 
 @dataclass(frozen=True)
@@ -103,7 +83,7 @@ class Plan:
             "recipe": self.recipe.model_dump(mode="json"),
             "data": self.data.model_dump(mode="json"),
             "seed": self.seed,
-            "init_from": None if self.init_from is None else _digest(self.init_from),
+            "init_from": None if self.init_from is None else digest(self.init_from),
         }
 
 
@@ -157,25 +137,8 @@ def make_plan(
     except ConfigError as error:
         raise error.at(prefix="recipe") from None
     check_data_fits(images, config)
-    start = None if init_from is None else _start(str(init_from))
+    start = None if init_from is None else start_of(str(init_from))
     return Plan(config, images, found, name, seed, start, before=before)
-
-
-def _start(text: str) -> Path | FromTimm:
-    """An exported folder, or weights that timm loads.
-
-    Raises:
-        DataError: it is none, or there is no such file.
-    """
-    if text.startswith(_TIMM):
-        name, _, file = text.removeprefix(_TIMM).partition(":")
-        if file and not exists(file):
-            raise DataError(f"{file}: no such file")
-        return FromTimm(name, file or None)
-    folder = Path(text)
-    if not exists(folder / WEIGHTS_FILE):
-        raise DataError(f"{folder}: is no exported folder: it has no {WEIGHTS_FILE}")
-    return folder
 
 
 def read_data(text: str) -> DataConfig:
@@ -253,14 +216,3 @@ def _sizes(data: DataConfig) -> dict[str, int]:
         classes = data.count_classes() or classes
     facts = {"num_classes": classes, "in_chans": channels}
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _digest(start: Path | FromTimm) -> str:
-    """What tells first weights apart; timm's own have the name of their tag."""
-    if isinstance(start, Path):
-        return _sha256(start / WEIGHTS_FILE)
-    return start.name if start.weights is None else f"{start.name} {_sha256(Path(start.weights))}"
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
