@@ -123,10 +123,11 @@ def test_a_graft_is_trained_killed_resumed_and_read(tmp_path: Path) -> None:
     scored = json.loads((cut / "log.jsonl").read_text().splitlines()[-1])["top1"]
     assert evaluate(load(cut), load_data(DataConfig(), 8).val) == scored
     images = load_data(DataConfig(), 8)
-    assert load(cut).pretrained_cfg["mean"] == images.mean  # as `distill` and `diagnose` ask for it
+    read: Any = load(cut)
+    assert read.pretrained_cfg["mean"] == images.mean  # as `distill` and `diagnose` ask for it
     taught = load_teacher(DistillConfig(teacher=str(cut)), images, torch.device("cpu"))
     pixels = images.val.normalise(images.val.pixels[:4])
-    assert torch.equal(taught(pixels), load(cut)(pixels))
+    assert torch.equal(taught(pixels), read(pixels))
     few = make_plan(cut, DataConfig(classes=4), recipe(epochs=1), teacher=str(cut))
     with pytest.raises(ConfigError, match="has 10 classes and digits has 4"):
         train_network(few, tmp_path / "few", device="cpu")

@@ -31,7 +31,8 @@ class NetworkOptions(Frozen):
     every option.
 
     Attributes:
-        img_size, patch_size: in pixels, one number or (H, W).
+        img_size, patch_size: in pixels, one number or (H, W). A network that takes images of any
+            size has `img_size` for its static keys.
         window_size: in tokens, one number or (H, W).
         in_chans, num_classes: channels of an image; classes, 0 = no classifier.
         embed_dim, depth, depths, num_heads, head_dim: widths and depths; in Swin, `depths` and

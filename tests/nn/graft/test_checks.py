@@ -93,7 +93,11 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     (lambda: vit(block_fn=ParallelThingsBlock), {"mixer": "ska"}, "= 'ParallelThingsBlock'"),
     (with_lora, {"mixer": "ska"}, "blocks.2.attn: its projections are Adapted"),
     (with_lora, {"broad": {"gamma": 1.0}}, "blocks.2.attn: its projections are Adapted"),
-    (lambda: eva(use_rot_pos_emb=True), {"mixer": "ska"}, "'Eva': ska has no rotary positions"),
+    (
+        lambda: eva(use_rot_pos_emb=True, dynamic_img_size=True),
+        {"mixer": "ska"},
+        "'Eva': ska has no rotary positions",
+    ),
     (lambda: eva(attn_type="rope"), {"mixer": "ska"}, "'AttentionRope'.*is EvaAttention"),
     (lambda: eva(qkv_fused=False), {"mixer": "ska"}, "its projections are NoneType and Linear"),
     (lambda: eva(patch_drop_rate=0.5), {"mixer": "ska"}, "patch_drop removes tokens"),

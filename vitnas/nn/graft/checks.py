@@ -41,6 +41,9 @@ def check_network(model: nn.Module, family: Family, config: GraftConfig) -> None
     if gamma and not family.broad:
         rule = f"broad attention needs a network of class {_classes('broad')}; this is a {name}"
         raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+    if config.mixer and getattr(model, "rope", None) is not None:
+        rule = f"{config.mixer} has no rotary positions, and this network turns queries by them"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
     check_windows(family, config)
     _check_sizes(model, family, config)
 
@@ -57,9 +60,6 @@ def _check_sizes(model: nn.Module, family: Family, config: GraftConfig) -> None:
     if bound and not strict:
         what = "broad attention" if windows else config.mixer
         rule = f"{what} needs one image size; this network accepts any (dynamic_img_size)"
-        raise ConfigError(rule, address="model", value=type(model).__name__)
-    if config.mixer and getattr(model, "rope", None) is not None:
-        rule = f"{config.mixer} has no rotary positions, and this network turns queries by them"
         raise ConfigError(rule, address="model", value=type(model).__name__)
     if config.mixer and isinstance(getattr(model, "patch_drop", None), _DROPS):
         rule = f"{config.mixer} has a static key for each token, and patch_drop removes tokens"

@@ -117,9 +117,17 @@ def image_size(model: Any) -> tuple[int, int]:
     """(H, W) of the images for which a network was built.
 
     Of one that takes any size, the size that `build_network` was asked for, or else timm's.
+
+    Raises:
+        ConfigError: it does not say.
     """
     size = getattr(getattr(model, "patch_embed", model), "img_size", None)
-    size = size or getattr(model, "image_hw", None) or model.pretrained_cfg["input_size"][1:]
+    size = size or getattr(model, "image_hw", None)
+    if size is None and getattr(model, "pretrained_cfg", None):
+        size = model.pretrained_cfg["input_size"][1:]
+    if size is None:
+        rule = "does not say for which images it is; set its `image_hw`, (H, W) in pixels"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
     height, width = size
     return height, width
 
