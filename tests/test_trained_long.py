@@ -55,6 +55,7 @@ def test_a_model_that_is_the_trials_may_be_given(run: Run, tmp_path: Path) -> No
     assert plan_for(run, first.number, tmp_path / "net.yaml").config.key == first.key
     recipe = load_recipe("small").model_copy(update={"drop_path_rate": 0.05})
     plan = plan_for(run, first.number, tmp_path / "net.yaml", recipe)
+    assert isinstance(plan.config, ModelConfig)
     assert plan.config.drop_path_rate == 0.05
 
 

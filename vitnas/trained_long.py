@@ -11,6 +11,7 @@ from typing import Any
 from vitnas.calibration.options import TIMES
 from vitnas.config.differences import differences
 from vitnas.config.files import validate
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.config.space import SpaceConfig
@@ -120,6 +121,9 @@ def _check_network(run: Run, trial: TrialRecord, plan: Plan, model: str | Path) 
     """
     theirs, changes = trial.network, {"drop_path_rate": trial.network.drop_path_rate}
     given = plan.config
+    if isinstance(given, GraftFile):
+        rule = f"is a network of timm with grafts, and not that of trial {trial.number}"
+        raise RunError(f"{model}: {rule} of {run.path}; leave MODEL out to train the trial's own")
     if plan.recipe.drop_path_rate is not None:
         given = validate(ModelConfig, {**given.model_dump(), **changes})
     if given.key == theirs.key:

@@ -12,6 +12,7 @@ from tests.diagnose.networks import MHSA, config, network
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.subject import load_subject
 from vitnas.errors import ConfigError, DataError, VitnasError
+from vitnas.exported.grafts import graft_named
 from vitnas.nn.weights import weights_bytes
 
 
@@ -73,6 +74,12 @@ def test_an_exported_folder_and_its_log(folder: Path) -> None:
     assert (found.name, found.log) == ("exported", folder / "log.jsonl")
     with pytest.raises(VitnasError, match="leave --weights out"):
         load_subject(str(folder), "w.safetensors")
+
+
+def test_a_graft_says_its_image_size_where_timm_has_none(tmp_path: Path) -> None:
+    fields = {"reattention_blocks": 1}
+    graft_named("pvt_v2_b0", fields, {"img_size": 32, "num_classes": 5}, to=tmp_path / "pvt")
+    assert load_subject(str(tmp_path / "pvt")).image_hw == (32, 32)
 
 
 def test_a_folder_that_is_no_export(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import vitnas
 from vitnas.cli import app, main
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError
 from vitnas.exported.grafts import graft_named, save_graft
-from vitnas.exported.read import load_graft
+from vitnas.exported.read import load
 from vitnas.nn.graft import graft
 
 NAME = "vit_tiny_patch16_224"
@@ -44,6 +44,7 @@ def folder(model: nn.Module, tmp_path: Path) -> Path:
 def test_the_folder_is_the_network(model: nn.Module, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "README.md",
+        "config.json",
         "graft.yaml",
         "model.safetensors",
     ]
@@ -115,7 +116,7 @@ def test_a_damaged_folder_says_where(
     assert old in text
     file.write_text(text.replace(old, new))
     with pytest.raises(kind, match=said) as caught:
-        load_graft(folder)
+        load(folder)
     assert "\n" not in str(caught.value)
 
 

@@ -13,6 +13,7 @@ import vitnas
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.exported.design import build_design
 from vitnas.training.card import training_card
 from vitnas.training.data import Images
 from vitnas.training.plan import Plan
@@ -74,7 +75,7 @@ def test_the_example_runs(plan: Plan, digits: Images, monkeypatch: pytest.Monkey
 
     def load(folder: str) -> torch.nn.Module:
         loaded.append(folder)
-        return vitnas.build_model(plan.config).eval()
+        return build_design(plan.config).eval()
 
     monkeypatch.setattr(vitnas, "load", load)
     names: dict[str, torch.Tensor] = {}

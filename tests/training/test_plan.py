@@ -25,22 +25,23 @@ def model_file(tiny_config: ModelConfig, tmp_path: Path) -> Path:
 
 def test_a_model_of_the_zoo_gets_the_datas_classes_and_channels() -> None:
     config = make_plan("sret_t", "digits", img_size=32).config
-    assert (config.num_classes, config.in_chans, config.img_size) == (10, 1, 32)
+    assert (config.num_classes, config.in_chans, config.image_hw) == (10, 1, (32, 32))
     assert make_plan("sret_t", "cifar100:/anywhere", img_size=64).config.num_classes == 100
 
 
 def test_a_model_file_is_what_it_says(model_file: Path, tiny_config: ModelConfig) -> None:
     assert make_plan(model_file).config == tiny_config
-    assert make_plan(model_file, img_size=16).config.img_size == 16
+    assert make_plan(model_file, img_size=16).config.image_hw == (16, 16)
     with pytest.raises(VitnasError, match="num_classes = 10: cifar100 has 100 classes"):
         make_plan(model_file, "cifar100")
 
 
 def test_a_recipes_drop_path_is_the_networks(model_file: Path, tiny_config: ModelConfig) -> None:
     assert tiny_config.drop_path_rate == 0.1
-    assert make_plan(model_file, recipe=Recipe()).config.drop_path_rate == 0.1
-    recipe = Recipe(drop_path_rate=0.3)
-    assert make_plan(model_file, recipe=recipe).config.drop_path_rate == 0.3
+    for recipe, rate in ((Recipe(), 0.1), (Recipe(drop_path_rate=0.3), 0.3)):
+        config = make_plan(model_file, recipe=recipe).config
+        assert isinstance(config, ModelConfig)
+        assert config.drop_path_rate == rate
 
 
 def test_options_come_before_the_recipe(model_file: Path) -> None:

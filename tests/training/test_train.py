@@ -18,16 +18,19 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from vitnas.config.data import DataConfig
 from vitnas.config.files import write_bytes
-from vitnas.config.model import ModelConfig, load_config, save_config
-from vitnas.config.recipe import Recipe
+from vitnas.config.model import ModelConfig, save_config
+from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.errors import ConfigError, RunError, VitnasError
-from vitnas.exported.folder import write_classes
+from vitnas.exported.folder import WEIGHTS_FILE
+from vitnas.exported.grafts import graft_named
 from vitnas.exported.read import load
 from vitnas.training.data import load_data
+from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry
+from vitnas.training.first import start_from
 from vitnas.training.plan import Plan, make_plan
 from vitnas.training.proxy import evaluate, fresh_model
-from vitnas.training.train import CLASSIFIERS, start_from, train_network
+from vitnas.training.train import train_network
 
 SHORT: dict[str, Any] = {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0}
 PARTS: list[dict[str, Any]] = [
@@ -101,6 +104,40 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     name = "model.safetensors"
     assert (cut / name).read_bytes() == (whole / name).read_bytes()
     assert lines_of(whole) == lines_of(cut)
+
+
+@pytest.mark.slow
+def test_a_graft_is_trained_killed_resumed_and_read(tmp_path: Path) -> None:
+    """To the same bit, with what only a graft has: hooks, static keys and re-attention's norms."""
+    options = {"img_size": 8, "patch_size": 2, "embed_dim": 24, "num_heads": 3, "depth": 3}
+    fields = {"mixer": "ska", "blocks": "0-1", "reattention_blocks": 1, "broad": {"gamma": 0.4}}
+    graft_named("vit_tiny_patch16_224", fields, options, to=tmp_path / "graft")
+    wanted = make_plan(tmp_path / "graft", recipe=recipe(epochs=3, ema_decay=0.9), seed=3)
+    said: list[str] = []
+    whole = train_network(wanted, tmp_path / "whole", device="cpu", notice=said.append)
+    assert said[0].endswith("; a classifier of 10 classes replaces its 1,000")
+    with pytest.raises(Killed):
+        train_network(wanted, tmp_path / "cut", device="cpu", listener=killed_after(2))
+    cut = train_network(wanted, tmp_path / "cut", device="cpu")
+    assert (cut / WEIGHTS_FILE).read_bytes() == (whole / WEIGHTS_FILE).read_bytes()
+    names = {path.name for path in cut.iterdir()}
+    assert names >= {"graft.yaml", "config.json", "recipe.yaml", "log.jsonl", "README.md"}
+    scored = json.loads((cut / "log.jsonl").read_text().splitlines()[-1])["top1"]
+    assert evaluate(load(cut), load_data(DataConfig(), 8).val) == scored
+    images = load_data(DataConfig(), 8)
+    read: Any = load(cut)
+    assert read.pretrained_cfg["mean"] == images.mean  # as `distill` and `diagnose` ask for it
+    taught = load_teacher(DistillConfig(teacher=str(cut)), images, torch.device("cpu"))
+    pixels = images.val.normalise(images.val.pixels[:4])
+    assert torch.equal(taught(pixels), read(pixels))
+    few = make_plan(cut, DataConfig(classes=4), recipe(epochs=1), teacher=str(cut))
+    with pytest.raises(ConfigError, match="has 10 classes and digits has 4"):
+        train_network(few, tmp_path / "few", device="cpu")
+    assert not list(tmp_path.glob("few*"))
+    further = make_plan(cut, recipe=recipe(epochs=1), img_size=16, init_from=cut)
+    assert further.before is None
+    train_network(further, tmp_path / "more", device="cpu")
+    assert load(tmp_path / "more")(torch.zeros(1, 1, 16, 16)).shape == (1, 10)
 
 
 def test_the_checkpoint_of_another_training_is_refused(
@@ -213,26 +250,13 @@ def test_a_trained_network_learns_other_classes(model_file: Path, tmp_path: Path
     line = f"starts from the weights of {old} without its classifier of 10 other classes"
     assert start_from(model, wanted.config, old) == line
     for name, tensor in model.state_dict().items():
-        source = fresh if name.startswith(CLASSIFIERS) else before
+        source = fresh if name.startswith("head.classifier.") else before
         assert torch.equal(tensor, source[name]), name
     said: list[str] = []
     new = train_network(wanted, tmp_path / "new", device="cpu", notice=said.append)
     assert line in said
     assert line in (new / "README.md").read_text()
     assert load(new)(torch.zeros(1, 1, 8, 8)).shape == (1, 4)
-
-
-def test_classes_of_other_names_are_other_classes(model_file: Path, tmp_path: Path) -> None:
-    old = train_network(plan(model_file, epochs=1), tmp_path / "old", device="cpu")
-    write_classes(old, [f"leaf {number}" for number in range(10)])
-    config = load_config(old / "config.yaml")
-    for names, ends in (
-        ([], "old"),
-        ([f"leaf {number}" for number in range(10)], "old"),
-        ([f"tree {number}" for number in range(10)], "without its classifier of 10 other classes"),
-    ):
-        model = fresh_model(config, 0, torch.device("cpu"))
-        assert start_from(model, config, old, names).endswith(ends)
 
 
 def test_first_weights_of_another_network_are_refused(

@@ -73,7 +73,10 @@ def train(
         typer.Option(min=1, max=MOST["img_size"], help="Pixels a side; default the model's."),
     ] = None,
     init_from: Annotated[
-        Path | None, typer.Option(help="A folder with the first weights, of any size and classes.")
+        str | None,
+        typer.Option(
+            help="A folder with the first weights, of any size and classes; or timm:NAME[:FILE]."
+        ),
     ] = None,
     teacher: Annotated[
         str | None,
@@ -219,6 +222,7 @@ def graft_command(
         int, typer.Option(min=0, max=MOST["seed"], help="Seed of random weights and static keys.")
     ] = 0,
     to: Annotated[Path | None, typer.Option(help="Folder to write; new or empty.")] = None,
+    formats: Formats = "none",
     table: Annotated[
         bool, typer.Option("--table", help="Print SKA's Table 1: printed and built sizes.")
     ] = False,
@@ -230,6 +234,7 @@ def graft_command(
         say(small_scale_table(), end="")
         return
     from vitnas.exported.grafts import graft_named
+    from vitnas.exported.write import parse_formats
 
     of_mixer = {"num_heads": num_heads, "key_kernel": key_kernel, "windows": windows}
     of_map = {"attn_act": attn_act, "mask_diagonal": mask_diagonal}
@@ -248,6 +253,8 @@ def graft_command(
         pretrained=pretrained,
         seed=seed,
         to=to,
+        formats=parse_formats(formats),
+        notice=_print_now,
     )
     say(made.text())
     if to is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitnas.config.data import PACKAGES, DataConfig, class_names
-from vitnas.config.model import ModelConfig
+from vitnas.config.graft_file import Design
 from vitnas.errors import ConfigError, nearest_name
 
 
@@ -69,7 +69,7 @@ def _check_split(data: DataConfig, root: Path) -> None:
     raise ConfigError(rule, address="val_split", value=split, nearest=nearest)
 
 
-def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:
+def check_data_fits(data: DataConfig, design: Design) -> None:
     """Refuse a network whose classes or channels are not those of the data.
 
     Any `img_size` fits, because images are resized. Takes no torch and reads no image; of an
@@ -81,7 +81,7 @@ def check_data_fits(data: DataConfig, model_config: ModelConfig) -> None:
     """
     known = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
     for field, expected in known.items():
-        found = getattr(model_config, field)
+        found = getattr(design, field)
         if expected is not None and found != expected:
             what = "classes" if field == "num_classes" else "channels"
             rule = f"{data.name} has {expected} {what}"

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from vitnas.config.data import Augment, facts_of
 from vitnas.config.files import read_yaml, validate
 from vitnas.config.findings import RuleError
+from vitnas.config.graft_file import Design, GraftFile
 from vitnas.config.mixers import names_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen, Rate
@@ -243,16 +244,21 @@ def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:
     return validate(Recipe, read_yaml(file), file=file)
 
 
-def check_recipe_fits(recipe: Recipe, config: ModelConfig) -> None:
+def check_recipe_fits(recipe: Recipe, config: Design) -> None:
     """Refuse what a recipe asks of a network that cannot have it.
+
+    Which maps a network of timm with grafts has is seen in training.
 
     Raises:
         ConfigError: addressed inside the recipe.
     """
-    if recipe.mixed_depth and all(stage.passes == 1 for stage in config.stages):
+    stages = () if isinstance(config, GraftFile) else config.stages
+    if recipe.mixed_depth and all(stage.passes == 1 for stage in stages):
         rule = "mixed depth needs recursion, and every block of this network is passed through once"
         raise ConfigError(rule, address="mixed_depth", value=True, nearest="false")
     penalty = recipe.similarity_penalty
+    if isinstance(config, GraftFile):
+        return
     if penalty.weight and not comparable_maps(config, penalty.blocks):
         *first, last = names_with("maps")
         names = f"{', '.join(first)} and {last}"

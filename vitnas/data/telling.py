@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vitnas.durations import clock
@@ -54,15 +52,3 @@ class Bar:
             left = (time.monotonic() - self._began) * (self._total - done) / done
             line += f", {clock(left)} left"
         self._doing(line)
-
-
-@contextmanager
-def only_errors_of(name: str) -> Iterator[None]:
-    """Inside, the logger of a package says nothing below an error."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -20,7 +20,7 @@ from PIL import Image
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import read_rgb, read_whole, refuse_many
-from vitnas.data.telling import only_errors_of
+from vitnas.environment import only_errors_of
 from vitnas.errors import DataError
 
 _SAME = (

@@ -79,8 +79,7 @@ def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subje
 def subject_of(network: nn.Module, name: str, weights: str, log: Path | None = None) -> Subject:
     """A subject made from the attributes of `network`."""
     cfg: Any = getattr(network, "pretrained_cfg", None) or {}
-    config: Any = getattr(network, "config", None)
-    image_hw = getattr(config, "image_hw", None) or _image_hw(network, cfg)
+    image_hw: Any = getattr(network, "image_hw", None) or _image_hw(network, cfg)
     convolutions = (m for m in network.modules() if isinstance(m, nn.Conv2d))
     first = next(convolutions, None)
     return Subject(

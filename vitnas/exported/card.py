@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from vitnas import __version__
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
-from vitnas.config.one_line import one_line
-from vitnas.cost.closed_form import Cost, closed_form
+from vitnas.cost.closed_form import Cost
 from vitnas.environment import command_line
+from vitnas.exported.design import file_of, line_of, size_of_design
 
 if TYPE_CHECKING:
     from vitnas.exported.conversion import Conversion
@@ -100,18 +101,18 @@ def conversion_card(
 
 
 def card_of(
-    config: ModelConfig, folder: Path, template: str, command: str | None = None, **facts: Any
+    design: Design, folder: Path, template: str, command: str | None = None, **facts: Any
 ) -> str:
     """A card as Markdown.
 
     Args:
-        config: the network.
+        design: the network.
         folder: where it is written.
         template: a file in `templates`.
         command: what wrote it; by default the command line of this process.
         **facts: what the template needs in addition to the network.
     """
-    cost = closed_form(config)
+    cost = size_of_design(design)
     environment = Environment(
         loader=PackageLoader("vitnas.exported"),
         autoescape=False,
@@ -122,11 +123,12 @@ def card_of(
     card = environment.get_template(template).render(
         name=folder.name,
         source=repr(folder.as_posix()),
-        network=one_line(config),
+        network=line_of(design),
+        design_file=file_of(design),
         cost=cost,
-        stages=_flops_by_stage(cost),
-        shape=(config.in_chans, *config.image_hw),
-        num_classes=config.num_classes,
+        stages=_flops_by_stage(cost) if isinstance(cost, Cost) else {},
+        shape=(design.in_chans, *design.image_hw),
+        num_classes=design.num_classes,
         version=__version__,
         command=command or command_line(),
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d"),

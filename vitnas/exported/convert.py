@@ -19,6 +19,9 @@ from vitnas.nn.zoo import zoo_names
 from vitnas.nn.zoo.weights import LAYOUTS, Layout
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from vitnas.nn.model import HybridTransformer
     from vitnas.nn.zoo.weights.checkpoint import ForeignCheckpoint
     from vitnas.nn.zoo.weights.translate import Translation
 
@@ -134,6 +137,23 @@ def _converted(
         (*code.remarks(config, shapes), *_notes(read, translation)),
     )
     return conversion, weights
+
+
+def in_our_words(network: nn.Module) -> tuple[ModelConfig, HybridTransformer]:
+    """A trained network of timm that the zoo has, too, as ours with its weights.
+
+    Raises:
+        ConfigError: the zoo does not have it.
+    """
+    from vitnas.nn.model import build_model
+    from vitnas.nn.zoo.weights.find import find_config
+    from vitnas.nn.zoo.weights.translate import translate
+
+    code, state = LAYOUTS["timm"], network.state_dict()
+    config = find_config(code, LAYOUTS.values(), state)
+    model = build_model(config)
+    model.load_state_dict(translate(code, config, state).state)
+    return config, model
 
 
 def _sha256(file: Path) -> str:

@@ -1,35 +1,28 @@
-"""A grafted network as a folder: graft.yaml, model.safetensors, README.md."""
+"""A grafted network by its name, and as a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.files import dump_yaml, validate, write_bytes, write_text
-from vitnas.config.graft import GraftConfig, GraftFile
+from vitnas.config.files import validate, write_text
+from vitnas.config.graft import GraftConfig
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.notation import human
 from vitnas.errors import ConfigError
-from vitnas.exported.folder import CARD_FILE, GRAFT_FILE, WEIGHTS_FILE, beside, check_free
-from vitnas.exported.read import rebuilt
+from vitnas.exported.card import card_of
+from vitnas.exported.design import network_of, settled_design
+from vitnas.exported.folder import CARD_FILE, beside, check_free
+from vitnas.exported.preprocessing import of_timm
+from vitnas.exported.write import Content, write_network
 
 if TYPE_CHECKING:
     from torch import nn
 
     from vitnas.cost.small_scale import Size
     from vitnas.nn.graft import Grafted
-
-_CARD = """\
-# {model}, grafted
-
-`{model}` with {what}. {params} parameters, {flops} FLOPs (multiply-adds of one image).
-
-    import vitnas
-    model = vitnas.load({source!r})
-
-graft.yaml says how the network is built, model.safetensors has its weights.
-"""
 
 
 @dataclass(frozen=True)
@@ -88,6 +81,8 @@ def graft_named(
     pretrained: bool = False,
     seed: int = 0,
     to: str | Path | None = None,
+    formats: tuple[str, ...] = (),
+    notice: Callable[[str], None] = lambda line: None,
 ) -> NamedGraft:
     """Build a network, graft it, count it before and after, and write it to `to` if given.
 
@@ -98,6 +93,7 @@ def graft_named(
         pretrained: whether timm downloads its weights; else they are random.
         seed: seed of random weights and static keys.
         to: a folder for `save_graft`, or None.
+        formats, notice: as for `save_graft`.
 
     Raises:
         ConfigError: there is no such network, or this graft is impossible. Nothing is written.
@@ -123,21 +119,32 @@ def graft_named(
     done = graft(model, **fields)
     after = size_of(model, channels)
     if to is not None:
-        save_graft(model, to, name, **options)
+        save_graft(model, to, name, formats=formats, notice=notice, **options)
     return NamedGraft(model, name, done, before, after)
 
 
-def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> Path:
+def save_graft(
+    model: nn.Module,
+    to: str | Path,
+    name: str,
+    *,
+    formats: tuple[str, ...] = (),
+    notice: Callable[[str], None] = lambda line: None,
+    **options: Any,
+) -> Path:
     """Write a grafted network as a folder that `vitnas.load` reads.
 
     First the network is built again from the name, the options and the grafts. With the same
     weights it must give the same scores for an image. Then the folder is written as a whole; after
-    an error there is none.
+    an error there is none. Image size, channels and classes are written out, and how timm prepares
+    images for the network.
 
     Args:
         model: a network of `build_network` or of timm, after `graft`.
         to: the folder. It must not exist, or be empty.
         name: the name by which the network was built.
+        formats: files that run without vitnas: `pt2` and `onnx`; see docs/export.md.
+        notice: called with a line on these files, and with one on each that is left out.
         **options: the options with which it was built, as for `timm.create_model`.
 
     Raises:
@@ -150,11 +157,15 @@ def save_graft(model: nn.Module, to: str | Path, name: str, **options: Any) -> P
     tree = {"model": name, "options": _plain(options), "grafts": grafts}
     file, weights = validate(GraftFile, tree), weights_bytes(model)
     _check_rebuilds(model, file, weights)
-    folder = Path(to)
+    design, folder = settled_design(file), Path(to)
+    cfg: Any = getattr(model, "pretrained_cfg", None) or {}
+    how = of_timm(cfg, design.in_chans)
+    content = Content(design, weights, design.name, (), how, formats=formats)
     with beside(folder) as draft:
-        write_text(draft / GRAFT_FILE, dump_yaml(tree))
-        write_bytes(draft / WEIGHTS_FILE, weights)
-        write_text(draft / CARD_FILE, _card(model, file, folder))
+        written = write_network(draft, folder, content)
+        write_text(draft / CARD_FILE, card_of(design, folder, "graft.md.j2", standalone=written))
+    for line in written.lines():
+        notice(line)
     return folder
 
 
@@ -172,29 +183,15 @@ def _check_rebuilds(model: nn.Module, file: GraftFile, weights: bytes) -> None:
     rule = f"{file.model} with these options is another network; give all options of this one"
     given = file.options.given()
     try:
-        again = rebuilt(file, weights)
+        again = network_of(file, weights)
     except ConfigError as error:
         raise ConfigError(f"{rule} ({error})", address="options", value=given) from None
     some = next(model.parameters())
-    image = torch.randn(1, file.options.in_chans, *image_size(model)).to(some)
+    image = torch.randn(1, file.in_chans, *image_size(model)).to(some)
     with evaluating(model):
         same = torch.equal(model(image), again.to(some)(image))
     if not same:
         raise ConfigError(rule, address="options", value=given)
-
-
-def _card(model: nn.Module, file: GraftFile, folder: Path) -> str:
-    from vitnas.cost.small_scale import size_of
-
-    size = size_of(model, file.options.in_chans)
-    grafts = (dump_yaml(config.to_tree()).strip() for config in file.grafts)
-    return _CARD.format(
-        model=file.model,
-        what="; ".join(f"`{text}`".replace("\n", ", ") for text in grafts),
-        params=human(size.num_params),
-        flops=human(size.flops),
-        source=folder.as_posix(),
-    )
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:

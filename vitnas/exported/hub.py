@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from vitnas.config.files import exists, validate
-from vitnas.config.model import ModelConfig
+from vitnas.config.graft_file import Design, GraftFile
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.errors import ConfigError, DataError, reason_of
 from vitnas.exported.preprocessing import Interpolation, Preprocessing, of_timm
 from vitnas.files import read_bytes
 from vitnas.nn.zoo.entrypoints import ANY, weights_of
+from vitnas.nn.zoo.grafted import GRAFTED, layers_of
 
 HUB_FILE = "config.json"
 _MOST_BYTES = 1 << 24
@@ -24,23 +25,23 @@ _Value = Annotated[float, Field(ge=-1e6, le=1e6)]
 _Deviation = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
-def hub_text(config: ModelConfig, names: Sequence[str], how: Preprocessing) -> str:
+def hub_text(design: Design, names: Sequence[str], how: Preprocessing) -> str:
     """config.json in the form of timm's hub (timm.models.save_for_hf).
 
-    Its architecture is `vitnas`, which `import vitnas` registers with timm; `model_args` are the
-    fields of config.yaml.
+    Its architecture is `vitnas` or `vitnas_graft`, which `import vitnas` registers with timm;
+    `model_args` are the fields of config.yaml or graft.yaml.
 
     Args:
-        config: the network.
+        design: the network; of a graft, with its sizes written out.
         names: of its classes, or none.
         how: how an image becomes its input.
     """
-    tree = {key: value for key, value in config.to_tree().items() if key != "name"}
+    tree = {key: value for key, value in design.to_tree().items() if key != "name"}
     found: dict[str, Any] = {
-        "architecture": ANY,
-        "num_classes": config.num_classes,
+        "architecture": GRAFTED if isinstance(design, GraftFile) else ANY,
+        "num_classes": design.num_classes,
         "model_args": tree,
-        "pretrained_cfg": _pretrained_cfg(config, how),
+        "pretrained_cfg": _pretrained_cfg(design, how),
     }
     if names:
         found["label_names"] = list(names)
@@ -49,21 +50,27 @@ def hub_text(config: ModelConfig, names: Sequence[str], how: Preprocessing) -> s
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
-def _pretrained_cfg(config: ModelConfig, how: Preprocessing) -> dict[str, Any]:
+def _pretrained_cfg(design: Design, how: Preprocessing) -> dict[str, Any]:
     """The fields that timm's data pipeline and its loading of weights read."""
     return {
         "custom_load": False,
-        "input_size": [config.in_chans, *config.image_hw],
+        "input_size": [design.in_chans, *design.image_hw],
         "fixed_input_size": True,
         "interpolation": how.interpolation,
         "crop_pct": how.crop,
         "crop_mode": "squash" if how.fit == "stretch" else "center",
         "mean": list(how.mean),
         "std": list(how.std),
-        "num_classes": config.num_classes,
-        "pool_size": list(config.grids[-1]) if len(config.stages) > 1 else None,
-        **weights_of(config),
+        "num_classes": design.num_classes,
+        **_layers(design),
     }
+
+
+def _layers(design: Design) -> dict[str, Any]:
+    if isinstance(design, GraftFile):
+        return layers_of(design)
+    pool = list(design.grids[-1]) if len(design.stages) > 1 else None
+    return {"pool_size": pool, **weights_of(design)}
 
 
 def read_preprocessing(folder: Path, channels: int) -> Preprocessing | None:

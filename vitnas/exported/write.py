@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from vitnas.config.files import dump_yaml, write_bytes, write_text
-from vitnas.config.model import ModelConfig
+from vitnas.config.files import write_bytes, write_text
+from vitnas.config.graft_file import Design, GraftFile
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.check import Check, check_files
-from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE, write_classes
+from vitnas.exported.design import design_text, file_of, network_of
+from vitnas.exported.folder import WEIGHTS_FILE, write_classes
 from vitnas.exported.hub import HUB_FILE, hub_text
 from vitnas.exported.preprocessing import Preprocessing, unknown
 from vitnas.exported.programs import write_programs
@@ -29,7 +30,7 @@ class Content:
     """A network to be written.
 
     Attributes:
-        config: the network.
+        design: the network.
         weights: in safetensors' format.
         title: what it is, in a few words.
         names: of its classes; empty where they are not known.
@@ -38,7 +39,7 @@ class Content:
         formats: which of `FORMATS` are written, too.
     """
 
-    config: ModelConfig
+    design: Design
     weights: bytes
     title: str
     names: Sequence[str] = ()
@@ -95,7 +96,7 @@ def parse_formats(text: str) -> tuple[str, ...]:
 
 
 def write_network(draft: Path, folder: Path, content: Content) -> Written:
-    """Write config.yaml, config.json, the weights, the names of the classes, and `formats`.
+    """Write the design, config.json, the weights, the names of the classes, and `formats`.
 
     The files of `formats` are run in a fresh process without vitnas.
 
@@ -107,17 +108,15 @@ def write_network(draft: Path, folder: Path, content: Content) -> Written:
     Raises:
         RunError: a file does not compute what the network does.
     """
-    from vitnas.nn.weights import network_with
-
-    config = content.config
-    write_text(draft / CONFIG_FILE, dump_yaml(config.to_tree()))
+    design = content.design
+    write_text(draft / file_of(design), design_text(design))
     write_bytes(draft / WEIGHTS_FILE, content.weights)
     write_classes(draft, content.names)
-    preprocessing = content.preprocessing or unknown(config.in_chans)
-    write_text(draft / HUB_FILE, hub_text(config, content.names, preprocessing))
+    preprocessing = content.preprocessing or unknown(design.in_chans)
+    write_text(draft / HUB_FILE, hub_text(design, content.names, preprocessing))
     if not content.formats:
         return Written(preprocessing)
-    network = network_with(config, content.weights)
+    network: Any = network_of(design, content.weights)
     left_out = _write_source(draft, content, preprocessing) if "py" in content.formats else {}
     left_out |= write_programs(draft, network, content.formats)
     if not _runnable(draft, content.formats):
@@ -135,8 +134,11 @@ def _write_source(draft: Path, content: Content, how: Preprocessing) -> dict[str
     from vitnas.exported.source.expressed import unexpressed
     from vitnas.exported.source.write import model_source
 
-    field_without = unexpressed(content.config)
+    design = content.design
+    if isinstance(design, GraftFile):
+        return {SOURCE_FILE: f"{design.model} is timm's code"}
+    field_without = unexpressed(design)
     if field_without:
         return {SOURCE_FILE: f"it has no text for {field_without} yet"}
-    write_text(draft / SOURCE_FILE, model_source(content.config, how, content.title))
+    write_text(draft / SOURCE_FILE, model_source(design, how, content.title))
     return {}

@@ -55,8 +55,18 @@ def load_weights(
             `model` does not change.
     """
     file = file if isinstance(weights, bytes) else Path(weights)
-    stored, wanted = _read(weights, file), state_of(model)
-    _fill(model, stored | {n: t for n, t in wanted.items() if n.startswith(own)}, file)
+    load_state(model, _read(weights, file), file, own)
+
+
+def load_state(
+    model: nn.Module,
+    state: Mapping[str, Tensor],
+    file: str | Path | None = None,
+    own: tuple[str, ...] = (),
+) -> None:
+    """As `load_weights`, from the tensors of a `state_of`."""
+    kept = {name: tensor for name, tensor in state_of(model).items() if name.startswith(own)}
+    _fill(model, {**state, **kept}, file)
 
 
 def shapes(path: str | Path) -> dict[str, tuple[int, ...]]:

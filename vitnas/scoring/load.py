@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from vitnas.config.files import exists
-from vitnas.data.telling import only_errors_of
 from vitnas.diagnose.subject import load_subject, subject_of
+from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable, typed
 from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.preprocessing import Preprocessing, of_timm

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from vitnas.config.data import DataConfig
-from vitnas.config.model import ModelConfig
+from vitnas.config.graft_file import Design
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.rows import Pixels, channel_sums
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
@@ -103,16 +103,16 @@ class Images:
             raise DataError(f"{self.name} has no test images: no test/ or val/ beside train/")
         return self._test
 
-    def check_fits(self, model_config: ModelConfig) -> None:
+    def check_fits(self, design: Design) -> None:
         """Refuse a network that is made for other images.
 
         Raises:
             ConfigError: `num_classes`, `in_chans` or `img_size` differ.
         """
         facts = {
-            "num_classes": (model_config.num_classes, self.num_classes),
-            "in_chans": (model_config.in_chans, self.in_chans),
-            "img_size": (model_config.image_hw, self.image_hw),
+            "num_classes": (design.num_classes, self.num_classes),
+            "in_chans": (design.in_chans, self.in_chans),
+            "img_size": (design.image_hw, self.image_hw),
         }
         for address, (found, expected) in facts.items():
             if found != expected:

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 
 from vitnas.config.files import exists
 from vitnas.config.recipe import DistillConfig, Recipe
-from vitnas.data.telling import only_errors_of
+from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.read import load

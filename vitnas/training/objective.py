@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitnas.config.recipe import Recipe
-from vitnas.nn.layers.head import Head
 from vitnas.training.device import autocast
 from vitnas.training.distill import Teacher, hard_cross_entropy, soft_cross_entropy
 from vitnas.training.mixed_depth import has_shallow_branch, kept_stem, shallow_logits
@@ -130,7 +129,7 @@ class Objective:
 @contextmanager
 def both_scores(model: nn.Module, enable: bool) -> Iterator[None]:
     """Inside, a network with a distillation token gives the scores of both its tokens."""
-    heads = [m for m in model.modules() if isinstance(m, Head)] if enable else []
+    heads: list[Any] = [m for m in model.modules() if hasattr(m, "distilled_training") and enable]
     for head in heads:
         head.distilled_training = True
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,23 @@ from typing import Any
 from vitnas.config.data import DATA_FACTS, GROUP, DataConfig
 from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.files import exists, validate
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
-from vitnas.config.one_line import one_line
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
 from vitnas.config.space import load_space
-from vitnas.cost.closed_form import closed_form
-from vitnas.errors import ConfigError, DataError, nearest_name
-from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
+from vitnas.errors import ConfigError, nearest_name
+from vitnas.exported.design import (
+    file_of,
+    line_of,
+    read_design,
+    settled_design,
+    size_of_design,
+)
+from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
 from vitnas.nn.zoo import zoo_config
 from vitnas.plugins import announced, is_path
+from vitnas.training.start import FromTimm, digest, start_of
 
 
 @dataclass(frozen=True)
@@ -33,17 +39,19 @@ class Plan:
         recipe: how it is trained.
         recipe_name: the recipe as it was asked for.
         seed: of first weights, order, augmentation and dropout.
-        init_from: an exported folder whose weights come first; None = fresh weights.
+        init_from: an exported folder whose weights come first, or timm's; None = fresh weights.
         fingerprint: that the training images must have; None = any images will do.
+        before: classes that the network's folder is for, where it gets others.
     """
 
-    config: ModelConfig
+    config: Design
     data: DataConfig
     recipe: Recipe
     recipe_name: str = DEFAULT_RECIPE
     seed: int = 0
-    init_from: Path | None = None
+    init_from: Path | FromTimm | None = None
     fingerprint: Mapping[str, Any] | None = None
+    before: int | None = None
 
     def line(self, trained: int, scoring: int) -> str:
         """What is about to be trained and on how many images, in one line.
@@ -52,24 +60,30 @@ class Plan:
             trained: images that train.
             scoring: images that score.
         """
-        (height, width), cost = self.config.image_hw, closed_form(self.config)
+        (height, width), cost = self.config.image_hw, size_of_design(self.config)
         size = f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs"
         what = f"{self.config.name} on {self.data.name} at {height}x{width} px"
         split = self.data.val_split
         scored = f"the {scoring:,} of {split}" if split else f"{scoring:,} held out of train"
         on = f"trains on {trained:,} images, is scored on {scored}"
-        return f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}; {on}"
+        line = f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}; {on}"
+        if self.before is None:
+            return line
+        return (
+            f"{line}; a classifier of {self.config.num_classes:,} classes replaces its "
+            f"{self.before:,}"
+        )
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a training to resume from a checkpoint; plain values."""
         return {
-            "network": one_line(self.config),
+            "network": line_of(self.config),
             "img_size": list(self.config.image_hw),
             "key": self.config.key,
             "recipe": self.recipe.model_dump(mode="json"),
             "data": self.data.model_dump(mode="json"),
             "seed": self.seed,
-            "init_from": None if self.init_from is None else _digest(self.init_from),
+            "init_from": None if self.init_from is None else digest(self.init_from),
         }
 
 
@@ -85,12 +99,12 @@ def make_plan(
     seed: int = 0,
     init_from: str | Path | None = None,
 ) -> Plan:
-    """Read and check everything that can be checked without torch.
+    """Read and check everything that can be checked without torch; timm is asked for a graft's.
 
     Args:
         model: a network; a model of the zoo, which then gets the classes and channels of the data;
-            a model file; or an exported folder, whose network is used with the classes of the data,
-            but not its weights.
+            a model file; or an exported folder, whose network is used with the classes of the data
+            (a graft's also with its channels), but not its weights.
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
@@ -98,7 +112,7 @@ def make_plan(
             = what `data` says, by which a share of the training images is held out.
         seed: of first weights, order, augmentation and dropout.
         init_from: an exported folder with the first weights, of the same network at any size and
-            with any classes.
+            with any classes; or `timm:NAME`, timm's own weights, or `timm:NAME:FILE`, in a file.
 
     Raises:
         ConfigError, DataError: one line with what is wrong and what would be right.
@@ -117,16 +131,14 @@ def make_plan(
         changes["distill"] = {**found.distill.model_dump(), "teacher": teacher}
     if changes:
         found = validate(Recipe, {**found.model_dump(), **changes})
-    config = _network(model, images, img_size, found.drop_path_rate)
+    config, before = _network(model, images, img_size, found.drop_path_rate)
     try:
         check_recipe_fits(found, config)
     except ConfigError as error:
         raise error.at(prefix="recipe") from None
     check_data_fits(images, config)
-    start = None if init_from is None else Path(init_from)
-    if start is not None and not exists(start / WEIGHTS_FILE):
-        raise DataError(f"{start}: is no exported folder: it has no {WEIGHTS_FILE}")
-    return Plan(config, images, found, name, seed, start)
+    start = None if init_from is None else start_of(str(init_from))
+    return Plan(config, images, found, name, seed, start, before=before)
 
 
 def read_data(text: str) -> DataConfig:
@@ -159,36 +171,48 @@ def _scored_on(data: DataConfig, split: str) -> DataConfig:
 
 def _network(
     model: str | Path | ModelConfig, data: DataConfig, img_size: int | None, drop_path: float | None
-) -> ModelConfig:
+) -> tuple[Design, int | None]:
+    """The network, and the classes of its folder where it gets others."""
     changes: dict[str, Any] = {} if img_size is None else {"img_size": img_size}
     if drop_path is not None:
         changes["drop_path_rate"] = drop_path
     if isinstance(model, ModelConfig):
-        return validate(ModelConfig, {**model.model_dump(), **changes})
+        return validate(ModelConfig, {**model.model_dump(), **changes}), None
     text, path = str(model), Path(model)
-    is_exported = exists(path / CONFIG_FILE)
-    if not is_exported and (exists(path) or path.suffix in (".yaml", ".yml") or path.name != text):
+    if exists(path / CONFIG_FILE) or exists(path / GRAFT_FILE):
+        return _of_folder(path, data, changes)
+    if exists(path) or path.suffix in (".yaml", ".yml") or path.name != text:
         config = load_config(path)
-        return validate(ModelConfig, {**config.model_dump(), **changes}, file=path)
-    classes, channels = _sizes(data)
-    if is_exported:
-        config = load_config(path / CONFIG_FILE)
-        if classes is not None:
-            changes["num_classes"] = classes
-        return validate(ModelConfig, {**config.model_dump(), **changes}, file=path / CONFIG_FILE)
-    facts = {"num_classes": classes, "in_chans": channels}
-    return zoo_config(text, **{k: v for k, v in facts.items() if v is not None}, **changes)
+        return validate(ModelConfig, {**config.model_dump(), **changes}, file=path), None
+    return zoo_config(text, **_sizes(data), **changes), None
 
 
-def _sizes(data: DataConfig) -> tuple[int | None, int | None]:
+def _of_folder(
+    folder: Path, data: DataConfig, changes: dict[str, Any]
+) -> tuple[Design, int | None]:
+    design, sizes = read_design(folder), _sizes(data)
+    path, before = folder / file_of(design), design.num_classes
+    changed: Design
+    if isinstance(design, ModelConfig):
+        sizes.pop("in_chans", None)
+        changed = validate(ModelConfig, {**design.model_dump(), **changes, **sizes}, file=path)
+    else:
+        try:
+            before = settled_design(design).num_classes
+            changed = settled_design(design.changed(**changes, **sizes))
+        except ConfigError as error:
+            raise error.at(file=path) from None
+    return changed, None if changed.num_classes == before else before
+
+
+def _sizes(data: DataConfig) -> dict[str, int]:
     """Classes and channels of the images, as far as they are known without reading them."""
     if data.is_ours:
-        return data.count_classes(), data.facts.in_chans
-    from vitnas.data.foreign import describe
+        classes, channels = data.count_classes(), data.facts.in_chans
+    else:
+        from vitnas.data.foreign import describe
 
-    classes, channels = describe(data)
-    return data.count_classes() or classes, channels
-
-
-def _digest(folder: Path) -> str:
-    return hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest()[:12]
+        classes, channels = describe(data)
+        classes = data.count_classes() or classes
+    facts = {"num_classes": classes, "in_chans": channels}
+    return {name: value for name, value in facts.items() if value is not None}

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.exported.design import build_design
 from vitnas.exported.quantized import CALIBRATION, InInt8
-from vitnas.nn.interface import TimmInterface
-from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
 from vitnas.training.data import Images
@@ -121,8 +121,8 @@ class Training:
         self.proxy, self.seed, self.int8, self._ranks = proxy, seed, int8, ranks
         self.device = resolve_device(device)
         self.model = model.to(self.device)
-        if proxy.grad_checkpointing and isinstance(self.model, TimmInterface):
-            self.model.set_grad_checkpointing()
+        if proxy.grad_checkpointing and hasattr(self.model, "set_grad_checkpointing"):
+            self.model.set_grad_checkpointing()  # type: ignore[operator]
         if proxy.train_fraction > images.fraction:
             raise ValueError(f"only {images.fraction:g} of the training images were read")
         self.images = images.to(self.device)
@@ -290,9 +290,9 @@ def _average(model: nn.Module, decay: float) -> Any:
     return ModelEmaV3(model, decay=decay, use_warmup=True)
 
 
-def fresh_model(model_config: ModelConfig, seed: int, device: torch.device) -> nn.Module:
+def fresh_model(design: Design, seed: int, device: torch.device) -> nn.Module:
     """The network with the first weights that `seed` gives, whatever was drawn before."""
-    return seeded(lambda: build_model(model_config), seed, device)
+    return seeded(lambda: build_design(design), seed, device)
 
 
 def seeded(build: Callable[[], nn.Module], seed: int, device: str | torch.device) -> nn.Module:

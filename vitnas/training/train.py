@@ -14,7 +14,6 @@ from torch import nn
 
 from vitnas.config.differences import differences
 from vitnas.config.files import dump_yaml
-from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.cores import launch
 from vitnas.data.telling import SILENT, Teller
@@ -28,17 +27,16 @@ from vitnas.exported.folder import (
     check_free,
 )
 from vitnas.exported.preprocessing import trained_on
-from vitnas.exported.read import load
 from vitnas.exported.write import Content, Written, write_network
 from vitnas.files import check_own, remove_folder, write_text, writing
-from vitnas.nn.model import HybridTransformer
-from vitnas.nn.weights import load_weights, weights_bytes
+from vitnas.nn.weights import weights_bytes
 from vitnas.training import checkpoint
 from vitnas.training.card import training_card
 from vitnas.training.data import Images, check_enough, load_data
 from vitnas.training.device import own_threads
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
+from vitnas.training.first import start_from
 from vitnas.training.folders import open_folder
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import Diverged, evaluate, fresh_model
@@ -46,41 +44,6 @@ from vitnas.training.ranks import ALONE, Ranks, device_of, joined
 from vitnas.training.tracking import Tracked, tracking
 
 _LOCK = "lock"
-CLASSIFIERS = ("head.classifier.", "head.distillation_classifier.")
-
-
-def start_from(
-    model: nn.Module, config: ModelConfig, folder: Path, names: Sequence[str] = ()
-) -> str:
-    """Copy the weights of an exported folder, resized to the size of `model`.
-
-    Position tables and static keys are interpolated (`HybridTransformer.resize`). A classifier of
-    other classes (another number, or other names where both have names) is left out: `model` keeps
-    its own one.
-
-    Args:
-        model: what gets the weights.
-        config: that of `model`.
-        folder: an exported network, equal but for size and classes.
-        names: of the classes of `model`; none where they are only numbered.
-
-    Returns:
-        Where the first weights come from, in one line.
-
-    Raises:
-        ConfigError: the folder's network is another one.
-        DataError: its weights are missing or damaged.
-    """
-    source = load(folder)
-    if not isinstance(source, HybridTransformer):
-        raise ConfigError("holds a graft; first weights are those of a config.yaml", file=folder)
-    if source.config.image_hw != config.image_hw:
-        source.resize(config.image_hw)
-    number, known = source.config.num_classes, getattr(source, "label_names", ())
-    is_same = number == config.num_classes and (not names or not known or known == tuple(names))
-    load_weights(model, weights_bytes(source), folder, () if is_same else CLASSIFIERS)
-    line = f"starts from the weights of {folder}"
-    return line if is_same else f"{line} without its classifier of {number:,} other classes"
 
 
 def train_network(

@@ -8,6 +8,15 @@ from typing import Any
 import torch
 from timm.models.cait import Cait
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.eva import Eva
+from timm.models.metaformer import (
+    Attention,
+    LayerNorm2dNoBias,
+    LayerNormNoBias,
+    MetaFormer,
+    SepConv,
+)
+from timm.models.pvt_v2 import PyramidVisionTransformerV2
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
@@ -51,8 +60,38 @@ def cvt(**options: Any) -> nn.Module:
     return _trained(CvT, {"img_size": 16, "num_classes": 5, "sizes": sizes, **options})
 
 
+def eva(**options: Any) -> nn.Module:
+    """A class token and 4x4 patches, 3 blocks, biases of query and value alone, no rotary
+    positions."""
+    return _trained(Eva, {**_PLAIN, "depth": 3, **options})
+
+
+def pvt(**options: Any) -> nn.Module:
+    """4x4 and 2x2 tokens for 16 px; 2x2 values in both stages."""
+    fields = {"depths": (2, 2), "embed_dims": (16, 24), "num_heads": (2, 3), "num_classes": 5}
+    fields |= {"sr_ratios": (2, 1), "mlp_ratios": (2, 2)}
+    return _sized(_trained(PyramidVisionTransformerV2, {**fields, **options}))
+
+
+def caformer(**options: Any) -> nn.Module:
+    """4x4 tokens with convolutions, then 2x2 tokens with attention of one head of 32 channels."""
+    fields = {"depths": (1, 2), "dims": (16, 64), "num_classes": 5}
+    fields |= {
+        "token_mixers": [SepConv, Attention],
+        "norm_layers": [LayerNorm2dNoBias, LayerNormNoBias],
+    }
+    return _sized(_trained(MetaFormer, {**fields, **options}))
+
+
+def _sized(model: Any) -> nn.Module:
+    """As `build_network` builds a network that takes any size."""
+    model.image_hw = (16, 16)
+    network: nn.Module = model
+    return network
+
+
 ALL: dict[str, Callable[..., nn.Module]] = {
-    build.__name__: build for build in (vit, deit, cait, swin, cvt)
+    build.__name__: build for build in (vit, deit, cait, swin, cvt, eva, pvt, caformer)
 }
 
 

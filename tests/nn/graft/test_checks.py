@@ -10,11 +10,12 @@ import pytest
 import timm
 import torch
 from timm.layers import DiffAttention
+from timm.models.metaformer import LayerNorm2dNoBias, Pooling
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import ParallelThingsBlock, VisionTransformer
 from torch import nn
 
-from tests.nn.graft.networks import cait, cvt, deit, images, swin, vit
+from tests.nn.graft.networks import caformer, cait, cvt, deit, eva, images, pvt, swin, vit
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.nn.graft import graft
 
@@ -43,6 +44,10 @@ def with_lora() -> nn.Module:
     model = vit()
     model.blocks[2].attn.qkv = Adapted(24, 72)
     return model
+
+
+def poolformer() -> nn.Module:
+    return caformer(token_mixers=[Pooling, Pooling], norm_layers=LayerNorm2dNoBias)
 
 
 CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
@@ -88,15 +93,29 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     (lambda: vit(block_fn=ParallelThingsBlock), {"mixer": "ska"}, "= 'ParallelThingsBlock'"),
     (with_lora, {"mixer": "ska"}, "blocks.2.attn: its projections are Adapted"),
     (with_lora, {"broad": {"gamma": 1.0}}, "blocks.2.attn: its projections are Adapted"),
+    (
+        lambda: eva(use_rot_pos_emb=True, dynamic_img_size=True),
+        {"mixer": "ska"},
+        "'Eva': ska has no rotary positions",
+    ),
+    (lambda: eva(attn_type="rope"), {"mixer": "ska"}, "'AttentionRope'.*is EvaAttention"),
+    (lambda: eva(qkv_fused=False), {"mixer": "ska"}, "its projections are NoneType and Linear"),
+    (lambda: eva(patch_drop_rate=0.5), {"mixer": "ska"}, "patch_drop removes tokens"),
+    (poolformer, {"mixer": "ska"}, "'MetaFormer': no block of this network has attention"),
+    (caformer, {"mixer": "ska", "blocks": "stages:0"}, "= 'stages:0': no block there has att"),
+    (lambda: pvt(sr_ratios=(8, 1)), {"mixer": "ska"}, "blocks.0.attn: reduces 4x4 tokens 8 times"),
+    (pvt, {"mixer": "cska", "windows": 2}, "windows = 2: PVT's values are fewer"),
     # re-attention
     (vit, {"reattention_blocks": 5}, r"reattention_blocks = 5: only 4 .*nearest: 4"),
     (vit, {"mixer": "ska", "blocks": "last:2", "reattention_blocks": 3}, "only 2 blocks"),
     (vit, {"reattention_blocks": 1, "reattention": {"source": "shared"}}, "source = 'shared'"),
-    (cait, {"reattention_blocks": 1}, "VisionTransformerDistilled, and this is a Cait"),
+    (cait, {"reattention_blocks": 1}, "VisionTransformerDistilled, .* and this is a Cait"),
     (swin, {"reattention_blocks": 1}, "this is a SwinTransformer"),
     # broad attention
     (cait, {"broad": {"gamma": 0.4}}, "broad.gamma = 0.4.*this is a Cait"),
     (cvt, {"broad": {"gamma": 0.4}}, "this is a CvT"),
+    (eva, {"broad": {"gamma": 0.4}}, "this is a Eva"),
+    (pvt, {"broad": {"gamma": 0.4}}, "this is a PyramidVisionTransformerV2"),
     (
         vit,
         {"mixer": "ska", "num_heads": 5, "broad": {"gamma": 0.4}},

@@ -50,3 +50,13 @@ def test_one_line_says_what_is_wrong(name: str, options: dict[str, Any], said: s
     with pytest.raises(ConfigError, match=said) as caught:
         build_network(name, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_network_of_any_size_is_asked_for_one() -> None:
+    with torch.device("meta"):
+        small: Any = build_network("pvt_v2_b0", img_size=[32, 64], num_classes=3)
+        assert image_size(small) == (32, 64)
+        assert image_size(build_network("pvt_v2_b0")) == (224, 224)
+    small.image_hw = small.pretrained_cfg = None
+    with pytest.raises(ConfigError, match="'PyramidVisionTransformerV2': does not say"):
+        image_size(small)

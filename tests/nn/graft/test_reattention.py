@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.nn.graft.networks import deit, images, vit
+from tests.nn.graft.networks import caformer, deit, eva, images, pvt, vit
 from vitnas.nn.graft import graft
 from vitnas.nn.graft.reattention import ReattentionDropout
 
 
-@pytest.mark.parametrize("build", [vit, deit])
+@pytest.mark.parametrize("build", [vit, deit, eva, pvt, caformer])
 def test_identity_theta_without_norm_is_the_network_itself(build: type) -> None:
     model, x = build().double(), images().double()
-    graft(model, reattention_blocks=4, reattention={"norm": "none"})
+    graft(model, reattention_blocks=2, reattention={"norm": "none"})
     torch.testing.assert_close(model(x), build().double()(x), rtol=1e-10, atol=1e-12)
 
 

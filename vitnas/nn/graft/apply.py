@@ -41,9 +41,9 @@ def graft(model: Any, **fields: Any) -> Grafted:
     If one part of the graft is impossible, nothing is changed.
 
     Args:
-        model: a network of timm's class VisionTransformer (ViT, DeiT), VisionTransformerDistilled,
-            Cait or SwinTransformer, or a `CvT`. It must be built for the size of its images. Its
-            weights may be trained or not.
+        model: a network of a class in `vitnas.nn.graft.families.FAMILIES`: timm's ViTs, DeiT, EVA,
+            CaiT, Swin, PVT and MetaFormers, or a `CvT`. It must be built for the size of its
+            images. Its weights may be trained or not.
         **fields: fields of `vitnas.config.graft.GraftConfig`, e.g. `mixer="cska",
             blocks="last:4", reattention_blocks=4, broad={"gamma": 0.4}`. Without a field, nothing
             is changed.
@@ -59,6 +59,7 @@ def graft(model: Any, **fields: Any) -> Grafted:
     config = validate(GraftConfig, fields)
     family = family_of(model)
     sites = family.sites(model)
+    checks.check_has_attention(model, sites)
     checks.check_network(model, family, config)
     replaced = _to_replace(sites, family, config)
     mixed = _to_mix(sites, replaced, family, config)
@@ -67,7 +68,7 @@ def graft(model: Any, **fields: Any) -> Grafted:
     drops = [(site, mix_maps(site.attention, config.reattention)) for site in mixed]
     # from here on nothing can fail
     for site, mixer in mixers:
-        site.block.attn = mixer
+        setattr(site.block, site.field, mixer)
     for site, drop in drops:
         site.attention.attn_drop, site.attention.fused_attn = drop, False
     if sources:
@@ -91,6 +92,7 @@ def _to_replace(sites: list[Site], family: Family, config: GraftConfig) -> list[
         return []
     chosen = chosen_blocks(config.blocks, [site.stage for site in sites])
     found = [sites[index] for index in chosen]
+    checks.check_some(found, config)
     for site in found:
         checks.check_replaceable(site, family)
         checks.check_prefix(site, config)

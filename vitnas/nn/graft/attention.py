@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vitnas.config.graft import GraftConfig
 from vitnas.errors import VitnasError
+from vitnas.nn.graft.projections import Projections, projections_of
 from vitnas.nn.layers.images import InputSizeError
 from vitnas.nn.layers.init import init_linear
 from vitnas.nn.layers.tokens import Grid
@@ -25,11 +26,12 @@ class Site(NamedTuple):
 
     Attributes:
         name: e.g. `blocks.3.attn`.
-        block: the block; its `attn` is the attention.
+        block: the block around it.
         stage: index of the block's stage.
         grid: (H, W) of the tokens that see each other; in Swin, those of one window.
         prefix: number of tokens before the grid's tokens, e.g. 1 for a class token.
         stage_grid: (H, W) of all tokens of the stage.
+        field: the block's name for its attention.
     """
 
     name: str
@@ -38,11 +40,12 @@ class Site(NamedTuple):
     grid: Grid
     prefix: int
     stage_grid: Grid
+    field: str = "attn"
 
     @property
     def attention(self) -> Any:
-        """The module, or None where the block has no `attn`."""
-        return getattr(self.block, "attn", None)
+        """The module, or None where the block has none."""
+        return getattr(self.block, self.field, None)
 
     @property
     def num_tokens(self) -> int:
@@ -74,16 +77,16 @@ class StaticKeyGraft(nn.Module):
         super().__init__()
         assert config.mixer is not None
         self.kind, self.grid, self.num_tokens = config.mixer, site.grid, site.num_tokens
-        old, qkv, options = site.attention, site.attention.qkv, {}
+        old, found, options = site.attention, projections_of(site.attention), {}
         if config.mixer == "cska":
             options = {"class_token": site.prefix == 1, "key_kernel": config.key_kernel}
         heads = config.num_heads or old.num_heads
         self.mixer: Any = self.mixers[config.mixer](
-            qkv.in_features,
+            old.proj.out_features,
             heads,
-            site.num_tokens,
+            self.num_keys(site),
             width=heads * (old.proj.in_features // old.num_heads),
-            qkv_bias=qkv.bias is not None,
+            qkv_bias=found.bias is not None,
             proj_bias=old.proj.bias is not None,
             qk_scale=config.qk_scale,
             key_init=config.key_init,
@@ -94,22 +97,25 @@ class StaticKeyGraft(nn.Module):
             tau=None if config.temperature.kind == "learnable" else 1.0,
             **options,
         )
-        self.mixer.to(qkv.weight.device, qkv.weight.dtype)
-        self._keep(site.attention)
-        self.train(site.attention.training)
+        self.mixer.to(old.proj.weight.device, old.proj.weight.dtype)
+        self._keep(old, found)
+        self.train(old.training)
 
-    def _keep(self, attention: Any) -> None:
+    def num_keys(self, site: Site) -> int:
+        """How many values there are."""
+        return site.num_tokens
+
+    def _keep(self, attention: Any, found: Projections) -> None:
         """Take over those parts of `attention` that the mixer needs."""
         for name in ("proj_drop", "attn_drop"):
             setattr(self.mixer, name, getattr(attention, name))
         width, before = self.mixer.width, attention.proj.in_features
         if width > before:
             self.mixer.apply(init_linear)
-        for name, parameter in attention.qkv.named_parameters():
-            new = getattr(self.mixer.qv, name)
-            for part, old in zip(new.data.chunk(2), parameter.detach().chunk(3)[::2], strict=True):
-                part[:before] = old[:width]
-            new.requires_grad_(parameter.requires_grad or width > before)
+        for name, new in self.mixer.qv.named_parameters():
+            for part, old in zip(new.data.chunk(2), getattr(found, name), strict=True):
+                part[:before] = old.detach()[:width]
+            new.requires_grad_(found.learns[name] or width > before)
         if width == before:
             self.mixer.proj = attention.proj
             return
@@ -119,7 +125,11 @@ class StaticKeyGraft(nn.Module):
         new.bias = old.bias
 
     def forward(
-        self, x: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None = None,
+        is_causal: bool = False,
+        rope: None = None,
     ) -> Tensor:
         if attn_mask is not None or is_causal:
             raise VitnasError("a graft accepts no attention mask: its static key is for all tokens")

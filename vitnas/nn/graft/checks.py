@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from timm.layers import PatchDropout
+from collections.abc import Sequence
+
+from timm.layers import PatchDropout, PatchDropoutWithIndices
+from timm.models.pvt_v2 import Attention as ReducedAttention
 from torch import nn
 
 from vitnas.config import rules
@@ -13,7 +16,14 @@ from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.broad import BroadGraft, source_of, width_of
 from vitnas.nn.graft.families import FAMILIES, Family
 from vitnas.nn.graft.reattention import ReattentionDropout
+from vitnas.nn.graft.reduced import Reduction
 from vitnas.nn.graft.windows import WindowGraft
+
+_PARTS = ("q_norm", "k_norm", "norm", "gate")
+"""Parts that a static-key mixer does not have."""
+_LOST: dict[type[nn.Module], tuple[str, ...]] = {ReducedAttention: ()}
+"""PVT's norm is kept."""
+_DROPS = (PatchDropout, PatchDropoutWithIndices)
 
 
 def check_network(model: nn.Module, family: Family, config: GraftConfig) -> None:
@@ -31,6 +41,9 @@ def check_network(model: nn.Module, family: Family, config: GraftConfig) -> None
     if gamma and not family.broad:
         rule = f"broad attention needs a network of class {_classes('broad')}; this is a {name}"
         raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+    if config.mixer and getattr(model, "rope", None) is not None:
+        rule = f"{config.mixer} has no rotary positions, and this network turns queries by them"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
     check_windows(family, config)
     _check_sizes(model, family, config)
 
@@ -48,9 +61,22 @@ def _check_sizes(model: nn.Module, family: Family, config: GraftConfig) -> None:
         what = "broad attention" if windows else config.mixer
         rule = f"{what} needs one image size; this network accepts any (dynamic_img_size)"
         raise ConfigError(rule, address="model", value=type(model).__name__)
-    if config.mixer and isinstance(getattr(model, "patch_drop", None), PatchDropout):
+    if config.mixer and isinstance(getattr(model, "patch_drop", None), _DROPS):
         rule = f"{config.mixer} has a static key for each token, and patch_drop removes tokens"
         raise ConfigError(rule, address="model", value=type(model).__name__)
+
+
+def check_has_attention(model: nn.Module, sites: Sequence[Site]) -> None:
+    """There is an attention at all: PoolFormer and ConvFormer have none."""
+    if not sites:
+        rule = "no block of this network has attention, so there is nothing to replace"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
+
+
+def check_some(chosen: Sequence[Site], config: GraftConfig) -> None:
+    """The chosen stages have attention."""
+    if not chosen:
+        raise ConfigError("no block there has attention", address="blocks", value=config.blocks)
 
 
 def check_known(site: Site, family: Family) -> None:
@@ -67,10 +93,21 @@ def check_known(site: Site, family: Family) -> None:
 def check_replaceable(site: Site, family: Family) -> None:
     """The attention has no part that a static-key mixer would lose."""
     check_known(site, family)
-    _check_without(site, "q_norm", "k_norm", "norm", "gate")
+    _check_without(site, *_LOST.get(type(site.attention), _PARTS))
     if isinstance(site.attention.attn_drop, ReattentionDropout):
         raise ConfigError("has re-attention, which the graft would remove", address=site.name)
+    if isinstance(site.attention, ReducedAttention):
+        check_reduced(site)
     _check_projections(site)
+
+
+def check_reduced(site: Site) -> None:
+    """PVT's reduction leaves a token."""
+    if 0 in Reduction(site.attention).after(site.grid):
+        ratio = site.attention.sr.stride[0]
+        grid = "{}x{}".format(*site.grid)
+        rule = f"reduces {grid} tokens {ratio} times to none: build the network for larger images"
+        raise ConfigError(rule, address=site.name)
 
 
 def _check_without(site: Site, *names: str) -> None:
@@ -83,6 +120,8 @@ def _check_without(site: Site, *names: str) -> None:
 
 def _check_projections(site: Site) -> None:
     """One linear layer gives query, key and value, and another one C channels of the values."""
+    if isinstance(site.attention, ReducedAttention):
+        return  # it has one for the query and one for both others
     qkv, proj = site.attention.qkv, site.attention.proj
     if type(qkv) is not nn.Linear or type(proj) is not nn.Linear:
         rule = f"its projections are {type(qkv).__name__} and {type(proj).__name__}, not Linear"
@@ -101,10 +140,13 @@ def check_prefix(site: Site, config: GraftConfig) -> None:
 
 def check_cut(site: Site, config: GraftConfig) -> None:
     """The tokens can be cut into the mixer's own windows."""
+    if config.windows > 1 and isinstance(site.attention, ReducedAttention):
+        rule = "PVT's values are fewer than its queries, and cannot be cut like them"
+        raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
     if config.windows > 1:
-        rule = rules.windows_fit(config.windows, site.grid, site.prefix > 0)
-        if rule:
-            raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
+        found = rules.windows_fit(config.windows, site.grid, site.prefix > 0)
+        if found:
+            raise ConfigError(found, address="windows", value=config.windows, nearest=1)
 
 
 def check_windows(family: Family, config: GraftConfig) -> None:

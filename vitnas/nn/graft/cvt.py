@@ -166,6 +166,10 @@ class CvT(nn.Module):
         if self.stages[-1].class_token is not None:
             trunc_normal_(self.stages[-1].class_token, std=STD)
 
+    def get_classifier(self) -> nn.Module:
+        """As in timm."""
+        return self.head
+
     def forward(self, images: Tensor) -> Tensor:
         x = images
         for index, stage in enumerate(self.stages):

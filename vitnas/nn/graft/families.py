@@ -9,6 +9,11 @@ from typing import Any
 from timm.layers import Attention
 from timm.models.cait import Cait, ClassAttn, TalkingHeadAttn
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.eva import Eva, EvaAttention
+from timm.models.metaformer import Attention as MetaAttention
+from timm.models.metaformer import MetaFormer, Pooling, SepConv
+from timm.models.pvt_v2 import Attention as ReducedAttention
+from timm.models.pvt_v2 import PyramidVisionTransformerV2
 from timm.models.swin_transformer import SwinTransformer, WindowAttention
 from timm.models.vision_transformer import VisionTransformer
 from torch import nn
@@ -16,7 +21,10 @@ from torch import nn
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.cvt import ConvAttention, CvT
+from vitnas.nn.graft.networks import image_size
+from vitnas.nn.graft.reduced import ReducedGraft
 from vitnas.nn.graft.windows import WindowGraft
+from vitnas.nn.layers.tokens import Grid
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,41 @@ def _cvt_sites(model: Any) -> list[Site]:
     ]
 
 
+def _after(grid: Grid, conv: Any) -> Grid:
+    """The grid behind a convolution; the same without one."""
+    if conv is None:
+        return grid
+    parts = zip(grid, conv.padding, conv.kernel_size, conv.stride, strict=True)
+    height, width = (
+        (side + 2 * padding - kernel) // stride + 1 for side, padding, kernel, stride in parts
+    )
+    return height, width
+
+
+def _pvt_sites(model: Any) -> list[Site]:
+    grid, sites = _after(image_size(model), model.patch_embed.proj), list[Site]()
+    for number, stage in enumerate(model.stages):
+        grid = _after(grid, getattr(stage.downsample, "proj", None))
+        sites += [
+            Site(f"stages.{number}.blocks.{index}.attn", block, number, grid, 0, grid)
+            for index, block in enumerate(stage.blocks)
+        ]
+    return sites
+
+
+def _metaformer_sites(model: Any) -> list[Site]:
+    """Blocks with attention alone; they are numbered among themselves."""
+    grid, field, sites = _after(image_size(model), model.stem.conv), "token_mixer", list[Site]()
+    for number, stage in enumerate(model.stages):
+        grid = _after(grid, getattr(stage.downsample, "conv", None))
+        sites += [
+            Site(f"stages.{number}.blocks.{index}.{field}", block, number, grid, 0, grid, field)
+            for index, block in enumerate(stage.blocks)
+            if not isinstance(block.token_mixer, (Pooling, SepConv))
+        ]
+    return sites
+
+
 _VIT = Family(Attention, _vit_sites, reattention=True, broad=True)
 
 FAMILIES: dict[type[nn.Module], Family] = {
@@ -93,6 +136,11 @@ FAMILIES: dict[type[nn.Module], Family] = {
     Cait: Family(TalkingHeadAttn, _cait_sites, left=ClassAttn),
     SwinTransformer: Family(WindowAttention, _swin_sites, graft=WindowGraft, broad=True),
     CvT: Family(ConvAttention, _cvt_sites),
+    Eva: Family(EvaAttention, _vit_sites, reattention=True),
+    PyramidVisionTransformerV2: Family(
+        ReducedAttention, _pvt_sites, graft=ReducedGraft, reattention=True
+    ),
+    MetaFormer: Family(MetaAttention, _metaformer_sites, reattention=True, broad=True),
 }
 """Class of a network -> its family. A subclass may compute something else and is not accepted."""
 
@@ -110,6 +158,14 @@ def family_of(model: nn.Module) -> Family:
             value=type(model).__name__,
         )
     return FAMILIES[type(model)]
+
+
+def mixers_of(model: nn.Module) -> dict[str, str]:
+    """What mixes the tokens in each block: `ska`, `cska`, or the class of timm's attention."""
+    return {
+        site.name: getattr(site.attention, "kind", type(site.attention).__name__)
+        for site in family_of(model).sites(model)
+    }
 
 
 def _names(classes: dict[type[nn.Module], Family]) -> str:

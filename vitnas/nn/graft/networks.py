@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
 from vitnas.config.files import validate
-from vitnas.config.graft import NetworkOptions
-from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.config.graft_file import NetworkOptions
+from vitnas.environment import only_errors_of
+from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.nn.graft.cvt import CvT
 from vitnas.nn.layers.init import init_linear
 
@@ -64,19 +66,27 @@ def cvt_13_32(**options: Any) -> nn.Module:
     return CvT(**{"img_size": 32, "num_classes": 10, "class_token": False, **options})
 
 
+_OF_ANY_SIZE = {"metaformer", "pvt_v2"}
+"""Modules of timm whose networks take images of any size; a static key is then for one of them."""
+
 TABLE_1: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32)
 }
 """The baselines of SKA's Table 1 by name."""
 
 
-def build_network(name: str, pretrained: bool = False, **options: Any) -> nn.Module:
+def build_network(
+    name: str, pretrained: bool = False, *, weights: str | None = None, **options: Any
+) -> nn.Module:
     """A network that can be grafted, with fresh or with timm's weights.
 
     Args:
         name: a name of `TABLE_1` or of timm.
-        pretrained: whether timm downloads its weights.
-        **options: fields of `vitnas.config.graft.NetworkOptions`, as `timm.create_model` has them.
+        pretrained: whether it gets timm's weights. timm fits them to other classes (a new
+            classifier), channels and image sizes.
+        weights: a file with them; None = timm downloads them.
+        **options: fields of `vitnas.config.graft_file.NetworkOptions`, as `timm.create_model` has
+            them.
 
     Raises:
         ConfigError: no network has this name, or the network does not accept an option.
@@ -88,28 +98,84 @@ def build_network(name: str, pretrained: bool = False, **options: Any) -> nn.Mod
             rule = "the networks of SKA's Table 1 have no trained weights"
             raise ConfigError(rule, address="pretrained", value=True, nearest=False)
         return _built(name, TABLE_1[name], fields)
-    return _from_timm(name, fields, pretrained)
+    size = fields.pop("img_size", None) if is_of_any_size(name) else None
+    model: Any = _from_timm(name, fields, pretrained, weights)
+    if size is not None:
+        model.image_hw = (size, size) if isinstance(size, int) else size
+    built: nn.Module = model
+    return built
+
+
+def is_of_any_size(name: str) -> bool:
+    """Whether a network of timm has no option for its image size, and takes any."""
+    from timm.models import is_model_in_modules
+
+    return bool(is_model_in_modules(name.partition(".")[0], _OF_ANY_SIZE))
 
 
 def image_size(model: Any) -> tuple[int, int]:
-    """(H, W) of the images for which a network was built."""
-    size: tuple[int, int] = (model.patch_embed if hasattr(model, "patch_embed") else model).img_size
-    return size
+    """(H, W) of the images for which a network was built.
+
+    Of one that takes any size, the size that `build_network` was asked for, or else timm's.
+
+    Raises:
+        ConfigError: it does not say.
+    """
+    size = getattr(getattr(model, "patch_embed", model), "img_size", None)
+    size = size or getattr(model, "image_hw", None)
+    if size is None and getattr(model, "pretrained_cfg", None):
+        size = model.pretrained_cfg["input_size"][1:]
+    if size is None:
+        rule = "does not say for which images it is; set its `image_hw`, (H, W) in pixels"
+        raise ConfigError(rule, address="model", value=type(model).__name__)
+    height, width = size
+    return height, width
 
 
-def _from_timm(name: str, fields: dict[str, Any], pretrained: bool = False) -> nn.Module:
+def classifier_names(model: nn.Module) -> tuple[str, ...]:
+    """The names of the parameters that depend on the classes; with distillation, of both heads."""
+    found: Any = model.get_classifier()  # type: ignore[operator]
+    parts = found if isinstance(found, tuple) else (found,)
+    ours = {id(tensor) for part in parts for tensor in part.parameters()}
+    return tuple(name for name, tensor in model.named_parameters() if id(tensor) in ours)
+
+
+def _from_timm(
+    name: str, fields: dict[str, Any], pretrained: bool = False, weights: str | None = None
+) -> nn.Module:
     import timm
 
-    if not timm.is_model(name):
+    if not timm.is_model(name.partition(".")[0]):
         known = [*TABLE_1, *timm.list_models(pretrained=False)]
         rule = "timm has no such model" if name else "is required: a network's name"
         raise ConfigError(rule, address="model", value=name, nearest=nearest_name(name, known))
     if not pretrained:
         return _built(name, timm.create_model, {"model_name": name, **fields})
+    return timm_pretrained(name, weights, **fields)
+
+
+def timm_pretrained(name: str, weights: str | None = None, **fields: Any) -> nn.Module:
+    """A network of timm with trained weights, which timm itself loads.
+
+    Args:
+        name: timm's name, with or without the tag of its weights.
+        weights: a file with them; None = timm's own, from its hub.
+        **fields: options of the network.
+
+    Raises:
+        DataError: they cannot be had, or are another network's.
+    """
+    import timm
+
+    source = {} if weights is None else {"pretrained_cfg_overlay": {"file": weights}}
     try:
-        model: nn.Module = timm.create_model(name, pretrained=True, **fields)
+        with warnings.catch_warnings(), only_errors_of("huggingface_hub"):  # its retries
+            warnings.simplefilter("ignore")  # about pickle protocols
+            model: nn.Module = timm.create_model(name, pretrained=True, **source, **fields)
     except Exception as error:  # whatever the hub's client, the network or the file may raise
-        raise DataError(f"{name}: timm cannot get its weights: {error}") from None
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        place = "its weights" if weights is None else weights
+        raise DataError(f"{name}: timm cannot get {place}: {printable(why)[:200]}") from None
     return model
 
 

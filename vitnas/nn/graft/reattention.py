@@ -35,4 +35,4 @@ class ReattentionDropout(nn.Dropout):
 def mix_maps(attention: Any, config: ReattentionConfig) -> ReattentionDropout:
     """The new `attention.attn_drop`, with the attention's device, data type and mode."""
     new = ReattentionDropout(attention.attn_drop, attention.num_heads, config)
-    return new.to(attention.qkv.weight).train(attention.training)
+    return new.to(attention.proj.weight).train(attention.training)

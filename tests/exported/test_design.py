@@ -1,0 +1,75 @@
+"""A model file and a graft.yaml: both are read, built, sized and written by the same names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from vitnas.config.files import validate, write_text
+from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.model import ModelConfig
+from vitnas.exported.design import (
+    brought_to,
+    build_design,
+    design_text,
+    file_of,
+    line_of,
+    network_of,
+    read_design,
+    settled_design,
+    size_of_design,
+)
+from vitnas.nn.weights import weights_bytes
+
+STAGE = {"token_mixer": "ska", "depth": 1, "embed_dim": 16, "num_heads": 2}
+OURS = validate(ModelConfig, {"img_size": 16, "num_classes": 5, "stages": [STAGE]})
+OPTIONS = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "depth": 2}
+GRAFT = validate(
+    GraftFile,
+    {
+        "model": "vit_tiny_patch16_224",
+        "options": {**OPTIONS, "num_classes": 5, "in_chans": 3},
+        "grafts": [{"mixer": "ska"}],
+    },
+)
+
+
+@pytest.fixture(params=[OURS, GRAFT], ids=["model file", "graft"])
+def design(request: pytest.FixtureRequest) -> Design:
+    found: Design = request.param
+    return found
+
+
+def test_it_comes_back_from_its_folder(design: Design, tmp_path: Path) -> None:
+    write_text(tmp_path / file_of(design), design_text(design))
+    assert read_design(tmp_path) == design
+    assert settled_design(design) == design
+
+
+def test_its_size_is_that_of_the_network(design: Design) -> None:
+    model: Any = build_design(design)
+    assert size_of_design(design).num_params == sum(p.numel() for p in model.parameters())
+    assert size_of_design(design).flops > 10_000
+    assert (model.image_hw, model.in_chans) == (design.image_hw, design.in_chans)
+    assert "ska" in line_of(design)
+
+
+def test_its_weights_come_back_and_go_to_another_size(design: Design) -> None:
+    model = build_design(design).eval()
+    again = network_of(design, weights_bytes(model))
+    images = torch.randn(2, 3, 16, 16)
+    assert torch.equal(model(images), again(images))
+    larger = brought_to(again, design, (32, 32))
+    assert larger(torch.randn(1, 3, 32, 32)).shape == (1, 5)
+
+
+def test_counting_and_loading_draw_nothing() -> None:
+    state = torch.get_rng_state()
+    size_of_design(GRAFT.changed(num_classes=7))
+    network_of(GRAFT, weights_bytes(build_design(GRAFT)))
+    torch.set_rng_state(state)
+    size_of_design(GRAFT.changed(num_classes=8))
+    assert torch.equal(torch.get_rng_state(), state)

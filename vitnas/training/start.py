@@ -1,0 +1,59 @@
+"""Where the first weights of a training come from, as it is asked for; no torch."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitnas.config.files import exists
+from vitnas.errors import DataError
+from vitnas.exported.folder import WEIGHTS_FILE
+
+_TIMM = "timm:"
+
+
+@dataclass(frozen=True)
+class FromTimm:
+    """Weights that timm loads.
+
+    Attributes:
+        name: timm's, with or without the tag of its weights.
+        weights: a file with them; None = timm downloads them.
+    """
+
+    name: str
+    weights: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As it was asked for: `timm:NAME` or `timm:NAME:FILE`."""
+        return _TIMM + (self.name if self.weights is None else f"{self.name}:{self.weights}")
+
+
+def start_of(text: str) -> Path | FromTimm:
+    """An exported folder, or weights that timm loads.
+
+    Raises:
+        DataError: the folder is none, or there is no such file.
+    """
+    if text.startswith(_TIMM):
+        name, _, file = text.removeprefix(_TIMM).partition(":")
+        if file and not exists(file):
+            raise DataError(f"{file}: no such file")
+        return FromTimm(name, file or None)
+    folder = Path(text)
+    if not exists(folder / WEIGHTS_FILE):
+        raise DataError(f"{folder}: is no exported folder: it has no {WEIGHTS_FILE}")
+    return folder
+
+
+def digest(start: Path | FromTimm) -> str:
+    """What tells first weights apart; timm's own have the name of their tag."""
+    if isinstance(start, Path):
+        return _sha256(start / WEIGHTS_FILE)
+    return start.name if start.weights is None else f"{start.name} {_sha256(Path(start.weights))}"
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
