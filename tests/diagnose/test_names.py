@@ -21,7 +21,7 @@ def test_the_choice_is_in_our_order_and_each_name_once() -> None:
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(ConfigError) as error:
         choose("cka,rolout")
-    assert str(error.value).startswith("--only = 'rolout': must be one of similarity, ")
+    assert str(error.value).startswith("--only = 'rolout': must be one of maps, similarity, ")
     assert str(error.value).endswith("(nearest: rollout)")
 
 

@@ -14,6 +14,7 @@ from vitnas.diagnose.observer import Finding
 from vitnas.diagnose.similarity import (
     CrossLayerSimilarity,
     cross_layer,
+    nearest_blocks,
     similar_blocks,
     spread_columns,
     unit_columns,
@@ -113,3 +114,9 @@ def test_what_does_not_fit_is_compared_at_some_input_tokens(
     assert len(columns) == 20
     assert (int(columns[0]), int(columns[-1])) == (0, 63)
     assert len(columns.unique()) == 20
+
+
+def test_the_nearest_blocks_are_those_on_both_sides() -> None:
+    ratio = torch.tensor([[1.0, 0.8, 0.1], [0.8, 1.0, 0.4], [0.1, 0.4, 1.0]])
+    assert nearest_blocks(ratio, 1) == pytest.approx([0.8, 0.6, 0.4])
+    assert nearest_blocks(ratio, 4) == pytest.approx([0.45, 0.6, 0.25])

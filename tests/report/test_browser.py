@@ -150,6 +150,41 @@ def test_nothing_is_cut_off_on_a_phone_and_bars_are_as_long_as_they_say(tmp_path
         assert 100 * share == pytest.approx(width, abs=0.5)
 
 
+FILTER = """
+<script>setTimeout(() => {
+  const plot = document.getElementById("front_plot"), field = document.getElementById("filter");
+  const texts = () => plot.data.filter((trace) => trace.mode === "markers" && trace.text)
+    .flatMap((trace) => trace.x.length === trace.text.length ? trace.text : ["unequal"]);
+  const rows = () => [...document.querySelectorAll("table.front tbody tr")]
+    .filter((row) => row.checkVisibility()).map((row) => row.textContent);
+  const found = { all: [texts().length, rows().length] };
+  field.value = "SKA";
+  field.dispatchEvent(new Event("input"));
+  Object.assign(found, { texts: texts(), rows: rows(), said: document.getElementById("found").value });
+  field.value = "";
+  field.dispatchEvent(new Event("input"));
+  found.again = [texts().length, rows().length];
+  found.role = plot.role;
+  document.title = JSON.stringify(found);
+}, 3000)</script>
+"""
+
+
+def test_the_filter_leaves_the_networks_that_were_asked_for(tmp_path: Path) -> None:
+    write_report(invented_run(tmp_path, 120))
+    page = tmp_path / "filtered.html"
+    page.write_text((tmp_path / "report.html").read_text() + FILTER)
+    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom")
+    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    assert 0 < len(found["texts"]) < found["all"][0]
+    assert 0 < len(found["rows"]) < found["all"][1]
+    for text in (*found["texts"], *found["rows"]):
+        assert re.search(r"\bska\b", text), "cska is another mixer"
+    assert found["said"] == f"{len(found['rows'])} of {found['all'][1]} rows of the tables"
+    assert found["again"] == found["all"]
+    assert found["role"] == "img"
+
+
 def test_a_faulty_page_is_found_out(tmp_path: Path) -> None:
     """The checks above can fail: an image from outside, an uncaught error, no plot."""
     page = tmp_path / "page.html"

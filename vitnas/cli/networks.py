@@ -278,7 +278,8 @@ def diagnose(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Some of similarity,features,heads,cka,distance,rollout,lrc; default all."
+            help="Some of maps,similarity,features,heads,cka,distance,rollout,responses,theta,"
+            "lrc; default all."
         ),
     ] = None,
     trial: Annotated[
@@ -295,7 +296,8 @@ def diagnose(
         typer.Option(min=-1.0, max=1.0, help="Attention vectors are similar from this cosine on."),
     ] = 0.5,
     image: Annotated[
-        int, typer.Option(min=0, max=MOST["image"], help="Number of the image that rollout is for.")
+        int,
+        typer.Option(min=0, max=MOST["image"], help="The image of maps, rollout and responses."),
     ] = 0,
     seed: Annotated[
         int, typer.Option(min=0, max=MOST["seed"], help="Seed of random weights and of the images.")

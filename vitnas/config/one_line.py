@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from vitnas.config.canonical import canonical
@@ -51,12 +52,17 @@ def one_line(config: Network) -> str:
     for the whole network, or for all stages that read it. What is at its default is left out.
     Images and classes are left out, too: they are the data's.
     """
-    return _Line(config).text()
+    return _line_of(config).text()
+
+
+def line_parts(config: Network) -> tuple[list[str], list[str]]:
+    """Of the same line the text of each stage, and what holds for the whole network."""
+    return _line_of(config).parts()
 
 
 def short_line(config: Network) -> str:
     """The line without what the whole network has beside its stages: stem, downsampling, head."""
-    line = _Line(config)
+    line = _line_of(config)
     return line.text({*line.whole}.difference(_FIRST))
 
 
@@ -65,7 +71,7 @@ def one_lines(configs: Sequence[Network]) -> list[str]:
 
     A field is left out if all networks, or all stages, that read it have the same value.
     """
-    lines = [_Line(config) for config in configs]
+    lines = [_line_of(config) for config in configs]
     found = defaultdict[str, set[str]](set)
     for line in lines:
         for marks in (*line.stages, line.whole):
@@ -91,6 +97,11 @@ class _Line:
 
     def text(self, without: Collection[str] = ()) -> str:
         """The line without the fields at these addresses."""
+        stages, whole = self.parts(without)
+        return " | ".join((" > ".join(stages), *whole))
+
+    def parts(self, without: Collection[str] = ()) -> tuple[list[str], list[str]]:
+        """Of the line the text of each stage, and the marks of the whole network."""
         common = _common(self.stages)
         stages = [
             " ".join((head, *_kept(marks, {*without, *common})))
@@ -98,7 +109,13 @@ class _Line:
         ]
         first = {name: self.whole[name] for name in _FIRST if name in self.whole}
         marks = first | common | self.whole
-        return " | ".join((" > ".join(stages), *_kept(marks, without)))
+        return stages, _kept(marks, without)
+
+
+@lru_cache(maxsize=4096)
+def _line_of(config: Network) -> _Line:
+    """A report tells the same network in tables, in plots and in the page."""
+    return _Line(config)
 
 
 def _kept(marks: Mapping[str, str], without: Collection[str]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from vitnas import plotting
@@ -27,6 +29,14 @@ def new_figure(title: str, note: str, width: float, height: float) -> Any:
 
 def png(figure: Any) -> bytes:
     return plotting.png(figure, optimize=True)
+
+
+def picture(image: Tensor) -> npt.NDArray[np.float64]:
+    """`(C, H, W)` bytes -> `(H, W, 3)` from 0 to 1; one channel is shown grey."""
+    pixels = image.cpu().numpy().transpose(1, 2, 0) / 255
+    if pixels.shape[-1] != 3:
+        pixels = np.repeat(pixels.mean(-1, keepdims=True), 3, axis=-1)
+    return np.asarray(pixels, dtype=np.float64)
 
 
 def dress(axes: Any, x: str, y: str, title: str = "") -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from vitnas.errors import ConfigError, nearest_name
 
 WHAT = {
+    "maps": "attention maps of one image (DeepViT, Fig. 6; SKA, Fig. 5)",
     "similarity": "similarity of attention maps across blocks (DeepViT, Eq. 2 and 7)",
     "features": "similarity of features to the last block's (DeepViT, Fig. 4)",
     "heads": "similarity of the maps of one block's heads (DeepViT, Fig. 3c)",
     "cka": "centred kernel alignment of all blocks' features (BViT, Eq. 9)",
     "distance": "mean attention distance of every head (BViT, Fig. 6)",
     "rollout": "attention rollout on one image (BViT, Fig. 7)",
+    "responses": "response maps of one image after each block (SReT, Fig. 10)",
+    "theta": "the matrices that mix heads in re-attention (DeepViT, Fig. 8c)",
     "lrc": "evolution of the residual coefficients in training (SReT, Fig. 6 and 16)",
 }
 NAMES = tuple(WHAT)
-OF_MAPS = ("similarity", "heads", "distance", "rollout")
+OF_MAPS = ("maps", "similarity", "heads", "distance", "rollout")
 """The diagnostics that need attention maps."""
 
 

@@ -128,7 +128,7 @@ class Rollout(Observer):
     def _figure(self, weights: Tensor) -> bytes:
         times = weights * weights.numel()  # 1 = as in uniform attention
         most = max(2.0, float(times.max()))  # 1 is then never at the scale's end
-        picture = _picture(self.image)
+        picture = draw.picture(self.image)
         figure = draw.new_figure(
             "Attention rollout on one image",
             f"{weights.shape[0]} x {weights.shape[1]} tokens, starting at "
@@ -150,14 +150,6 @@ class Rollout(Observer):
             axes.tick_params(labelsize=7, colors=INK)
         draw.colour_bar(figure, heat, panels, "times the uniform share", 0.8)
         return draw.png(figure)
-
-
-def _picture(image: Tensor) -> npt.NDArray[np.float64]:
-    """`(C, H, W)` bytes -> `(H, W, 3)` from 0 to 1; one channel is shown grey."""
-    pixels = image.cpu().numpy().transpose(1, 2, 0) / 255
-    if pixels.shape[-1] != 3:
-        pixels = np.repeat(pixels.mean(-1, keepdims=True), 3, axis=-1)
-    return np.asarray(pixels, dtype=np.float64)
 
 
 def _smooth(weights: Tensor, size: Grid) -> npt.NDArray[np.float64]:

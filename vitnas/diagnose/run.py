@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,16 @@ from vitnas.diagnose.coefficients import evolution_finding
 from vitnas.diagnose.distance import AttentionDistance
 from vitnas.diagnose.features import SimilarityToLast
 from vitnas.diagnose.heads import HeadSimilarity
+from vitnas.diagnose.maps import AttentionMaps
 from vitnas.diagnose.names import NAMES, OF_MAPS, WHAT
 from vitnas.diagnose.observer import Finding, Observer
+from vitnas.diagnose.responses import ResponseMaps
 from vitnas.diagnose.rollout import Rollout
 from vitnas.diagnose.similarity import TAU, CrossLayerSimilarity
 from vitnas.diagnose.suggest import SUGGESTION_FILE, Suggestion, suggest_reattention
 from vitnas.diagnose.survey import Survey, survey
 from vitnas.diagnose.sweep import sweep_features, sweep_maps
+from vitnas.diagnose.theta import theta_finding
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError, reason_of
 from vitnas.files import read_bytes, remove_files, write_bytes, write_text
 from vitnas.training.split import Split
@@ -151,7 +154,7 @@ def diagnose(
         images: images of the network's size; see `vitnas.diagnose.images.show`.
         only: names of diagnostics, from `NAMES`.
         tau: threshold of similar vectors (DeepViT, Eq. 7).
-        image: index of the image for rollout.
+        image: index of the image for maps, rollout and responses.
         log: the log of its training, for the residual coefficients.
         facts: further facts for the file of numbers.
 
@@ -175,14 +178,18 @@ def diagnose(
         absent = dict.fromkeys(of_maps, why_no_maps(found))
     elif of_maps:
         findings |= _of_maps(found, images, of_maps, tau, image)
-    findings |= _of_features(found, images, only)
-    if "lrc" in only:
+    findings |= _of_features(found, images, only, image)
+    of_weights: dict[str, Callable[[], Finding]] = {
+        "theta": lambda: theta_finding(found.places, found.layers),
+        "lrc": lambda: evolution_finding(network, log),
+    }
+    for name in (name for name in of_weights if name in only):
         try:
-            findings["lrc"] = evolution_finding(network, log)
+            findings[name] = of_weights[name]()
         except DataError:
             raise
         except VitnasError as error:
-            absent["lrc"] = str(error)
+            absent[name] = str(error)
     if not findings:
         raise VitnasError("; ".join(dict.fromkeys(absent.values())))
     ordered = {name: findings[name] for name in NAMES if name in findings}
@@ -220,21 +227,29 @@ def _of_maps(
     if "distance" in only:
         observers["distance"] = AttentionDistance(layers, image_hw)
     sweep_maps(found, _some(images, slice(found.most_map_images)), list(observers.values()))
+    single: dict[str, Observer] = {}
+    if "maps" in only:
+        single["maps"] = AttentionMaps(layers, images.x[image])
     if "rollout" in only:
         reads_class = _reads_class_token(found.network)
-        rollout = Rollout(found.layers, images.x[image], reads_class=reads_class)
-        sweep_maps(found, _some(images, slice(image, image + 1)), [rollout])
-        observers["rollout"] = rollout
+        single["rollout"] = Rollout(found.layers, images.x[image], reads_class=reads_class)
+    sweep_maps(found, _some(images, slice(image, image + 1)), list(single.values()))
+    observers |= single
     return {name: observer.finding() for name, observer in observers.items()}
 
 
-def _of_features(found: Survey, images: Split, only: Sequence[str]) -> dict[str, Finding]:
+def _of_features(
+    found: Survey, images: Split, only: Sequence[str], image: int
+) -> dict[str, Finding]:
     observers: dict[str, Observer] = {}
     if "features" in only:
         observers["features"] = SimilarityToLast(found.layers)
     if "cka" in only:
         observers["cka"] = LayerCka(found.layers, len(images))
     sweep_features(found, images, list(observers.values()))
+    if "responses" in only:
+        observers["responses"] = ResponseMaps(found.layers, images.x[image])
+        sweep_features(found, _some(images, slice(image, image + 1)), [observers["responses"]])
     return {name: observer.finding() for name, observer in observers.items()}
 
 

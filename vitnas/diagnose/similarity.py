@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from vitnas.plotting import INK
 
 TAU = 0.5
 """DeepViT's threshold of similar vectors (its appendix D)."""
+NEAREST = 4
+"""Over how many blocks to each side similarity is averaged; our choice."""
 SIMILAR_BLOCK = 0.8
 """DeepViT's threshold of similar blocks (its appendix D)."""
 
@@ -55,6 +58,22 @@ def similar_blocks(neighbours: Sequence[float], threshold: float = SIMILAR_BLOCK
     """
     above = [value > threshold for value in neighbours]
     return [before or after for before, after in zip([False, *above], [*above, False], strict=True)]
+
+
+def nearest_blocks(ratio: Tensor, nearest: int = NEAREST) -> list[float]:
+    """For each of L layers the mean S with the layers at most `nearest` away, itself left out.
+
+    Source: DeepViT, Fig. 3a, which is over the "nearest k transformer blocks" and prints no k.
+
+    Args:
+        ratio: S of every two layers, `(L, L)`, L at least 2.
+        nearest: k. At the ends of a stage there are fewer such layers.
+    """
+    place = torch.arange(len(ratio))
+    away = (place[:, None] - place).abs()
+    near = ((away > 0) & (away <= nearest)).to(ratio.dtype)
+    means: list[float] = ((ratio * near).sum(1) / near.sum(1)).tolist()
+    return means
 
 
 def spread_columns(layers: Sequence[Layer]) -> Tensor | None:
@@ -109,7 +128,9 @@ class CrossLayerSimilarity(Observer):
         numbers: dict[str, Any] = {
             "meaning": "ratio[p][q]: share of (head, input token) pairs whose columns in the maps "
             "of layers p and q have a cosine above tau (DeepViT, Eq. 2 and 7). mean_cosine[p][q]: "
-            "the mean of these cosines. A block is similar if its ratio with the layer before or "
+            f"the mean of these cosines. nearest: of each layer the mean ratio with those at most "
+            f"{NEAREST} before or after it (DeepViT, Fig. 3a; its k is not printed). "
+            "A block is similar if its ratio with the layer before or "
             f"after is above {SIMILAR_BLOCK}. Maps are compared only within a stage, because those "
             "of different stages have different sizes.",
             "tau": self.tau,
@@ -132,6 +153,7 @@ class CrossLayerSimilarity(Observer):
             "layers": [layer.name for layer in group],
             "input_tokens_compared": group[0].tokens if columns is None else len(columns),
             "input_tokens": group[0].tokens,
+            "nearest": [round(one, 6) for one in nearest_blocks(ratio)] if len(ratio) > 1 else [],
             "ratio": plain(ratio),
             "mean_cosine": plain(cosine),
             "similar": similar,
@@ -160,12 +182,21 @@ class CrossLayerSimilarity(Observer):
 
     def _draw_neighbours(self, axes: Any, ratios: Sequence[Tensor]) -> None:
         layers = [layer for group in self.groups for layer in group]
-        draw.dress(axes, "", "share of similar vectors", "with the block before, in its stage")
-        start = 0
-        for group, ratio in zip(self.groups, ratios, strict=True):
-            x = range(start + 1, start + len(group))
-            axes.plot(x, torch.diagonal(ratio, 1).tolist(), "o-", color=draw.COLOURS[0], ms=4)
-            start += len(group)
+        draw.dress(axes, "", "share of similar vectors", "with other blocks of its stage")
+        before: list[float] = []
+        nearest: list[float] = []
+        for ratio in ratios:  # nan: no line from one stage to the next
+            before += [nan, *torch.diagonal(ratio, 1).tolist(), nan]
+            nearest += [*(nearest_blocks(ratio) if len(ratio) > 1 else [nan]), nan]
+        place = 0
+        at: list[float] = []
+        for group in self.groups:
+            at += [*range(place, place + len(group)), nan]
+            place += len(group)
+        axes.plot(at, before, "o-", color=draw.COLOURS[0], ms=4, label="the one before")
+        label = f"mean of the nearest {NEAREST} to each side"
+        axes.plot(at, nearest, "s:", color=draw.COLOURS[1], ms=3, label=label)
+        axes.legend(fontsize=8, framealpha=0.6)
         axes.axhline(SIMILAR_BLOCK, color=INK, linewidth=1, linestyle="--")
         axes.set_ylim(-0.03, 1.03)
         draw.name_layers(axes, layers, draw.block_axis(layers))

@@ -7,6 +7,7 @@ from math import log10
 from vitnas.config.costs import COSTS, MEASURED, cost_of
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.band import band_of
+from vitnas.report.drawing import network_drawing
 from vitnas.report.figures import MOST_POINTS, Figure, Tree, left_out_text, short, thin
 from vitnas.report.marks import (
     BASELINE_COLOUR,
@@ -18,7 +19,7 @@ from vitnas.report.marks import (
     cost_ticks,
     shape,
 )
-from vitnas.report.networks import dominant_mixer, network_line
+from vitnas.report.networks import dominant_mixer
 from vitnas.report.papers import PaperModel
 from vitnas.report.plots import (
     barred,
@@ -208,19 +209,18 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
 
 
 def _hover(trial: TrialRecord) -> str:
-    """Plotly reads some HTML tags here, so `<` in the network's line is escaped."""
+    """What is said of a trial, and its network drawn; plotly reads some HTML tags here."""
     end = "" if trial.outcome is Outcome.COMPLETE else f", stopped after epoch {trial.epochs}"
     reached = trial.mean_test_top1
     test = "" if reached is None else f", test {percent_text(reached)} %"
     expected = f", expected {expected_text(trial)} %" if trial.expected else ""
-    line = network_line(trial).replace("<", "&lt;").replace(" > ", " ›<br>   ")
     known = ((name, trial.measured[name]) for name in MEASURED if name in trial.measured)
     measured = "".join(f", {cost_text(name, value)} {COSTS[name].noun}" for name, value in known)
     return (
         f"<b>trial {trial.number}</b>{end}<br>"
         f"top-1 {percent_text(trial.top1)} %{expected}{test}<br>"
         f"{count_text(trial.flops)} FLOPs, {count_text(trial.num_params)} parameters"
-        f"{measured}<br>{line}"
+        f"{measured}<br>{network_drawing(trial)}"
     )
 
 

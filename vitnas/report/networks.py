@@ -15,13 +15,13 @@ UNKNOWN = "unknown"
 
 def network_line(trial: TrialRecord) -> str:
     """`2x dwconv 32 > 3x mhsa 64 h2`, or words if the stored configuration is no longer valid."""
-    config = _config(trial)
+    config = config_of(trial)
     return _unknown(trial) if config is None else one_line(config)
 
 
 def network_lines(trials: Sequence[TrialRecord]) -> list[str]:
     """The same for trials in one list, without what holds for every network of it."""
-    configs = [_config(trial) for trial in trials]
+    configs = [config_of(trial) for trial in trials]
     lines = iter(one_lines([config for config in configs if config is not None]))
     pairs = zip(trials, configs, strict=True)
     return [_unknown(trial) if config is None else next(lines) for trial, config in pairs]
@@ -33,7 +33,7 @@ def _unknown(trial: TrialRecord) -> str:
 
 def dominant_mixer(trial: TrialRecord) -> str:
     """The token mixer that runs most often (blocks x passes). In a tie the earlier stage wins."""
-    config = _config(trial)
+    config = config_of(trial)
     if config is None:
         return UNKNOWN
     runs: Counter[str] = Counter()
@@ -43,7 +43,8 @@ def dominant_mixer(trial: TrialRecord) -> str:
     return runs.most_common(1)[0][0]
 
 
-def _config(trial: TrialRecord) -> ModelConfig | None:
+def config_of(trial: TrialRecord) -> ModelConfig | None:
+    """A trial's network; None if its stored configuration is no longer valid."""
     try:
         return trial.network if trial.config else None
     except VitnasError:

@@ -35,6 +35,34 @@ function paintedTrace(trace, colours) {
   return painted;
 }
 
+/* The networks that the field asks for: each word begins a word of what is said of the network. */
+
+const field = document.getElementById("filter");
+
+function asked() {
+  const words = field?.value.toLowerCase().split(/[\s,]+/).filter(Boolean) ?? [];
+  const starts = words.map((word) => {
+    const exact = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return new RegExp(`(^|[^a-z0-9.])${exact}`);
+  });
+  return (text) => starts.every((start) => start.test(text.replace(/<[^>]*>/g, " ").toLowerCase()));
+}
+
+function filteredTrace(trace, fits) {
+  if (trace.mode !== "markers" || !trace.text) return trace;
+  const part = (list) => (Array.isArray(list) ? list.filter((_, place) => fits(trace.text[place] ?? "")) : list);
+  const marker = Object.fromEntries(Object.entries(trace.marker).map(([name, value]) => [name, part(value)]));
+  const lists = ["x", "y", "text", "customdata"].filter((name) => trace[name]);
+  return { ...trace, ...Object.fromEntries(lists.map((name) => [name, part(trace[name])])), marker };
+}
+
+function filterRows(fits) {
+  const rows = [...document.querySelectorAll("table.front tbody tr")];
+  for (const row of rows) row.hidden = !fits(`trial ${row.textContent}`);
+  const left = rows.filter((row) => !row.hidden).length;
+  document.getElementById("found").textContent = field.value.trim() ? `${left} of ${rows.length} rows of the tables` : "";
+}
+
 function paintedLayout(layout, colours, narrow) {
   const axis = (own) => ({
     gridcolor: colours.rule, linecolor: colours.faint, zeroline: false, automargin: true,
@@ -63,20 +91,30 @@ function paintedLayout(layout, colours, narrow) {
 function draw() {
   const colours = pageColours();
   const narrow = window.innerWidth < 760;
+  const fits = asked();
   const config = { responsive: true, displaylogo: false, displayModeBar: false, doubleClick: "reset+autosize" };
   for (const [name, figure] of Object.entries(figures)) {
     const place = document.getElementById(name);
     if (!place.classList.contains("drawn")) place.replaceChildren();
     place.classList.add("drawn");
-    const data = figure.data.map((trace) => paintedTrace(trace, colours));
+    place.setAttribute("role", "img");
+    const shown = name.startsWith("front_plot") ? figure.data.map((trace) => filteredTrace(trace, fits)) : figure.data;
+    const data = shown.map((trace) => paintedTrace(trace, colours));
     Plotly.react(place, data, paintedLayout(figure.layout, colours, narrow), config);
   }
 }
 
 unpackPlotly().then(() => {
   draw();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  matchMedia("(max-width: 759px)").addEventListener("change", draw);
+  for (const query of ["(prefers-color-scheme: dark)", "(max-width: 759px)", "print"]) {
+    matchMedia(query).addEventListener("change", draw);
+  }
+  if (!field) return;
+  field.closest("form").hidden = false;
+  field.addEventListener("input", () => {
+    filterRows(asked());
+    draw();
+  });
 }).catch((problem) => {
   for (const place of document.querySelectorAll(".plot .waiting")) {
     place.textContent = `This browser cannot draw the interactive plot (${problem.message}).`;

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# From a folder of images to a network that needs PyTorch alone; docs/own_images.md explains each step.
+#
+#   docs/own_images.sh IMAGES WORK [options of vitnas search]
+#
+# IMAGES holds train/<class>/<image> and test/<class>/<image>. WORK is where all results go. The same
+# command goes on where a stopped one was.
+set -euo pipefail
+[ $# -ge 2 ] || { echo "usage: $0 IMAGES WORK [options of vitnas search]" >&2; exit 2; }
+[ -d "$1/train" ] && [ -d "$1/test" ] || { echo "$1: has no train/ and test/" >&2; exit 2; }
+images=$(cd "$1" && pwd) work=$2
+shift 2
+classes=("$images"/train/*/) some=("$images"/test/*/*)
+mkdir -p "$work"
+
+step() { printf '\n== %s\n' "$1"; }
+
+step "1. The space: which networks there are"
+cat >"$work/space.yaml" <<YAML
+name: own_images
+extends: images_64
+data: {name: imagefolder, root: "$images", val_fraction: 0.2}
+model: {num_classes: ${#classes[@]}}
+YAML
+vitnas space "$work/space.yaml"
+
+step "2. The search: six minutes of short trainings, then baselines"
+vitnas search "$work/space.yaml" --out "$work/run" --trials 24 --hours 0.1 "$@"
+
+step "3. The choice"
+vitnas pick "$work/run"
+trial=$(vitnas pick "$work/run" --json | python -c 'import json, sys; print(json.load(sys.stdin)["trial"])')
+
+step "4. The long training of trial $trial"
+[ -d "$work/network" ] ||
+  vitnas train --for "$work/run" --trial "$trial" --to "$work/network" --formats py,onnx
+vitnas report "$work/run"
+
+step "5. Its score on the test images, and what it sees in three of them"
+vitnas evaluate "$work/network" --data "$images"
+vitnas predict "$work/network" "${some[@]:0:3}"
+
+step "6. The same without vitnas"
+python -I "$work/network/model.py" "${some[0]}"
