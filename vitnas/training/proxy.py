@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.memory import keep_freed_memory
 from vitnas.nn.interface import TimmInterface
 from vitnas.nn.model import build_model
 from vitnas.seeds import derive_seed
@@ -138,6 +139,8 @@ class Training:
             Diverged: as soon as the loss or a logit is not finite.
             torch.OutOfMemoryError: the device's memory is exhausted.
         """
+        if self.device.type == "cpu":
+            keep_freed_memory()
         self._done = (first - 1) * self._steps
         for epoch in range(first, self.proxy.epochs + 1):
             started = time.perf_counter()
