@@ -49,9 +49,8 @@ def measure(name: str, epochs: int) -> tuple[int, float]:
     from vitnas.config.model import ModelConfig
     from vitnas.config.training import ProxyConfig
     from vitnas.cost.closed_form import closed_form
-    from vitnas.training.data import Images
+    from vitnas.training import data
     from vitnas.training.proxy import ProxyTraining
-    from vitnas.training.split import Split
 
     torch.set_num_threads(1)
     side, stages = NETWORKS[name]
@@ -59,8 +58,8 @@ def measure(name: str, epochs: int) -> tuple[int, float]:
     torch.manual_seed(0)
     pixels = torch.randint(256, (BATCH * STEPS, 3, side, side), dtype=torch.uint8)
     mean, deviation = torch.full((3, 1, 1), 127.0), torch.full((3, 1, 1), 74.0)
-    train = Split(pixels, torch.arange(len(pixels)) % 10, mean, deviation)
-    images = Images("made up", train, train.of(torch.arange(2)), tuple(map(str, range(10))))
+    train = data.Split(pixels, torch.arange(len(pixels)) % 10, mean, deviation)
+    images = data.Images("made up", train, train.of(torch.arange(2)), tuple(map(str, range(10))))
     proxy = ProxyConfig(epochs=1 + epochs, batch_size=BATCH, optimizer="muon", augment="none")
     taken, training = [], iter(ProxyTraining(config, proxy, images, 0))
     next(training)  # warms up

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import resource
 from pathlib import Path
 
 import pytest
+import torch
 
 from vitnas import memory
 from vitnas.errors import MemoryLimitError
-from vitnas.memory import check_memory, free_memory
+from vitnas.memory import check_memory, free_memory, keep_freed_memory
 
 
 def test_what_fits_passes_and_what_does_not_is_one_line(
@@ -34,3 +37,15 @@ def test_where_the_system_does_not_say_nothing_is_refused(
     monkeypatch.setattr(memory, "_MEMINFO", file)
     assert free_memory() is None
     check_memory(1 << 60, "images", "take fewer")
+
+
+def test_memory_that_is_freed_and_taken_again_is_not_cleared_again() -> None:
+    """Each page that the system clears is a page fault."""
+    if not hasattr(ctypes.CDLL(None), "mallopt"):
+        pytest.skip("not glibc")
+    assert keep_freed_memory()
+    for _ in range(2):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        del_me = [torch.zeros(1 << 20) for _ in range(40)]  # 160 MiB, 41,000 pages
+        del del_me
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000

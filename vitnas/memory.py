@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
 from pathlib import Path
 
 from vitnas.errors import MemoryLimitError
 
 _MEMINFO = Path("/proc/meminfo")
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_KEPT, _LARGE = 1 << 30, 32 << 20
 
 
 def free_memory() -> int | None:
@@ -33,3 +37,20 @@ def check_memory(needed: int, what: str, hint: str) -> None:
     if free is not None and needed > free:
         gib = f"{needed / 2**30:,.1f} GiB and {free / 2**30:,.1f} GiB are free"
         raise MemoryLimitError(f"{what} take {gib}; {hint}")
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Let this process keep up to 1 GiB that it has freed, in blocks of less than 32 MiB.
+
+    A step of training frees what it has taken and takes it again. By default glibc gives such
+    memory back to the system, which clears each page anew: a tenth to a fifth of a step of 2 MFLOPs
+    and more (`python benchmarks/steps.py`).
+
+    Returns:
+        False where the C library is not glibc; nothing is changed then.
+    """
+    change = getattr(ctypes.CDLL(None), "mallopt", None)
+    if change is None:
+        return False
+    return bool(change(_M_TRIM_THRESHOLD, _KEPT)) and bool(change(_M_MMAP_THRESHOLD, _LARGE))

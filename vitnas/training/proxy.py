@@ -17,6 +17,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.exported.design import build_design
 from vitnas.exported.quantized import CALIBRATION, InInt8
+from vitnas.memory import keep_freed_memory
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
 from vitnas.training.data import Images
@@ -154,6 +155,8 @@ class Training:
             Diverged: as soon as the loss or a logit is not finite.
             torch.OutOfMemoryError: the device's memory is exhausted.
         """
+        if self.device.type == "cpu":
+            keep_freed_memory()
         self._done = (first - 1) * self._steps
         for epoch in range(first, self.proxy.epochs + 1):
             started = time.perf_counter()

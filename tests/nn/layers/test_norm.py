@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.norm import NarrowBatchNorm, build_norm, picture_norm
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 
 
@@ -34,3 +35,30 @@ def test_batchnorm_of_tokens_is_batchnorm_of_the_picture() -> None:
     torch.testing.assert_close(norm.norm.running_var, theirs.running_var)
     assert not torch.allclose(norm.eval()(x), out)
     torch.testing.assert_close(norm(x), to_tokens(theirs.eval()(to_picture(x, (4, 6)))))
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
+def test_the_norm_of_few_channels_is_pytorchs(
+    channels: int, memory_format: torch.memory_format, momentum: float | None
+) -> None:
+    torch.manual_seed(0)
+    ours, theirs = picture_norm(channels), nn.BatchNorm2d(channels)
+    assert isinstance(ours, NarrowBatchNorm)
+    wide = torch.randn(5, channels, 6, 5).to(memory_format=memory_format) * 3 + 2
+    wanted = torch.randn(5, channels, 6, 5)
+
+    def gradients(norm: nn.BatchNorm2d) -> list[Tensor]:
+        norm.momentum = momentum
+        nn.init.constant_(norm.weight, 0.7)
+        x = wide.clone().requires_grad_()
+        for _ in range(2):
+            out = norm(x)
+        return [out, *torch.autograd.grad((out * wanted).sum(), (x, norm.weight, norm.bias))]
+
+    for found, expected in zip(gradients(ours), gradients(theirs), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    for name, state in theirs.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], state)
+    torch.testing.assert_close(ours.eval()(wide), theirs.eval()(wide))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vitnas.config.model import ModelConfig
 from vitnas.nn.layers.activation import CReLU
 from vitnas.nn.layers.init import fill_with_cosines
-from vitnas.nn.layers.norm import build_norm
+from vitnas.nn.layers.norm import build_norm, picture_norm
 from vitnas.nn.layers.tokens import to_tokens
 
 
@@ -82,7 +82,7 @@ def _conv(config: ModelConfig) -> list[nn.Module]:
         if index == 0 and config.stem.filters == "dct":
             fill_with_cosines(conv.weight)
         act = CReLU(after) if config.stem.act == "crelu" else nn.ReLU()
-        layers += [conv, nn.BatchNorm2d(count), act]
+        layers += [conv, picture_norm(count), act]
         if config.stem.is_pooled(index):
             layers.append(nn.MaxPool2d(2))
         before = after
