@@ -33,7 +33,7 @@ def test_baselines_below_the_axis_are_counted_and_have_no_entry_in_the_legend() 
         BaselineRecord(family=family, width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,))
         for family, top1 in (("vgg", 79.0), ("vit", 20.0), ("vit", 30.0))
     ]
-    run = replace(run, baselines=known)
+    run = replace(run, baselines=tuple(known))
     assert shown_top1(run, "flops")[1] == "2 baselines"
     assert shown_families(run, "flops") == {"vgg"}
 
