@@ -332,7 +332,7 @@ def test_ten_kills_at_random_moments_change_no_bit(model_file: Path, tmp_path: P
         process = context.Process(target=_train_and_tell, args=(wanted, cut, teller))
         process.start()
         for _ in range(draw.randint(1, 14)):
-            assert heard.poll(120)
+            assert heard.poll(300)
             heard.recv()
         time.sleep(draw.uniform(0, 0.05))
         process.kill()
