@@ -1,9 +1,10 @@
 """A step of training in processor time, and how many times faster than an earlier commit's it is.
 
-Four networks of about 0.08, 0.4, 2 and 10 MFLOPs are trained on made-up images, in batches of 32 on
-one thread, with Muon, as in a search on the CPU. `--against REV` trains the same networks by the
-code of that revision, too, in turn with this one's. A figure is the least of several epochs: what
-else runs on the machine makes an epoch longer, never shorter.
+Four networks of about 0.08, 0.4, 2 and 10 MFLOPs, and one like those of each space of small images,
+are trained on made-up images, in batches of 32 on one thread, with Muon, as in a search on the CPU.
+`--against REV` trains the same networks by the code of that revision, too, in turn with this one's.
+A figure is the least of several epochs: what else runs on the machine makes an epoch longer, never
+shorter.
 """
 
 from __future__ import annotations
@@ -18,19 +19,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from common import ROOT, Figures, conclude, rounded, show
 
+if TYPE_CHECKING:
+    from vitnas.training.data import Images
+
 TARGETS = {"80k": 1.6, "400k": 1.5, "2M": 1.3, "10M": 1.15}
 """How many times faster than the earlier commit's a step is to be, by network."""
-NETWORKS: dict[str, tuple[int, list[tuple[str, int]]]] = {
-    "80k": (8, [("mbconv", 16), ("mhsa", 32)]),
-    "400k": (16, [("mbconv", 16), ("mhsa", 32)]),
-    "2M": (32, [("mbconv", 12), ("ska", 24), ("mhsa", 48)]),
-    "10M": (32, [("mbconv", 24), ("cska", 48), ("mhsa", 96)]),
-}
-"""Side of the images, and mixer and width of each stage."""
 BATCH, STEPS, ROUNDS, EPOCHS = 32, 20, 4, 8
 
 
@@ -42,24 +39,56 @@ def tree_of(side: int, stages: list[tuple[str, int]]) -> dict[str, Any]:
     return {**shape, "norm": "batchnorm", "head": {"norm": "none"}, "stages": named}
 
 
-def measure(name: str, epochs: int) -> tuple[int, float]:
-    """Multiply-adds of a network, and the milliseconds of a step by the `vitnas` that is found."""
+def pooled(
+    side: int, stem: dict[str, Any], downsample: str, stages: list[tuple[str, int]]
+) -> dict[str, Any]:
+    """A model file with max pooling and CReLU, as in the spaces."""
+    tree = tree_of(side, stages)
+    stem = {"kind": "conv", "act": "crelu", "filters": "dct", **stem}
+    return {**tree, "stem": stem, "downsample": downsample, "global_pool": "flatten"}
+
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "80k": tree_of(8, [("mbconv", 16), ("mhsa", 32)]),
+    "400k": tree_of(16, [("mbconv", 16), ("mhsa", 32)]),
+    "2M": tree_of(32, [("mbconv", 12), ("ska", 24), ("mhsa", 48)]),
+    "10M": tree_of(32, [("mbconv", 24), ("cska", 48), ("mhsa", 96)]),
+    "digits": pooled(8, {"stride": 2, "pools": 1, "convs": 2}, "conv", [("mbconv", 24)]),
+    "fashion_32": pooled(
+        32,
+        {"stride": 2, "pools": 1},
+        "maxpool",
+        [("mbconv", 8), ("dwconv", 24), ("mhsa", 48)],
+    ),
+    "images_64": pooled(
+        64,
+        {"stride": 4, "pools": 2},
+        "crelu",
+        [("mbconv", 16), ("mbconv", 32), ("mhsa", 96)],
+    ),
+}
+"""Model files by name. The last three are like those of a space; an earlier revision may not have
+what they are made of, and is then not compared."""
+
+
+def measure(name: str, epochs: int) -> tuple[int, float] | None:
+    """Multiply-adds of a network, and the milliseconds of a step by the `vitnas` that is found.
+
+    None where that has no such network.
+    """
     import torch
 
     from vitnas.config.model import ModelConfig
     from vitnas.config.training import ProxyConfig
     from vitnas.cost.closed_form import closed_form
-    from vitnas.training import data
     from vitnas.training.proxy import ProxyTraining
 
     torch.set_num_threads(1)
-    side, stages = NETWORKS[name]
-    config = ModelConfig.model_validate(tree_of(side, stages))
-    torch.manual_seed(0)
-    pixels = torch.randint(256, (BATCH * STEPS, 3, side, side), dtype=torch.uint8)
-    mean, deviation = torch.full((3, 1, 1), 127.0), torch.full((3, 1, 1), 74.0)
-    train = data.Split(pixels, torch.arange(len(pixels)) % 10, mean, deviation)
-    images = data.Images("made up", train, train.of(torch.arange(2)), tuple(map(str, range(10))))
+    try:
+        config = ModelConfig.model_validate(NETWORKS[name])
+    except ValueError:
+        return None
+    images = images_of(config.image_hw[0], STEPS)
     proxy = ProxyConfig(epochs=1 + epochs, batch_size=BATCH, optimizer="muon", augment="none")
     taken, training = [], iter(ProxyTraining(config, proxy, images, 0))
     next(training)  # warms up
@@ -68,6 +97,19 @@ def measure(name: str, epochs: int) -> tuple[int, float]:
         next(training)
         taken.append((time.process_time() - started) / STEPS * 1e3)
     return closed_form(config).flops, min(taken)
+
+
+def images_of(side: int, steps: int) -> Images:
+    """Made-up images of three channels for so many steps."""
+    import torch
+
+    from vitnas.training import data  # an earlier one has no `vitnas.training.split`
+
+    torch.manual_seed(0)
+    pixels = torch.randint(256, (BATCH * steps, 3, side, side), dtype=torch.uint8)
+    mean, deviation = torch.full((3, 1, 1), 127.0), torch.full((3, 1, 1), 74.0)
+    train = data.Split(pixels, torch.arange(len(pixels)) % 10, mean, deviation)
+    return data.Images("made up", train, train.of(torch.arange(2)), tuple(map(str, range(10))))
 
 
 def measured_by(root: Path, epochs: int) -> dict[str, tuple[int, float]]:
@@ -104,7 +146,7 @@ def compare(roots: dict[str, Path], rounds: int, epochs: int) -> Figures:
     figures: dict[str, float] = {}
     rows = []
     for name, counted in flops.items():
-        times = [least[label][name] for label in roots]
+        times = [least[label][name] for label in roots if name in least[label]]
         gain = [f"{times[-1] / times[0]:.2f}"] if len(times) > 1 else []
         rows.append([name, f"{counted:,}", *(f"{each:.2f}" for each in times), *gain])
         figures[f"ms_{name}"] = rounded(times[0])
@@ -122,7 +164,8 @@ def main() -> None:
     parser.add_argument("--measure", type=int, metavar="EPOCHS", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:
-        print(json.dumps({name: measure(name, asked.measure) for name in NETWORKS}))
+        found = {name: measure(name, asked.measure) for name in NETWORKS}
+        print(json.dumps({name: pair for name, pair in found.items() if pair}))
         return
     with nullcontext() if asked.against is None else checkout(asked.against) as earlier:
         roots = {"now": ROOT} | ({} if earlier is None else {asked.against: earlier})

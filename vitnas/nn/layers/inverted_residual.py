@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+torch.fx.wrap("pointwise")  # sizes are unknown while torch.fx traces: a leaf
+
+_FEW = 1024
+"""Most pixels of a batch for which a matrix product is faster than the same convolution."""
+
+
+class PointwiseConv(nn.Conv2d):
+    """A 1x1 convolution without bias, in training a matrix product where there are few pixels.
+
+    A call of the convolution's library costs more than the arithmetic of a small picture: over 32
+    pictures of 4x4, forward and backward of 16 to 64 channels take 0.37 ms, as a product 0.18 ms.
+    """
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__(before, after, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return pointwise(x, self.weight) if self.training else super().forward(x)
+
+
+def pointwise(x: Tensor, weight: Tensor) -> Tensor:
+    """`(B, C, H, W)` and `(C', C, 1, 1)` -> `(B, C', H, W)`."""
+    few = x.shape[0] * x.shape[2] * x.shape[3] <= _FEW
+    if not few or x.device.type != "cpu" or not x.is_contiguous(memory_format=torch.channels_last):
+        return F.conv2d(x, weight)
+    return F.linear(x.permute(0, 2, 3, 1), weight.flatten(1)).permute(0, 3, 1, 2)
 
 
 class SqueezeExcite(nn.Module):
@@ -55,12 +84,12 @@ def inverted_residual(
     """
     layers: list[nn.Module] = []
     if hidden != before:
-        layers += [nn.Conv2d(before, hidden, 1, bias=False), nn.BatchNorm2d(hidden), act()]
+        layers += [PointwiseConv(before, hidden), nn.BatchNorm2d(hidden), act()]
     depthwise = nn.Conv2d(
         hidden, hidden, kernel, stride, padding=kernel // 2, groups=hidden, bias=False
     )
     layers += [depthwise, nn.BatchNorm2d(hidden), act()]
     if squeezed:
         layers.append(SqueezeExcite(hidden, squeezed, act))
-    layers += [nn.Conv2d(hidden, after, 1, bias=False), nn.BatchNorm2d(after)]
+    layers += [PointwiseConv(hidden, after), nn.BatchNorm2d(after)]
     return nn.Sequential(*layers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
@@ -99,15 +100,18 @@ class ConvStaticKeyAttention(StaticKeyMixer):
         query, value = self._query_value(x, grid, pass_index)
         query, value = (to_windows(part, grid, self.windows) for part in (query, value))
         inside = self._window_of(TokenLayout(grid, 0)).grid
-        attention = self._map(self._scaled(self._logits(query, inside)))
+        attention = self._map(self._logits(query, inside))
         mixed = self._apply_map(attention, self._split_heads(value))
         return self._project(from_windows(mixed, grid, self.windows))
 
     def _logits(self, query: Tensor, grid: Grid) -> Tensor:
-        """`(B * W, n, A)` -> the maps `(B * W, h, n, m)` before scale and softmax."""
+        """`(B * W, n, A)` -> the maps `(B * W, h, n, m)` before softmax.
+
+        Scale and temperature are on the weights, which are smaller than the maps.
+        """
         if self.class_key is None:
             return self._patch_rows(query, grid)
-        class_row = self._split_heads(query[:, :1]) @ self.class_key.transpose(
+        class_row = self._split_heads(self._scaled(query[:, :1])) @ self.class_key.transpose(
             -2, -1
         )  # (B, h, 1, M)
         return torch.cat([class_row, self._patch_rows(query[:, 1:], grid)], dim=2)
@@ -115,8 +119,12 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
         count = self.windows**2  # its windows are beside each other in the channels
         picture = torch.unflatten(to_picture(query, grid), 0, (-1, count)).flatten(1, 2)
-        picture = self.key(picture)  # (B, W * h * m, ...)
-        rows = torch.unflatten(picture.flatten(2), 1, (count, self.num_heads, self.num_keys))
+        assert self.key.bias is not None
+        weight, bias = (self._scaled(part) for part in (self.key.weight, self.key.bias))
+        padding, groups = self.key.padding, self.key.groups
+        picture = F.conv2d(picture, weight, bias, padding=padding, groups=groups)
+        logits = picture.flatten(2)  # (B, W * h * m, n)
+        rows = torch.unflatten(logits, 1, (count, self.num_heads, self.num_keys))
         return rows.flatten(0, 1).transpose(-2, -1)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
