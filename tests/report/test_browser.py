@@ -160,7 +160,8 @@ FILTER = """
   const found = { all: [texts().length, rows().length] };
   field.value = "SKA";
   field.dispatchEvent(new Event("input"));
-  Object.assign(found, { texts: texts(), rows: rows(), said: document.getElementById("found").value });
+  const said = document.getElementById("found").value;
+  Object.assign(found, { texts: texts(), rows: rows(), said });
   field.value = "";
   field.dispatchEvent(new Event("input"));
   found.again = [texts().length, rows().length];
