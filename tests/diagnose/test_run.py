@@ -152,7 +152,7 @@ def test_the_numbers_are_those_of_the_maps() -> None:
 
 def test_a_network_without_maps_is_still_looked_into() -> None:
     found = diagnose(network(CONV | {"depth": 2}), images())
-    assert set(found.findings) == {"features", "cka"}
+    assert set(found.findings) == {"features", "cka", "responses"}
     for name in OF_MAPS:
         assert found.absent[name] == "no block of this network has an attention map (dwconv)"
     assert "not done: no block of this network has an attention map" in found.text()
@@ -197,7 +197,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     model = write_model(tmp_path / "small.yaml", *HIERARCHY, stem={"stride": 1})
     out, _ = said(capsys, model, "--data", "digits", "--images", "8", code=0)
     assert out.splitlines()[0] == ("7 layers in 3 stages, 6 with an attention map (none in dwconv)")
-    assert "results/diagnose/small: 6 figures and diagnosis.json" in out
+    assert "results/diagnose/small: 8 figures and diagnosis.json" in out
     tree = json.loads((tmp_path / "results/diagnose/small/diagnosis.json").read_text())
     assert (tree["network"], tree["weights"]) == ("small", "random, seed 0")
     assert (tree["data"], tree["images"]) == ("digits", 8)
@@ -208,7 +208,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     [
         (("--data", "digitz"), "--data = 'digitz': must be of digits"),
         ((), "--data: is required"),
-        (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be one of similarity"),
+        (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be one of maps"),
         (("--data", "digits", "--weights", "none"), "none: no such file or directory"),
         (("--data", "digits", "--trial", "1"), "is a file; a run is a folder with a study.db"),
         (
