@@ -66,12 +66,13 @@ class NarrowBatchNorm(nn.BatchNorm2d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
+        mean, var = self.running_mean, self.running_var
+        assert mean is not None
+        assert var is not None
         if not self.training:
-            return super().forward(x)
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        momentum, state = _next_momentum(self), (self.running_mean, self.running_var)
-        return narrow_batch_norm(x, self.weight, self.bias, *state, momentum, self.eps)
+            return batch_norm(x, mean, var, self.weight, self.bias, eps=self.eps)
+        momentum = _next_momentum(self)
+        return narrow_batch_norm(x, self.weight, self.bias, mean, var, momentum, self.eps)
 
 
 def picture_norm(channels: int) -> nn.BatchNorm2d:
