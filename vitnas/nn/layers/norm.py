@@ -61,17 +61,18 @@ class _LaterPass(nn.BatchNorm1d):
 class NarrowBatchNorm(nn.BatchNorm2d):
     """BatchNorm of a picture with fewer than eight channels.
 
-    PyTorch's kernel for channels that lie side by side takes a row of channels at a time. With four
-    channels it takes 1.5 times as long as this one (`python benchmarks/steps.py`).
+    PyTorch's kernel for channels that lie side by side takes a row of channels at a time. With it,
+    a stem of four channels with max pooling takes 1.4 times as long, forward and backward.
     """
 
     def forward(self, x: Tensor) -> Tensor:
+        mean, var = self.running_mean, self.running_var
+        assert mean is not None
+        assert var is not None
         if not self.training:
-            return super().forward(x)
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        momentum, state = _next_momentum(self), (self.running_mean, self.running_var)
-        return narrow_batch_norm(x, self.weight, self.bias, *state, momentum, self.eps)
+            return batch_norm(x, mean, var, self.weight, self.bias, eps=self.eps)
+        momentum = _next_momentum(self)
+        return narrow_batch_norm(x, self.weight, self.bias, mean, var, momentum, self.eps)
 
 
 def picture_norm(channels: int) -> nn.BatchNorm2d:
