@@ -31,7 +31,7 @@ def test_equal_scores_pass(tmp_path: Path) -> None:
 
 
 def test_other_scores_are_named(tmp_path: Path) -> None:
-    wrong = source_of(vit()).replace("F.gelu(self.fc1(x))", "F.relu(self.fc1(x))")
+    wrong = source_of(vit()).replace("act=nn.GELU()", "act=nn.ReLU()")
     images = torch.randn(3, 3, 32, 32)
     with pytest.raises(RunError, match=r"net: model\.py was not written: its scores differ by .*3"):
         check_files(folder(tmp_path, wrong), NETWORK, images, "net")

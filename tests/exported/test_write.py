@@ -68,7 +68,7 @@ def test_a_wrong_file_leaves_nothing_behind(
 ) -> None:
     right = source.model_source
     monkeypatch.setattr(
-        source, "model_source", lambda *how: right(*how).replace("F.gelu(", "F.relu(")
+        source, "model_source", lambda *how: right(*how).replace("nn.GELU(", "nn.ReLU(")
     )
     content = Content(vit(), weights_bytes(ready(vit())), "a network", formats=("py",))
     with pytest.raises(RunError, match=r"model\.py was not written"):

@@ -93,7 +93,8 @@ def test_the_convolution_sees_zeros_beyond_its_region() -> None:
     query = windows(1)
     for token in (0, 5, 15):
         own = (mask[:, token] == 0)[..., None]
-        zeroed = mixer.key((query * own).transpose(1, 2).reshape(-1, DIM, 4, 4)).flatten(2)
+        picture = (query * own).transpose(1, 2).reshape(-1, DIM, 4, 4)
+        zeroed = mixer.scale * mixer.key(picture).flatten(2)
         expected = zeroed.reshape(WINDOWS, HEADS, TOKENS, TOKENS)[..., token]
         near = mask.gather(1, block.attn.neighbours.expand(WINDOWS, -1, -1))
         mixer.inside = (near == 0).float()

@@ -60,9 +60,9 @@ class WindowCska(Windowed, ConvStaticKeyAttention):
         taps = F.unfold(to_picture(query, grid), side, padding=side // 2)  # (B * w, C * k^2, N)
         taps = taps.reshape(-1, windows, dim, near, tokens) * self.inside[:, None]
         taps = taps.reshape(-1, self.num_heads, self.head_dim * near, tokens)
-        assert self.key.bias is not None
-        bias = self.key.bias.reshape(self.num_heads, 1, tokens)
-        weight = self.key.weight.reshape(self.num_heads, tokens, -1)
+        weight, bias = self._scaled_key()
+        bias = bias.reshape(self.num_heads, 1, tokens)
+        weight = weight.reshape(self.num_heads, tokens, -1)
         return taps.transpose(-2, -1) @ weight.transpose(-2, -1) + bias
 
 

@@ -119,13 +119,16 @@ class ConvStaticKeyAttention(StaticKeyMixer):
     def _patch_rows(self, query: Tensor, grid: Grid) -> Tensor:
         count = self.windows**2  # its windows are beside each other in the channels
         picture = torch.unflatten(to_picture(query, grid), 0, (-1, count)).flatten(1, 2)
-        assert self.key.bias is not None
-        weight, bias = (self._scaled(part) for part in (self.key.weight, self.key.bias))
         padding, groups = self.key.padding, self.key.groups
-        picture = F.conv2d(picture, weight, bias, padding=padding, groups=groups)
+        picture = F.conv2d(picture, *self._scaled_key(), padding=padding, groups=groups)
         logits = picture.flatten(2)  # (B, W * h * m, n)
         rows = torch.unflatten(logits, 1, (count, self.num_heads, self.num_keys))
         return rows.flatten(0, 1).transpose(-2, -1)
+
+    def _scaled_key(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the convolution, for logits that need no scale."""
+        assert self.key.bias is not None
+        return self._scaled(self.key.weight), self._scaled(self.key.bias)
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         """Output channels are (window, head, key token); weight and bias are over tokens."""
