@@ -72,6 +72,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("graft", "vit_tiny_patch16_224", "--mixer", "ska", "--key-kernel", "5"),
         "key_kernel: .*ska does not read it",
     ),
+    "files of a graft without a folder": (
+        ("graft", "vit_tiny_patch16_224", "--mixer", "ska", "--formats", "onnx"),
+        "--formats = 'onnx': needs --to, a folder to write",
+    ),
     "a linear temperature of a graft": (
         ("graft", "vit_tiny_patch16_224", "--mixer", "ska", "--temperature", "linear"),
         "temperature.kind = 'linear'.*nearest: learnable",

@@ -10,7 +10,7 @@ import typer
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
 from vitnas.cli.streams import in_turn, say
 from vitnas.cores import launch
-from vitnas.errors import typed
+from vitnas.errors import ConfigError, typed
 
 Formats = Annotated[
     str,
@@ -236,6 +236,9 @@ def graft_command(
     from vitnas.exported.grafts import graft_named
     from vitnas.exported.write import parse_formats
 
+    wanted = parse_formats(formats)
+    if wanted and to is None:
+        raise ConfigError("needs --to, a folder to write", address="--formats", value=formats)
     of_mixer = {"num_heads": num_heads, "key_kernel": key_kernel, "windows": windows}
     of_map = {"attn_act": attn_act, "mask_diagonal": mask_diagonal}
     fields = {"mixer": mixer, "blocks": blocks, "reattention_blocks": reattention}
@@ -253,7 +256,7 @@ def graft_command(
         pretrained=pretrained,
         seed=seed,
         to=to,
-        formats=parse_formats(formats),
+        formats=wanted,
         notice=_print_now,
     )
     say(made.text())
