@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from tests.deploy.made import small_file
+from vitnas.config.model import ModelConfig
 from vitnas.exported.quantized import InInt8, Quantizer
 from vitnas.exported.runtime import run_with
+from vitnas.nn.model import build_model
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -58,3 +60,18 @@ def test_any_network_runs_in_int8_and_stays_as_it_is() -> None:
     with torch.no_grad():
         exact = network.eval()(images)
     assert 0 < float((found - exact).abs().max()) < 0.2
+
+
+@pytest.mark.slow
+def test_the_class_token_s_row_of_cska_stays_in_float() -> None:
+    """onnxruntime multiplies by no stack of int8 matrices with a scale for each channel."""
+    stage = {"token_mixer": "cska", "embed_dim": 8, "num_heads": 2, "mlp_ratio": 1.0}
+    network = build_model(
+        ModelConfig.model_validate({
+            "img_size": 4, "in_chans": 1, "num_classes": 3, "class_token": True,
+            "stem": {"kind": "patch", "stride": 2}, "stages": [stage],
+        })
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        exact = network(IMAGES)
+    assert 0 < float((InInt8(network, IMAGES)(IMAGES) - exact).abs().max()) < 0.2

@@ -51,6 +51,7 @@ class Quantizer:
                 skip_symbolic_shape=True,
                 skip_optimization=True,  # it would rename the operators
             )
+        self._left = _products_with_stacks(self._ready)
 
     def write(self, path: Path, *, only: Iterable[str] = (), without: Iterable[str] = ()) -> Path:
         """Write the network in int8.
@@ -58,7 +59,8 @@ class Quantizer:
         Args:
             path: the file.
             only: names of the operators that are int8; none: all that can be.
-            without: names of those that stay in float.
+            without: names of those that stay in float; so does the product of the class token's
+                query and its static key (`cska`), which onnxruntime cannot multiply in int8.
         """
         from onnxruntime import quantization
 
@@ -76,10 +78,23 @@ class Quantizer:
                 activation_type=quantization.QuantType.QInt8,
                 weight_type=quantization.QuantType.QInt8,
                 nodes_to_quantize=list(only),
-                nodes_to_exclude=list(without),
+                nodes_to_exclude=[*without, *self._left],
                 **how,
             )
         return path
+
+
+def _products_with_stacks(file: Path) -> list[str]:
+    """The names of the operators that multiply by several fixed matrices.
+
+    With a scale for each channel, onnxruntime writes these in int8 and cannot run them.
+    """
+    import onnx
+
+    graph = onnx.load(file).graph
+    stacks = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 2}
+    products = (node for node in graph.node if node.op_type == "MatMul")
+    return [node.name for node in products if node.input[1] in stacks]
 
 
 class _Reader:
