@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.made import CONFIG, small_file
-from vitnas.deploy.graph import _place, counted, operators_of
+from vitnas.deploy.graph import _place, _place_in_graft, counted, operators_of
 
 onnx = pytest.importorskip("onnx")
 
@@ -36,6 +36,25 @@ def test_parts(last: str, mixer: str | None, part: str) -> None:
     scopes = ("", *(scope for scope in inner if scope != "stages"))
     assert _place((*scopes, "linear"), CONFIG) == (mixer, part)
     assert _place(scopes, CONFIG) == (mixer, part)
+
+
+@pytest.mark.parametrize(
+    ("scope", "mixer", "part"),
+    [
+        ("blocks.1.attn.mixer.qv", "ska", "ska"),
+        ("blocks.10.attn.qkv", "Attention", "Attention"),
+        ("blocks.10.attn.attn_drop.reattention.norm", "Attention", "re-attention"),
+        ("blocks.1.mlp.fc1", None, "MLPs"),
+        ("blocks.1.norm1", None, "norms"),
+        ("patch_embed.norm", None, "stem"),
+        ("layers.1.downsample.reduction", None, "downsampling"),
+        ("head", None, "head"),
+        ("blocks.1", None, "other"),
+    ],
+)
+def test_parts_of_a_graft(scope: str, mixer: str | None, part: str) -> None:
+    mixers = {"blocks.1.attn": "ska", "blocks.10.attn": "Attention"}
+    assert _place_in_graft(("", scope), mixers) == (mixer, part)
 
 
 def test_the_operators_of_a_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.nn.networks import ready
 from vitnas.deploy.subjects import is_run, of_folder, of_run
 from vitnas.errors import VitnasError
 from vitnas.exported.folder import beside
+from vitnas.exported.grafts import graft_named
 from vitnas.exported.write import Content, write_network
 from vitnas.nn.weights import weights_bytes
 from vitnas.run import Run
@@ -31,6 +32,15 @@ def test_a_folder(net: Path) -> None:
     assert member.line.startswith("1x dwconv 8 ")
     assert member.flops > 0
     assert member.num_params == sum(p.numel() for p in member.network.parameters())
+
+
+def test_a_graft(tmp_path: Path) -> None:
+    options = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "depth": 2}
+    graft_named("vit_tiny_patch16_224", {"mixer": "ska", "blocks": "1"}, options, to=tmp_path / "g")
+    (member,) = of_folder(tmp_path / "g")
+    assert member.line == "vit_tiny_patch16_224 + ska in 1"
+    assert member.num_params == sum(p.numel() for p in member.network.parameters())
+    assert member.places == {"blocks.0.attn": "Attention", "blocks.1.attn": "ska"}
 
 
 def no_weights(folder: Path) -> None:
@@ -61,7 +71,7 @@ def a_graft(folder: Path) -> None:
         (half_weights, r"model\.safetensors: "),
         (another_file, r"model\.onnx: gives other scores than .*net with its weights"),
         (broken_file, r"model\.onnx: onnxruntime cannot read it"),
-        (a_graft, "is a timm network with grafts"),
+        (a_graft, r"graft\.yaml: grafts: is required"),
     ],
 )
 def test_what_is_wrong_with_a_folder(net: Path, harm: Callable[[Path], None], rule: str) -> None:

@@ -113,7 +113,7 @@ def _checked(
     threads = cores()
     torch.set_num_threads(threads)
     model = member.onnx_file(place)
-    operators = operators_of(onnx.load(model), member.config)
+    operators = operators_of(onnx.load(model), member.places)
     quantizer = Quantizer(model, place, pictures.calibration)
     files = _Files(model, quantizer.write(place / "int8.onnx"), place / "fp16.onnx")
     write_half(model, files.fp16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,17 +46,22 @@ class Operator:
     part: str
 
 
-def operators_of(proto: Any, config: Network) -> list[Operator]:
+def operators_of(proto: Any, network: Network | Mapping[str, str]) -> list[Operator]:
     """The operators of an ONNX file of vitnas, in their order.
 
     Args:
         proto: an `onnx.ModelProto`.
-        config: the network that it is.
+        network: the network that it is; of one with grafts, its attentions by their names, each
+            with what mixes its tokens.
     """
     scopes = _scopes(proto.graph.node)
     found = []
     for node in proto.graph.node:
-        mixer, part = _place(scopes.get(node.name, ()), config)
+        inside = scopes.get(node.name, ())
+        if isinstance(network, Network):
+            mixer, part = _place(inside, network)
+        else:
+            mixer, part = _place_in_graft(inside, network)
         if node.op_type == "Softmax":
             part = "softmax"
         found.append(Operator(node.name, node.op_type, mixer, part))
@@ -101,6 +106,30 @@ def _place(scopes: tuple[str, ...], config: Network) -> tuple[str | None, str]:
     if outer == "norm" or any(name.startswith(f"{outer}.norm") for name in modules):
         return None, "norms"
     return None, outer if outer in ("stem", "broad", "head") else _PARTS.get(outer, OTHER)
+
+
+_PARTS_OF_TIMM = {
+    "mlp": "MLPs",
+    "norm": "norms",
+    "norm1": "norms",
+    "norm2": "norms",
+    "fc_norm": "norms",
+    "downsample": "downsampling",
+    "patch_embed": "stem",
+    "stem": "stem",
+    "head": "head",
+}
+"""timm's names for modules; the first that an operator is in counts."""
+
+
+def _place_in_graft(scopes: tuple[str, ...], mixers: Mapping[str, str]) -> tuple[str | None, str]:
+    """As `_place`, in a network of timm."""
+    for name, mixer in mixers.items():
+        if any(scope == name or scope.startswith(f"{name}.") for scope in scopes):
+            mixed = any(_REATTENTION.search(scope) for scope in scopes)
+            return mixer, "re-attention" if mixed else mixer
+    words = [word for scope in scopes for word in scope.split(".")]
+    return None, next((_PARTS_OF_TIMM[word] for word in words if word in _PARTS_OF_TIMM), OTHER)
 
 
 def _cut(scope: str) -> str:

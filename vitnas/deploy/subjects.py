@@ -11,15 +11,14 @@ import torch
 
 from vitnas.config.data import DataConfig
 from vitnas.config.files import validate
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
-from vitnas.config.one_line import one_line
 from vitnas.config.space import SpaceConfig
-from vitnas.cost.closed_form import closed_form
 from vitnas.engine.store.study import FILE_NAME, read_run
 from vitnas.errors import DataError, RunError, VitnasError
 from vitnas.exported.check import NUMBER, TOLERANCES
 from vitnas.exported.choose import choose_trial
-from vitnas.exported.folder import GRAFT_FILE
+from vitnas.exported.design import line_of, read_design, size_of_design
 from vitnas.exported.preprocessing import trained_on
 from vitnas.exported.programs import write_programs
 from vitnas.records import TrialRecord
@@ -42,6 +41,7 @@ class TrainedNetwork:
         trial: its number in a run, or None.
         line: the network in one line.
         classifier: in PyTorch on the CPU.
+        design: what it is built from.
         folder: where its model.onnx may be, or None.
     """
 
@@ -49,6 +49,7 @@ class TrainedNetwork:
     trial: int | None
     line: str
     classifier: Classifier
+    design: Design
     folder: Path | None = None
 
     @property
@@ -57,18 +58,21 @@ class TrainedNetwork:
         return self.classifier.ask
 
     @property
-    def config(self) -> ModelConfig:
-        """What it is."""
-        found: ModelConfig = self.network.config
-        return found
+    def places(self) -> ModelConfig | dict[str, str]:
+        """What `operators_of` needs to know where an operator is from."""
+        if isinstance(self.design, ModelConfig):
+            return self.design
+        from vitnas.nn.graft.families import mixers_of
+
+        return mixers_of(self.network)
 
     @property
     def flops(self) -> int:
-        return closed_form(self.config).flops
+        return size_of_design(self.design).flops
 
     @property
     def num_params(self) -> int:
-        return closed_form(self.config).num_params
+        return size_of_design(self.design).num_params
 
     def onnx_file(self, place: Path) -> Path:
         """Its model.onnx: the folder's, or one that is written to `place`.
@@ -89,7 +93,7 @@ class TrainedNetwork:
 
         Raises:
             DataError: it is damaged or another network's.
-            ConfigError: it takes other images than config.yaml says.
+            ConfigError: it takes other images than the network.
         """
         file = None if self.folder is None else self.folder / ONNX_FILE
         if file is None or not file.exists():
@@ -120,13 +124,9 @@ def of_folder(path: Path) -> list[TrainedNetwork]:
     """
     if not path.is_dir():
         raise VitnasError(f"{path}: is not a folder; give an exported folder or a run")
-    if (path / GRAFT_FILE).is_file():
-        raise VitnasError(
-            f"{path}: is a timm network with grafts; deploy-check takes networks of vitnas alone"
-        )
     classifier = load_classifier(path, "cpu")
-    network: Any = classifier.ask
-    member = TrainedNetwork(str(path), None, one_line(network.config), classifier, path)
+    design = read_design(path)
+    member = TrainedNetwork(str(path), None, line_of(design), classifier, design, path)
     member.check_file()
     return [member]
 
@@ -150,7 +150,9 @@ def of_run(path: Path, trials: Sequence[int] = ()) -> tuple[list[TrainedNetwork]
     lines = network_lines(front)
     data = validate(SpaceConfig, dict(run.space)).data
     members = [
-        TrainedNetwork(f"trial {trial.number}", trial.number, line, _classifier(run, trial))
+        TrainedNetwork(
+            f"trial {trial.number}", trial.number, line, _classifier(run, trial), trial.network
+        )
         for trial, line in zip(front, lines, strict=True)
     ]
     return members, data

@@ -160,5 +160,13 @@ def family_of(model: nn.Module) -> Family:
     return FAMILIES[type(model)]
 
 
+def mixers_of(model: nn.Module) -> dict[str, str]:
+    """What mixes the tokens in each block: `ska`, `cska`, or the class of timm's attention."""
+    return {
+        site.name: getattr(site.attention, "kind", type(site.attention).__name__)
+        for site in family_of(model).sites(model)
+    }
+
+
 def _names(classes: dict[type[nn.Module], Family]) -> str:
     return ", ".join(kind.__name__ for kind in classes)
