@@ -44,8 +44,7 @@ def keep_freed_memory() -> bool:
     """Let this process keep up to 1 GiB that it has freed, in blocks of less than 32 MiB.
 
     A step of training frees what it has taken and takes it again. By default glibc gives such
-    memory back to the system, which clears each page anew: a tenth to a fifth of the processor
-    time of a step of 2 to 10 MFLOPs.
+    memory back to the system, which clears each page anew.
 
     Returns:
         False where the C library is not glibc; nothing is changed then.

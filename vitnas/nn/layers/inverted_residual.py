@@ -15,8 +15,7 @@ _FEW = 1024
 class PointwiseConv(nn.Conv2d):
     """A 1x1 convolution without bias, in training a matrix product where there are few pixels.
 
-    A call of the convolution's library costs more than the arithmetic of a small picture: over 32
-    pictures of 4x4, forward and backward of 16 to 64 channels take 0.37 ms, as a product 0.18 ms.
+    There a call of the convolution's library costs more than the arithmetic.
     """
 
     def __init__(self, before: int, after: int) -> None:
