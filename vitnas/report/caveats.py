@@ -30,13 +30,13 @@ def sentences(trust: Trust) -> list[str]:
 
 
 def _int8(trust: Trust) -> str:
-    if trust.lost_to_int8 is None:
+    if trust.int8_minus_float is None:
         return ""
+    change = signed_text(trust.int8_minus_float)
     return (
         "Top-1 is that of each trained network in int8, as onnxruntime runs it on the CPU, "
         "calibrated on training images; epochs before the last one are scored in float. On the "
-        f"front, top-1 in int8 minus that in float is {signed_text(-trust.lost_to_int8)} points on "
-        "average. Long trainings "
+        f"front, top-1 in int8 minus that in float is {change} points on average. Long trainings "
         "(`vitnas train --for`) are scored in float."
     )
 

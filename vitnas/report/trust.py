@@ -59,7 +59,7 @@ class Trust:
             true one with a probability of at least 0.1.
         calibration: the calibration for the run's space and images.
         long: what long trainings of its networks say; None where there are none.
-        lost_to_int8: where top-1 is in int8: mean of top-1 in float minus it over the front, in
+        int8_minus_float: where top-1 is in int8: mean over the front of it minus top-1 in float, in
             points; else None.
     """
 
@@ -87,7 +87,7 @@ class Trust:
     calibration: Calibration | None = None
     ordered: float | None = None
     long: LongAgreement | None = None
-    lost_to_int8: float | None = None
+    int8_minus_float: float | None = None
 
 
 def assess(run: Run) -> Trust:
@@ -126,7 +126,7 @@ def assess(run: Run) -> Trust:
         calibration=calibration_of(run),
         ordered=_ordered(run),
         long=agreement_of(run),
-        lost_to_int8=_lost_to_int8(members),
+        int8_minus_float=_int8_minus_float(members),
     )
 
 
@@ -136,10 +136,10 @@ def _close(run: Run) -> int:
     return sum(abs(b.top1 - a.top1) < hypot(a.error, b.error) for a, b in pairs)
 
 
-def _lost_to_int8(members: Sequence[TrialRecord]) -> float | None:
+def _int8_minus_float(members: Sequence[TrialRecord]) -> float | None:
     """Of their own trainings, without replicates."""
-    lost = [t.float_top1 - t.curve[-1] for t in members if t.float_top1 is not None]
-    return fmean(lost) if lost else None
+    changes = [t.curve[-1] - t.float_top1 for t in members if t.float_top1 is not None]
+    return fmean(changes) if changes else None
 
 
 def _ordered(run: Run) -> float | None:
