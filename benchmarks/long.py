@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -50,9 +51,18 @@ def pairs(run: Run, most: int) -> list[Pair]:
     return [found[i] for i in sorted({round(k * (len(found) - 1) / steps) for k in range(most)})]
 
 
-def networks(pair: Pair) -> tuple[Given, Given]:
-    """Ours and theirs."""
-    return pair.ours.network.model_dump(), (pair.theirs.family, pair.theirs.width)
+def names(pair: Pair) -> tuple[str, str]:
+    """Of ours and theirs."""
+    return f"trial {pair.ours.number}", f"{pair.theirs.family}-{pair.theirs.width}"
+
+
+def networks(chosen: Sequence[Pair]) -> dict[str, Given]:
+    """By name; a network that is in two pairs is trained once."""
+    found: dict[str, Given] = {}
+    for pair in chosen:
+        given = pair.ours.network.model_dump(), (pair.theirs.family, pair.theirs.width)
+        found |= zip(names(pair), given, strict=True)
+    return found
 
 
 def train(given: Given, run: Path, changes: dict[str, Any], seed: int) -> Tried:
@@ -93,17 +103,18 @@ def compared(
 ) -> dict[str, float | str | list[str]]:
     """Train the pairs, print their table, and tell by how many points ours are above theirs."""
     chosen = pairs(read_run(run), most)
-    given = [network for pair in chosen for network in networks(pair)]
-    found = all_trained(run, given, changes, seeds)
-    both = list(zip(found[::2], found[1::2], strict=True))
+    given = networks(chosen)
+    trained = all_trained(run, list(given.values()), changes, seeds)
+    found = dict(zip(given, trained, strict=True))
+    both = [(found[ours], found[theirs]) for ours, theirs in map(names, chosen)]
     rows = []
-    for pair, (ours, theirs) in zip(chosen, both, strict=True):
-        name = f"{pair.theirs.family}-{pair.theirs.width}"
-        rows.append(told(f"trial {pair.ours.number}", ours, pair.ours.mean_test_top1))
-        rows.append(told(name, theirs, pair.theirs.mean_test_top1))
+    for pair in chosen:
+        for name, one in zip(names(pair), pair, strict=True):
+            rows.append(told(name, found[name], one.mean_test_top1))
     show(("network", "FLOPs", "test top-1, short", "long", "error"), rows)
     gains = [ours.mean - theirs.mean for ours, theirs in both]
-    squares = sum(one.error**2 for one in found)
+    times = Counter(name for pair in chosen for name in names(pair))
+    squares = sum((count * found[name].error) ** 2 for name, count in times.items())
     return {
         "networks": [row[0] for row in rows],
         "points": [f"{gain:+.2f}" for gain in gains],

@@ -3,8 +3,10 @@
 Four networks of about 0.08, 0.4, 2 and 10 MFLOPs, and one like those of each space of small images,
 are trained on made-up images, in batches of 32 on one thread, with Muon, as in a search on the CPU.
 `--against REV` trains the same networks by the code of that revision, too, in turn with this one's.
-A figure is the least of several epochs: what else runs on the machine makes an epoch longer, never
-shorter.
+A round is a process of each code; its figure is the least of several epochs, since what else runs
+on the machine makes an epoch longer, never shorter. One process can still be a tenth slower than
+the next one of the same code, so a figure is the median of the rounds, and a ratio has its
+quartiles.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 TARGETS = {"80k": 1.6, "400k": 1.5, "2M": 1.3, "10M": 1.15}
 """How many times faster than the earlier commit's a step is to be, by network."""
-BATCH, STEPS, ROUNDS, EPOCHS = 32, 20, 4, 8
+BATCH, STEPS, ROUNDS, EPOCHS = 32, 20, 12, 4
 
 
 def tree_of(side: int, stages: list[tuple[str, int]]) -> dict[str, Any]:
@@ -135,26 +138,39 @@ def checkout(revision: str) -> Iterator[Path]:
 
 
 def compare(roots: dict[str, Path], rounds: int, epochs: int) -> Figures:
-    """Milliseconds of a step by each code, the least of all rounds; its table."""
-    least: dict[str, dict[str, float]] = {label: {} for label in roots}
+    """Milliseconds of a step by each code and how many times faster the first one is; its table."""
+    taken: dict[str, dict[str, list[float]]] = {}  # by network and code, one of each round
     flops: dict[str, int] = {}
     for _ in range(rounds):
         for label, root in roots.items():
-            for name, (counted, taken) in measured_by(root, epochs).items():
+            for name, (counted, least) in measured_by(root, epochs).items():
                 flops[name] = counted
-                least[label][name] = min(taken, least[label].get(name, taken))
+                taken.setdefault(name, {}).setdefault(label, []).append(least)
     figures: dict[str, float] = {}
     rows = []
-    for name, counted in flops.items():
-        times = [least[label][name] for label in roots if name in least[label]]
-        gain = [f"{times[-1] / times[0]:.2f}"] if len(times) > 1 else []
-        rows.append([name, f"{counted:,}", *(f"{each:.2f}" for each in times), *gain])
-        figures[f"ms_{name}"] = rounded(times[0])
-        if gain:
-            figures[f"faster_{name}"] = rounded(times[-1] / times[0])
+    for name, by_label in taken.items():
+        now, *earlier = by_label.values()
+        row = [
+            name,
+            f"{flops[name]:,}",
+            *(f"{statistics.median(each):.2f}" for each in by_label.values()),
+        ]
+        figures[f"ms_{name}"] = rounded(statistics.median(now))
+        for before in earlier:
+            ratios = [b / a for a, b in zip(now, before, strict=True)]
+            low, middle, high = quartiles(ratios)
+            row += [f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
+            figures[f"faster_{name}"] = rounded(middle)
+        rows.append(row)
     head = ["network", "FLOPs", *(f"{label}, ms" for label in roots)]
-    show([*head, "ratio"] if len(roots) > 1 else head, rows)
+    show([*head, "ratio", "quartiles"] if len(roots) > 1 else head, rows)
     return figures
+
+
+def quartiles(values: list[float]) -> list[float]:
+    """The first, the second (the median) and the third one; of one value, that value."""
+    several = values if len(values) > 1 else values * 2
+    return statistics.quantiles(several, n=4, method="inclusive")
 
 
 def main() -> None:

@@ -85,7 +85,7 @@ class Pack:
     """Places for matrices in few stacks, so that a step takes few calls and not some a matrix.
 
     The networks of a search are small: a call costs more than its arithmetic. So matrices of
-    similar sizes share a stack. A side of up to 64 is filled with zeros up to 32 or 64, and a
+    similar sizes share a stack. A side of up to 64 is filled with zeros up to 16, 32 or 64, and a
     matrix with more rows than columns lies on its side. Neither changes its orthogonal matrix.
 
     Args:
@@ -120,7 +120,7 @@ class Pack:
 
 
 def _filled(side: int) -> int:
-    return side if side > 64 else (32 if side <= 32 else 64)
+    return side if side > 64 else max(16, 1 << (side - 1).bit_length())
 
 
 def _place(matrix: Tensor, parameter: Tensor) -> Tensor:

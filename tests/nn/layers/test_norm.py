@@ -39,15 +39,16 @@ def test_batchnorm_of_tokens_is_batchnorm_of_the_picture() -> None:
 
 @pytest.mark.parametrize("momentum", [0.1, None])
 @pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("hw", [(6, 5), (41, 40), (41, 41)])  # few pixels, many, an odd number
 @pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
 def test_the_norm_of_few_channels_is_pytorchs(
-    channels: int, memory_format: torch.memory_format, momentum: float | None
+    channels: int, memory_format: torch.memory_format, hw: tuple[int, int], momentum: float | None
 ) -> None:
     torch.manual_seed(0)
     ours, theirs = picture_norm(channels), nn.BatchNorm2d(channels)
     assert isinstance(ours, NarrowBatchNorm)
-    wide = torch.randn(5, channels, 6, 5).to(memory_format=memory_format) * 3 + 2
-    wanted = torch.randn(5, channels, 6, 5)
+    wide = torch.randn(5, channels, *hw).to(memory_format=memory_format) * 3 + 2
+    wanted = torch.randn(5, channels, *hw)
 
     def gradients(norm: nn.BatchNorm2d) -> list[Tensor]:
         norm.momentum = momentum

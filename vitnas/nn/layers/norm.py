@@ -16,6 +16,7 @@ torch.fx.wrap("narrow_batch_norm")  # a layout is unknown while torch.fx traces:
 EPS = 1e-6
 """Of a norm, where nothing else is said: timm's and most papers', not PyTorch's 1e-5."""
 _WIDTH = 8  # floats in a vector instruction
+_PIXELS = 8192  # of a batch: with fewer, more calls cost more than a faster kernel saves
 
 
 class TokenBatchNorm(nn.Module):
@@ -62,7 +63,8 @@ class NarrowBatchNorm(nn.BatchNorm2d):
     """BatchNorm of a picture with fewer than eight channels.
 
     PyTorch's kernel for channels that lie side by side takes a row of channels at a time, which is
-    slow where a row is shorter than a vector instruction.
+    slow where a row is shorter than a vector instruction. It is used all the same for a batch of
+    few pixels, as it is one call.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -90,10 +92,11 @@ def narrow_batch_norm(
     eps: float,
 ) -> Tensor:
     """As `torch.nn.functional.batch_norm` in training; `(B, C, H, W)` -> the same."""
-    if x.device.type != "cpu" or not x.is_contiguous(memory_format=torch.channels_last):
+    count = x.numel() // x.shape[1]
+    channels_last = x.is_contiguous(memory_format=torch.channels_last)
+    if x.device.type != "cpu" or not channels_last or count < _PIXELS:
         return batch_norm(x, running_mean, running_var, weight, bias, True, momentum, eps)
     out, mean, var = _WideRows.apply(x, weight, bias, eps)
-    count = x.numel() // x.shape[1]
     running_mean.lerp_(mean, momentum)
     running_var.lerp_(var * (count / max(1, count - 1)), momentum)
     normed: Tensor = out
