@@ -93,7 +93,7 @@ class GraftFile(Frozen):
     """graft.yaml: a network, its options, and its grafts.
 
     Attributes:
-        model: name of a timm model, or of a network of SKA's Table 1.
+        model: name of a timm model, or of one that `vitnas.nn.graft.networks` adds.
         options: options of the network, e.g. `{img_size: 32, num_classes: 10}`.
         grafts: the grafts, in the order in which they were made.
     """

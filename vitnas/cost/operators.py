@@ -25,11 +25,11 @@ HARMLESS = frozenset(
     f"aten::{name}"
     for name in (
         # element-wise: by fvcore's convention not counted
-        *("add", "add_", "sub", "rsub", "mul", "div", "pow", "square", "gelu"),
+        *("add", "add_", "sub", "rsub", "mul", "div", "pow", "square", "exp", "gelu"),
         *("cos", "sin", "neg"),
         *("softmax", "sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
-        # means and maxima
-        *("mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
+        # sums, means and maxima
+        *("sum", "mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
         # moving and repeating
         *("pixel_unshuffle", "eye", "unflatten", "expand_as", "pad", "repeat", "view_as", "im2col"),
         "meshgrid",

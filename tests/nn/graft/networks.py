@@ -22,6 +22,7 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
 from vitnas.nn.graft.cvt import CvT, StageSize
+from vitnas.nn.graft.t2t import TokensToToken
 
 _PLAIN = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "num_classes": 5}
 
@@ -29,6 +30,13 @@ _PLAIN = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "num
 def vit(**options: Any) -> nn.Module:
     """A class token and 4x4 patches, 4 blocks."""
     return _trained(VisionTransformer, {**_PLAIN, "depth": 4, **options})
+
+
+def t2t(**options: Any) -> nn.Module:
+    """As `vit` behind three soft splits and two Performers, 2 blocks."""
+    return _trained(
+        VisionTransformer, {**_PLAIN, "depth": 2, "embed_layer": TokensToToken, **options}
+    )
 
 
 def deit(**options: Any) -> nn.Module:
@@ -91,7 +99,7 @@ def _sized(model: Any) -> nn.Module:
 
 
 ALL: dict[str, Callable[..., nn.Module]] = {
-    build.__name__: build for build in (vit, deit, cait, swin, cvt, eva, pvt, caformer)
+    build.__name__: build for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer)
 }
 
 

@@ -197,6 +197,7 @@ def test_a_step_of_training_changes_it(grafted: nn.Module, request: pytest.Fixtu
     # in the last block of a network that reads its class token, no other row of the map matters
     unread = {
         "vit": (".3.attn.mixer.key.",),
+        "t2t": (".1.attn.mixer.key.",),
         "cvt": ("stages.1.blocks.1.attn.mixer.key.",),
         "eva": ("blocks.2.attn.mixer.class_key",),  # which reads the mean of all others
     }.get(request.node.callspec.params["grafted"][0], ())

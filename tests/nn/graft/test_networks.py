@@ -43,7 +43,7 @@ def test_swin_t_is_as_its_docstring_says() -> None:
         ("vit_tiny_patch16_224", {"act_layer": "nope"}, "act_layer nope: there is no 'nope'"),
         ("cvt_13_32", {"img_size": 2}, "img_size = 2: too small"),
         ("cvt_13_32", {"depth": 3}, "cannot be built with depth 3"),
-        ("cvt_13_32", {"pretrained": True}, "have no trained weights"),
+        ("cvt_13_32", {"pretrained": True}, "cvt_13_32 has no trained weights"),
     ],
 )
 def test_one_line_says_what_is_wrong(name: str, options: dict[str, Any], said: str) -> None:

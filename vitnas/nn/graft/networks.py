@@ -1,4 +1,4 @@
-"""Networks that can be grafted, by name: timm's, and the four of SKA's Table 1 at 32 px."""
+"""Networks that can be grafted, by name: timm's, the four of SKA's Table 1 at 32 px, T2T-ViT."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from vitnas.config.graft_file import NetworkOptions
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.nn.graft.cvt import CvT
+from vitnas.nn.graft.t2t import TokensToToken, sinusoids
 from vitnas.nn.layers.init import init_linear
 
 _WIDE = {
@@ -66,13 +67,34 @@ def cvt_13_32(**options: Any) -> nn.Module:
     return CvT(**{"img_size": 32, "num_classes": 10, "class_token": False, **options})
 
 
+def t2t_vit_7(**options: Any) -> nn.Module:
+    """T2T-ViT-7, a host of BViT's Table V: 7 blocks of 256 channels."""
+    return _t2t({"embed_dim": 256, "depth": 7, "num_heads": 4, "mlp_ratio": 2.0, **options})
+
+
+def t2t_vit_14(**options: Any) -> nn.Module:
+    """T2T-ViT-14 of BViT's Table III: 14 blocks of 384 channels."""
+    return _t2t({"embed_dim": 384, "depth": 14, "num_heads": 6, "mlp_ratio": 3.0, **options})
+
+
+def _t2t(fields: dict[str, Any]) -> nn.Module:
+    """timm's ViT behind other tokens; its positions are fixed, and it has PyTorch's LayerNorm."""
+    fixed = {"embed_layer": TokensToToken, "norm_layer": nn.LayerNorm}
+    model: Any = _from_timm("vit_small_patch16_224", {"qkv_bias": False, **fields, **fixed})
+    if model.pos_embed is not None:
+        model.pos_embed.requires_grad_(False).copy_(sinusoids(*model.pos_embed.shape[1:]))
+    vit: nn.Module = model
+    return vit
+
+
 _OF_ANY_SIZE = {"metaformer", "pvt_v2"}
 """Modules of timm whose networks take images of any size; a static key is then for one of them."""
 
-TABLE_1: dict[str, Callable[..., nn.Module]] = {
-    build.__name__: build for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32)
+BUILT_HERE: dict[str, Callable[..., nn.Module]] = {
+    build.__name__: build
+    for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32, t2t_vit_7, t2t_vit_14)
 }
-"""The baselines of SKA's Table 1 by name."""
+"""By name: the baselines of SKA's Table 1, and what BViT's Table V has and timm has not."""
 
 
 def build_network(
@@ -81,7 +103,7 @@ def build_network(
     """A network that can be grafted, with fresh or with timm's weights.
 
     Args:
-        name: a name of `TABLE_1` or of timm.
+        name: a name of `BUILT_HERE` or of timm.
         pretrained: whether it gets timm's weights. timm fits them to other classes (a new
             classifier), channels and image sizes.
         weights: a file with them; None = timm downloads them.
@@ -93,11 +115,11 @@ def build_network(
         DataError: timm cannot get the weights.
     """
     fields = validate(NetworkOptions, options).given()
-    if name in TABLE_1:
+    if name in BUILT_HERE:
         if pretrained:
-            rule = "the networks of SKA's Table 1 have no trained weights"
+            rule = f"{name} has no trained weights: it is not timm's"
             raise ConfigError(rule, address="pretrained", value=True, nearest=False)
-        return _built(name, TABLE_1[name], fields)
+        return _built(name, BUILT_HERE[name], fields)
     size = fields.pop("img_size", None) if is_of_any_size(name) else None
     model: Any = _from_timm(name, fields, pretrained, weights)
     if size is not None:
@@ -146,7 +168,7 @@ def _from_timm(
     import timm
 
     if not timm.is_model(name.partition(".")[0]):
-        known = [*TABLE_1, *timm.list_models(pretrained=False)]
+        known = [*BUILT_HERE, *timm.list_models(pretrained=False)]
         rule = "timm has no such model" if name else "is required: a network's name"
         raise ConfigError(rule, address="model", value=name, nearest=nearest_name(name, known))
     if not pretrained:
