@@ -165,7 +165,7 @@ FILTER = """
   field.value = "";
   field.dispatchEvent(new Event("input"));
   found.again = [texts().length, rows().length];
-  found.role = plot.role;
+  found.roles = [plot.role, document.getElementById("volume_plot").role];
   document.title = JSON.stringify(found);
 }, 3000)</script>
 """
@@ -183,7 +183,43 @@ def test_the_filter_leaves_the_networks_that_were_asked_for(tmp_path: Path) -> N
         assert re.search(r"\bska\b", text), "cska is another mixer"
     assert found["said"] == f"{len(found['rows'])} of {found['all'][1]} rows of the tables"
     assert found["again"] == found["all"]
-    assert found["role"] == "img"
+    assert found["roles"] == ["application", "img"]
+
+
+KEYS = """
+<script>setTimeout(() => {
+  const plot = document.getElementById("front_plot"), spoken = plot.nextElementSibling;
+  plot.focus();
+  const found = { focused: document.activeElement.id, said: [], shown: [] };
+  const press = (key) => {
+    const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+    plot.dispatchEvent(event);
+    found.said.push(spoken.value);
+    found.shown.push(plot.querySelectorAll(".hovertext").length);
+    return event.defaultPrevented;
+  };
+  const keys = "ArrowRight ArrowRight ArrowLeft ArrowLeft End ArrowRight Home Tab";
+  found.taken = keys.split(" ").map(press);
+  document.title = JSON.stringify(found);
+}, 3000)</script>
+"""
+
+
+def test_arrow_keys_go_from_mark_to_mark(tmp_path: Path) -> None:
+    write_report(invented_run(tmp_path, 40))
+    page = tmp_path / "keys.html"
+    page.write_text((tmp_path / "report.html").read_text() + KEYS)
+    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom")
+    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    assert found["focused"] == "front_plot"
+    first, second, again, still, last, end, home, after = found["said"]
+    assert first == again == still == home == after
+    assert last == end
+    assert len({first, second, last}) == 3
+    assert "top-1" in first
+    assert "<" not in first
+    assert found["shown"] == [1] * 8
+    assert found["taken"] == [True] * 7 + [False]
 
 
 def test_a_faulty_page_is_found_out(tmp_path: Path) -> None:

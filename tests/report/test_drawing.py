@@ -41,3 +41,16 @@ def test_what_cannot_be_read_is_said_in_words() -> None:
     assert drawn({}) == ["not recorded"]
     (line,) = drawn({"name": "<b>"})
     assert line.startswith("unreadable configuration")
+
+
+def test_no_line_hides_the_plot() -> None:
+    config = tree("mhsa") | {
+        "stem": {"kind": "conv", "stride": 4, "pools": 2, "act": "crelu", "filters": "dct"},
+        "norm": "batchnorm",
+        "downsample": "crelu",
+        "global_pool": "flatten",
+    }
+    _, *whole = drawn(config)
+    assert len(whole) > 1
+    assert max(map(len, whole)) <= 56
+    assert set(" | ".join(whole).split(" | ")) >= {"stem.act crelu", "global_pool flatten"}

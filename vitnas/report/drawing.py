@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from vitnas.config.one_line import line_parts
@@ -11,10 +12,11 @@ from vitnas.report.networks import config_of, network_line
 
 _HEIGHTS = "▂▃▄▅▆▇█"
 _BETWEEN = "\u2009"  # a thin space
+_WIDTH = 56  # a longer line hides the plot
 
 
 def network_drawing(trial: TrialRecord) -> str:
-    """A line for each stage: its blocks as bars, its words, its tokens; then the whole network's.
+    """A line for each stage: its blocks as bars, its words, its tokens; then the network's own.
 
     A bar is a block in the colour of its token mixer, and its height is the stage's width beside
     the widest stage's. Two passes through the blocks are `↻2`. Lines end in `<br>`; of plotly's
@@ -31,7 +33,18 @@ def network_drawing(trial: TrialRecord) -> str:
         passes = f" ↻{stage.passes}" if stage.passes > 1 else ""
         bars = _bars(stage.mixers, height)
         lines.append(f"{bars}{passes} {_escaped(words)}, {grid[0]} × {grid[1]} tokens")
-    return "<br>".join([*lines, *([_escaped(" | ".join(whole))] if whole else [])])
+    return "<br>".join([*lines, *map(_escaped, _short_lines(whole))])
+
+
+def _short_lines(parts: Sequence[str]) -> list[str]:
+    """Parts with ` | ` between them, in lines of `_WIDTH` characters where no part is longer."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + len(part) + 3 <= _WIDTH:
+            lines[-1] += f" | {part}"
+        else:
+            lines.append(part)
+    return lines
 
 
 def _bars(mixers: tuple[str, ...], height: str) -> str:

@@ -63,6 +63,35 @@ function filterRows(fits) {
   document.getElementById("found").textContent = field.value.trim() ? `${left} of ${rows.length} rows of the tables` : "";
 }
 
+/* By keyboard: arrows go from mark to mark of a plot, in the order of its horizontal axis; what the
+   mouse would show is shown, and read aloud. */
+
+function marksOf(place) {
+  const told = place.data.flatMap((trace, curveNumber) => {
+    if (trace.mode !== "markers" || !trace.text || trace.visible === "legendonly") return [];
+    return trace.text.map((text, pointNumber) => ({ curveNumber, pointNumber, text, x: trace.x[pointNumber] }));
+  });
+  return told.sort((one, other) => one.x - other.x);
+}
+
+function followKeys(place) {
+  const spoken = document.createElement("output");
+  spoken.className = "spoken";
+  place.after(spoken);
+  place.tabIndex = 0;
+  let at = -1;
+  place.addEventListener("keydown", (event) => {
+    const marks = marksOf(place), last = marks.length - 1;
+    if (event.key === "Escape") Plotly.Fx.unhover(place);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last }[event.key];
+    if (to === undefined || last < 0) return;
+    event.preventDefault();
+    at = Math.max(0, Math.min(to, last));
+    Plotly.Fx.hover(place, [{ curveNumber: marks[at].curveNumber, pointNumber: marks[at].pointNumber }]);
+    spoken.value = marks[at].text.replace(/<br>/g, "; ").replace(/<[^>]*>/g, "");
+  });
+}
+
 function paintedLayout(layout, colours, narrow) {
   const axis = (own) => ({
     gridcolor: colours.rule, linecolor: colours.faint, zeroline: false, automargin: true,
@@ -95,12 +124,16 @@ function draw() {
   const config = { responsive: true, displaylogo: false, displayModeBar: false, doubleClick: "reset+autosize" };
   for (const [name, figure] of Object.entries(figures)) {
     const place = document.getElementById(name);
-    if (!place.classList.contains("drawn")) place.replaceChildren();
+    const isNew = !place.classList.contains("drawn");
+    if (isNew) place.replaceChildren();
     place.classList.add("drawn");
-    place.setAttribute("role", "img");
     const shown = name.startsWith("front_plot") ? figure.data.map((trace) => filteredTrace(trace, fits)) : figure.data;
     const data = shown.map((trace) => paintedTrace(trace, colours));
     Plotly.react(place, data, paintedLayout(figure.layout, colours, narrow), config);
+    if (!isNew) continue;
+    const hasMarks = marksOf(place).length > 0;
+    place.setAttribute("role", hasMarks ? "application" : "img");
+    if (hasMarks) followKeys(place);
   }
 }
 
