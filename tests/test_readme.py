@@ -11,7 +11,8 @@ from vitnas.api import load_space
 from vitnas.cli import main
 from vitnas.cost.survey import survey
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture
@@ -37,3 +38,24 @@ def test_the_own_space_is_described_without_its_images(
         main(["space", str(own_space)])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("my_space")
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/*.md")])
+
+
+def _anchors(page: Path) -> set[str]:
+    """Headings as GitHub links to them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if ":" in link:
+            continue  # on the web
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
