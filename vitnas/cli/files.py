@@ -69,7 +69,8 @@ def zoo(
 
 def _plot(file: Path, other: str) -> None:
     from vitnas.errors import ConfigError
-    from vitnas.nn.zoo.picture import points, write_accuracy_figure
+    from vitnas.nn.zoo.accuracies import points
+    from vitnas.nn.zoo.picture import write_accuracy_figure
 
     if other:
         raise ConfigError(
