@@ -7,11 +7,11 @@ from functools import cache
 from typing import NamedTuple
 
 from vitnas.cost.closed_form import closed_form
-from vitnas.nn.zoo.names import Training, printed, zoo_config
+from vitnas.nn.zoo.names import TrainedBy, printed, zoo_config
 from vitnas.plotting import COLOURS
 
 
-class Family(NamedTuple):
+class Series(NamedTuple):
     """Networks of a paper that are drawn in one shape.
 
     Attributes:
@@ -27,36 +27,36 @@ class Family(NamedTuple):
 
 PAPERS = {"SReT": COLOURS[0], "DeepViT": COLOURS[1], "BViT": COLOURS[5], "SKA": COLOURS[3]}
 FAMILIES = {
-    "SReT, sliced groups": Family("SReT", "o", {
+    "SReT, sliced groups": Series("SReT", "o", {
         "sret_t": "T", "sret_tl": "TL", "sret_s": "S", "sret_b": "B",
         "sret_t_384": "T 384", "sret_tl_384": "TL 384",
         "sret_t_g8_8_4_4": "", "sret_t_g16_2_4_2": "", "sret_tl_g8_8_4_4": "",
         "sret_tl_g8_4_4_2": "", "sret_tl_g8_1_4_1": "", "sret_tl_g16_1_14_1": "",
         "sret_tl_g49_1_28_1": "",
     }),
-    "SReT-*, no sliced groups": Family("SReT", "s", {
+    "SReT-*, no sliced groups": Series("SReT", "s", {
         "sret_star_t": "T", "sret_star_tl": "TL", "sret_star_s": "S",
         "sret_star_t_384": "T 384", "sret_star_tl_384": "TL 384", "sret_star_s_384": "S 384",
         "sret_star_s_512": "S 512",
     }),
-    "ViT, DeepViT's baseline": Family("DeepViT", "X", {
+    "ViT, DeepViT's baseline": Series("DeepViT", "X", {
         "vit_16b": "16B", "vit_24b": "24B", "vit_32b": "32B",
     }),
-    "DeepViT": Family("DeepViT", "D", {
+    "DeepViT": Series("DeepViT", "D", {
         "deepvit_16b": "16B", "deepvit_24b": "24B", "deepvit_32b": "32B",
     }),
-    "DeepViT-S, DeepViT-L": Family("DeepViT", "p", {
+    "DeepViT-S, DeepViT-L": Series("DeepViT", "p", {
         "deepvit_s": "S", "deepvit_l": "L", "deepvit_l_420": "L", "deepvit_l_384": "L 384",
     }),
-    "BViT": Family("BViT", "h", {
+    "BViT": Series("BViT", "h", {
         "bvit_5m": "5M", "bvit_22m": "22M", "bvit_5m_w_v": "", "bvit_5m_wo_v": "",
     }),
-    "CAFormer, SKA's baseline": Family("SKA", "^", {
+    "CAFormer, SKA's baseline": Series("SKA", "^", {
         "caformer_s18": "S18", "caformer_b36": "B36",
     }),
-    "ConvFormer": Family("SKA", "v", {"convformer_s18": "S18"}),
-    "SKAFormer": Family("SKA", "<", {"skaformer_s18": "S18", "skaformer_b36": "B36"}),
-    "CSKAFormer": Family("SKA", ">", {"cskaformer_s18": "S18", "cskaformer_b36": "B36"}),
+    "ConvFormer": Series("SKA", "v", {"convformer_s18": "S18"}),
+    "SKAFormer": Series("SKA", "<", {"skaformer_s18": "S18", "skaformer_b36": "B36"}),
+    "CSKAFormer": Series("SKA", ">", {"cskaformer_s18": "S18", "cskaformer_b36": "B36"}),
 }  # fmt: skip
 """What is drawn: one network for each row that a paper prints.
 
@@ -80,7 +80,7 @@ class Point(NamedTuple):
     name: str
     family: str
     top1: float
-    training: Training
+    training: TrainedBy
     flops: float
     params: float
     printed: tuple[float | None, float | None]

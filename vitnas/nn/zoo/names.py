@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 PAPERS = FOLDER / "papers.yaml"
 
 
-Training = Literal["plain", "distilled", "deit", "short"]
+TrainedBy = Literal["plain", "distilled", "deit", "short"]
 
 
 class PrintedTop1(Frozen):
@@ -37,7 +37,7 @@ class PrintedTop1(Frozen):
 
     percent: str
     where: str
-    training: Training = "plain"
+    training: TrainedBy = "plain"
 
 
 class Printed(Frozen):

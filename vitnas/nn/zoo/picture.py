@@ -10,7 +10,7 @@ from typing import Any
 from vitnas.errors import ConfigError
 from vitnas.files import check_replaceable, write_bytes, writing
 from vitnas.nn.zoo.accuracies import FAMILIES, PAPERS, Point, points
-from vitnas.nn.zoo.names import Training
+from vitnas.nn.zoo.names import TrainedBy
 from vitnas.plotting import (
     FAINT,
     INK,
@@ -28,7 +28,7 @@ _DRAWN: dict[str, Callable[[Any], bytes]] = {
     ".svg": svg,
 }
 _USUAL = 224
-_FILLS: dict[Training, str] = {"plain": "full", "distilled": "none", "deit": "left"}
+_FILLS: dict[TrainedBy, str] = {"plain": "full", "distilled": "none", "deit": "left"}
 _SIZES = {
     "flops": ("multiply-adds of one image (G)", (1, 2, 5, 10, 20, 50)),
     "params": ("parameters (M)", (5, 10, 20, 50, 100)),

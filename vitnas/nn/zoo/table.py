@@ -5,7 +5,7 @@ from __future__ import annotations
 from vitnas.columns import columns
 from vitnas.config.notation import human
 from vitnas.cost.closed_form import closed_form
-from vitnas.nn.zoo.names import Training, printed, zoo_config
+from vitnas.nn.zoo.names import TrainedBy, printed, zoo_config
 
 _HEAD = """\
 # The papers' models: printed and built
@@ -52,7 +52,7 @@ alone has {detector:,.0f} G multiply-adds. Most of them are in stage 2, where th
 of the keys and the maps grow with the square of 16,800 tokens.
 """
 _PICTURE = "published.png"
-_TRAININGS: dict[Training, str] = {
+_TRAININGS: dict[TrainedBy, str] = {
     "plain": "",
     "distilled": " distilled",
     "deit": " with DeiT's recipe",
