@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import space_file, vitnas_says
+from tests.cli.conftest import complaint, space_file, vitnas_says
 from tests.config.trees import CONV, MHSA
 
 
@@ -71,3 +72,26 @@ def test_a_float_axis_cannot_be_counted(capsys: pytest.CaptureFixture[str]) -> N
     assert "uncountable (a float axis without step)" in out
     out, _ = vitnas_says(capsys, "space", file, "--json", code=0)
     assert json.loads(out, parse_constant=pytest.fail)["num_networks"] is None
+
+
+PICTURES = {
+    "another ending": (
+        ["a/b.pdf"],
+        r"--plot = 'a/b\.pdf': must end in \.png or \.svg .*: a/b\.png\)",
+    ),
+    "no name": ([""], r"--plot = '\.': must end in \.png or \.svg \(nearest: zoo\.png\)"),
+    "another's file": (["thesis.png"], r"thesis\.png: is a file that vitnas did not write"),
+    "no folder": (["thesis.png/a.svg"], r"thesis\.png/a\.svg: cannot be written to"),
+    "with a name": (["a.png", "sret_t"], r"--plot: draws all models .*; drop NAME$"),
+    "with the table": (["a.png", "--table"], r"--plot: draws all models .*; drop --table$"),
+}
+
+
+@pytest.mark.parametrize("what", PICTURES)
+def test_a_picture_that_cannot_be_is_not_begun(
+    what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("thesis.png").write_text("mine")
+    arguments, rule = PICTURES[what]
+    assert re.match(rule, complaint(capsys, "zoo", "--plot", *arguments))
+    assert Path("thesis.png").read_text() == "mine"

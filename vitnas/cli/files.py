@@ -50,15 +50,35 @@ def zoo(
     table: Annotated[
         bool, typer.Option("--table", help="Print docs/published.md: printed and built sizes.")
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the printed top-1 against the sizes: a .png or .svg to write."),
+    ] = None,
 ) -> None:
     """List the papers' models with their sizes, or print the model file of NAME."""
     from vitnas.nn.zoo import zoo_text
     from vitnas.nn.zoo.table import published_page, zoo_list
 
-    if name is not None:
+    if plot is not None:
+        _plot(plot, "NAME" * (name is not None) or "--table" * table)
+    elif name is not None:
         say(zoo_text(name), end="")
     else:
         say(published_page() if table else zoo_list(), end="" if table else "\n")
+
+
+def _plot(file: Path, other: str) -> None:
+    from vitnas.errors import ConfigError
+    from vitnas.nn.zoo.accuracies import points
+    from vitnas.nn.zoo.picture import write_accuracy_figure
+
+    if other:
+        raise ConfigError(
+            f"draws all models and prints nothing else; drop {other}", address="--plot"
+        )
+    write_accuracy_figure(file)
+    networks = len({point.name for point in points()})
+    say(f"{file}: {len(points())} printed accuracies of {networks} networks")
 
 
 @app.command()

@@ -228,15 +228,16 @@ def replay(
     """Search recorded curves instead of training: samplers and pruners compared."""
     from vitnas.cores import cores
     from vitnas.files import check_replaceable
+    from vitnas.plotting import is_picture
     from vitnas.replay import comparison, tables
-    from vitnas.report.replay_plot import is_replay_png, write_replay_png
+    from vitnas.report.replay_plot import write_replay_png
 
     for name in sampler or ():
         check_sampler(name, "--sampler")
     for name in pruner or ():
         one_of("--pruner", name, PRUNERS)
     if plot is not None:
-        check_replaceable(plot, is_replay_png)
+        check_replaceable(plot, is_picture)
     table = tables.find_table(run)
     if record is not None:
         check_replaceable(record, tables.is_table)

@@ -15,6 +15,7 @@ from vitnas.diagnose import draw
 from vitnas.diagnose.observer import Finding
 from vitnas.errors import DataError, VitnasError
 from vitnas.nn.layers.residual import residual_scales
+from vitnas.plotting import COLOURS
 
 KEY = "residual_scales"
 """Key of the coefficients in a line of a training's log."""
@@ -183,7 +184,7 @@ def _draw_block(
     labelled: set[str] = set()
     for found, values in curves.items():
         if found.block == block and found.site in sites:
-            colour = draw.COLOURS[sites.index(found.site) % len(draw.COLOURS)]
+            colour = COLOURS[sites.index(found.site) % len(COLOURS)]
             style = "-" if found.on == "branch" else "--"
             label = None if found.site in labelled else found.site
             labelled.add(found.site)

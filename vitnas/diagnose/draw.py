@@ -13,7 +13,6 @@ from vitnas import plotting
 from vitnas.diagnose.layers import Layer
 from vitnas.plotting import FAINT, INK, empty_figure, open_axes
 
-COLOURS = ("#3b78d8", "#e0762a", "#0f9d94", "#8059d6", "#c43d86", "#7c9a22")
 DEPTH = "viridis"
 _MOST_TICKS = 16
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from vitnas.diagnose import draw
 from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
+from vitnas.plotting import COLOURS
 
 
 def token_cosine(features: Tensor, last: Tensor) -> Tensor:
@@ -91,7 +92,7 @@ class SimilarityToLast(Observer):
         for number, stage in enumerate(sorted({layer.stage for layer in self.layers})):
             at = [place for place, layer in enumerate(self.layers) if layer.stage == stage]
             y = [values[self.layers[place].name] for place in at]
-            colour = draw.COLOURS[number % len(draw.COLOURS)]
+            colour = COLOURS[number % len(COLOURS)]
             axes.plot(at, y, "o-", color=colour, ms=4, label=f"stage {stage}")
         low = min(0.0, *values.values())
         axes.set_ylim(low - 0.03, 1.03)

@@ -13,7 +13,7 @@ from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
 from vitnas.diagnose.similarity import TAU, spread_columns, unit_columns
 from vitnas.diagnose.survey import comparable
-from vitnas.plotting import INK
+from vitnas.plotting import COLOURS, INK
 
 
 def cross_head(units: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class HeadSimilarity(Observer):
         draw.dress(axes, "", "share of similar vectors")
         for at, layer in enumerate(layers):
             values = over_pairs(ratios[layer.index]).tolist()
-            axes.scatter([at] * len(values), values, s=12, color=draw.COLOURS[0], alpha=0.35, lw=0)
+            axes.scatter([at] * len(values), values, s=12, color=COLOURS[0], alpha=0.35, lw=0)
         axes.plot([means[layer.index] for layer in layers], "o-", color=INK, ms=4)
         axes.set_ylim(-0.03, 1.03)
         draw.name_layers(axes, layers, draw.block_axis(layers))

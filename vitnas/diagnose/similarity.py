@@ -13,7 +13,7 @@ from vitnas.diagnose import draw
 from vitnas.diagnose.layers import Layer
 from vitnas.diagnose.observer import Finding, Observer, plain
 from vitnas.diagnose.survey import MOST_HELD, comparable, map_size
-from vitnas.plotting import INK
+from vitnas.plotting import COLOURS, INK
 
 TAU = 0.5
 """DeepViT's threshold of similar vectors (its appendix D)."""
@@ -193,9 +193,9 @@ class CrossLayerSimilarity(Observer):
         for group in self.groups:
             at += [*range(place, place + len(group)), nan]
             place += len(group)
-        axes.plot(at, before, "o-", color=draw.COLOURS[0], ms=4, label="the one before")
+        axes.plot(at, before, "o-", color=COLOURS[0], ms=4, label="the one before")
         label = f"mean of the nearest {NEAREST} to each side"
-        axes.plot(at, nearest, "s:", color=draw.COLOURS[1], ms=3, label=label)
+        axes.plot(at, nearest, "s:", color=COLOURS[1], ms=3, label=label)
         axes.legend(fontsize=8, framealpha=0.6)
         axes.axhline(SIMILAR_BLOCK, color=INK, linewidth=1, linestyle="--")
         axes.set_ylim(-0.03, 1.03)

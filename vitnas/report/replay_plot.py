@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from vitnas.engine.samplers import colour
 from vitnas.files import write_bytes, writing
-from vitnas.plotting import INK, empty_figure, open_axes, png
+from vitnas.plotting import INK, empty_figure, open_axes, small_png
 from vitnas.replay.comparison import MEASURES, Pair
 from vitnas.replay.table import Table
 
@@ -45,23 +44,7 @@ def replay_png(table: Table, pairs: Sequence[Pair]) -> bytes:
     panels[0].set_ylabel("% of the whole table's", color=INK, fontsize=9)
     names = panels[0].get_legend_handles_labels()
     figure.legend(*names, loc="outside right center", fontsize=8, title="sampler / pruner")
-    return _small(png(figure))
-
-
-def _small(picture: bytes) -> bytes:
-    """The same PNG with 64 colours; it names its maker, too."""
-    from PIL import Image, PngImagePlugin
-
-    small, mark = io.BytesIO(), PngImagePlugin.PngInfo()
-    mark.add_text("Software", "vitnas")
-    drawn = Image.open(io.BytesIO(picture)).convert("RGB").quantize(64)
-    drawn.save(small, format="png", optimize=True, pnginfo=mark)
-    return small.getvalue()
-
-
-def is_replay_png(head: bytes) -> bool:
-    """Whether `head` is the beginning of a file that `replay_png` drew."""
-    return head.startswith(b"\x89PNG") and b"Software\0vitnas" in head
+    return small_png(figure)
 
 
 def write_replay_png(table: Table, pairs: Sequence[Pair], file: Path) -> None:

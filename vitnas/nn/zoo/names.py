@@ -6,7 +6,7 @@ from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,25 @@ FOLDER = Path(__file__).parent
 PAPERS = FOLDER / "papers.yaml"
 
 
+TrainedBy = Literal["plain", "distilled", "deit", "short"]
+
+
+class PrintedTop1(Frozen):
+    """A top-1 on ImageNet-1k that a paper prints, of a training on nothing but ImageNet-1k.
+
+    Attributes:
+        percent: with the paper's own digits.
+        where: the tables that print it, and what other tables print.
+        training: `plain`: by the labels, with the paper's usual recipe; `distilled`: by a teacher's
+            outputs; `deit`: by the labels, with DeiT's recipe in place of the paper's own; `short`:
+            with about half of the paper's epochs.
+    """
+
+    percent: str
+    where: str
+    training: TrainedBy = "plain"
+
+
 class Printed(Frozen):
     """What a paper prints about one network.
 
@@ -28,7 +47,8 @@ class Printed(Frozen):
         source: paper and tables.
         params, flops: in millions and in G multiply-adds, with the paper's own digits; None if the
             paper does not give them.
-        why: the reason why a printed figure differs from the network's; empty if they agree.
+        top1: one for each training; empty if the paper gives none of ImageNet-1k.
+        why: the reason why a printed size differs from the network's; empty if they agree.
         base: the network from whose file this one is made by `changes`; None if it has a file.
         changes: address in the base's file -> value; the key in the file is `set`.
     """
@@ -36,6 +56,7 @@ class Printed(Frozen):
     source: str
     params: str | None = None
     flops: str | None = None
+    top1: list[PrintedTop1] = Field(default=[])
     why: str = ""
     base: str | None = None
     changes: dict[str, Any] = Field(default={}, alias="set")
