@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,7 +116,8 @@ def test_weights_are_as_before_when_it_is_interrupted() -> None:
 
 def test_a_loss_that_is_not_finite_is_null_and_the_networks_own_is_an_error() -> None:
     """A head that overflows above the largest score of the network itself."""
-    model, images = network(MHSA), labelled()
+    model: Any = network(MHSA)
+    images = labelled()
     most = 1.01 * float(model(images.normalise(images.x)).detach().abs().max())
     model.head.register_forward_hook(
         lambda _module, _inputs, scores: scores.where(scores.abs() <= most, torch.inf)
@@ -131,7 +133,7 @@ def test_a_loss_that_is_not_finite_is_null_and_the_networks_own_is_an_error() ->
         landscape_finding(model, images, 10, 3)
 
 
-def bowl(slope: float, axis: list[float]) -> np.ndarray:
+def bowl(slope: float, axis: list[float]) -> Any:
     """A cone: the loss rises by `slope` at a distance of 1."""
     a = np.array(axis)
     return 0.3 + slope * np.hypot(a[:, None], a[None])
@@ -147,7 +149,7 @@ def test_reach_is_the_distance_of_a_rise_by_one() -> None:
 
 def test_a_flat_landscape_has_a_figure() -> None:
     """A head of zeros has directions of zeros, too."""
-    model = network(MHSA)
+    model: Any = network(MHSA)
     with torch.no_grad():
         model.head.classifier.weight.zero_()
         model.head.classifier.bias.zero_()
