@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from tests.diagnose.networks import CONV, MHSA, network, pictures
-from vitnas.diagnose import landscape as module
 from vitnas.diagnose.landscape import (
     axis_of,
     direction_of,
@@ -23,6 +22,7 @@ from vitnas.diagnose.landscape import (
 )
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.nn.graft import graft
+from vitnas.seeds import derive_seed
 from vitnas.training.split import Split
 
 
@@ -80,12 +80,12 @@ def test_a_point_is_the_loss_with_the_weights_moved_there() -> None:
     """The network itself, moved by hand along the second direction."""
     model, images = network(MHSA), labelled()
     losses = losses_around(model, images, [0.0, 0.5], seed=3)
-    generator = torch.Generator().manual_seed(module.derive_seed("landscape", 3))
+    generator = torch.Generator().manual_seed(derive_seed("landscape", 3))
     for _ in range(2):
         drawn = [direction_of(weight.detach(), generator) for weight in model.parameters()]
     with torch.no_grad():
         for weight, direction in zip(model.parameters(), drawn, strict=True):
-            weight += 0.5 * direction
+            weight.add_(direction, alpha=0.5)
         moved = nn.functional.cross_entropy(model(images.normalise(images.x)), images.y)
     assert losses[0, 1] == pytest.approx(float(moved), rel=1e-5)
 

@@ -59,7 +59,7 @@ def direction_of(weight: Tensor, generator: torch.Generator) -> Tensor:
     drawn = torch.randn(weight.shape, generator=generator).to(weight)
     lengths = [each.flatten(1).norm(dim=1) for each in (weight, drawn)]
     scale = lengths[0] / lengths[1].clamp_min(torch.finfo(drawn.dtype).tiny)
-    return drawn * scale.reshape(-1, *[1] * (weight.ndim - 1))
+    return drawn.mul_(scale.reshape(-1, *[1] * (weight.ndim - 1)))
 
 
 def mean_loss(network: nn.Module, images: Split, weights: Mapping[str, Tensor]) -> float:
