@@ -307,14 +307,14 @@ def diagnose(
         model: a name of the zoo or timm, a model file, an exported folder, or a run with `trial`.
         data: a data set's name, `name:folder`, a folder of images or a space; of a run its own.
         out: the folder; default `results/diagnose/<name>`.
-        only: names of diagnostics with commas between; None = all.
+        only: names of diagnostics with commas between; None = all but the landscape.
         images: how many are shown, fewer where there are fewer.
         trial: of a run: this trial.
         weights: a safetensors file for a named network; None = random ones.
-        seed: of random weights and of the choice of images.
+        seed: of random weights, of the choice of images and of the landscape's directions.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         suggest: `reattention`: how many blocks a search may start with re-attention in.
-        **options: `tau`, `image`, `log`; see `vitnas.diagnose.run.diagnose`.
+        **options: `tau`, `image`, `points`, `log`; see `vitnas.diagnose.run.diagnose`.
 
     Returns:
         What was found, and the folder that holds it.
@@ -349,6 +349,7 @@ def diagnose(
     folder = _folder(out, "diagnose", subject.name)
     looking.check_place(folder)
     options["log"] = Path(options["log"]) if options.get("log") else subject.log
+    options |= {"classes": shown.classes, "seed": seed}
     facts = {"network": subject.name, "weights": subject.weights, "seed": seed, **shown.facts}
     network = subject.network.to(place)
     if suggest and "similarity" not in chosen:

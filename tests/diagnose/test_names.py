@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from vitnas.diagnose import NAMES, choose
-from vitnas.diagnose.names import OF_MAPS
+from vitnas.diagnose.names import OF_MAPS, USUAL
 from vitnas.errors import ConfigError
 
 
-def test_all_without_a_choice() -> None:
-    assert choose(None) == NAMES
+def test_all_but_the_costly_one_without_a_choice() -> None:
+    assert choose(None) == USUAL
+    assert set(NAMES) - set(USUAL) == {"landscape"}
+    assert choose("landscape,cka") == ("cka", "landscape")
     assert set(OF_MAPS) < set(NAMES)
 
 

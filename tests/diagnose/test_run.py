@@ -15,7 +15,7 @@ from tests.diagnose.networks import CONV, CSKA, MHSA, SKA, config, hooks_of, net
 from vitnas import api
 from vitnas.cli import main
 from vitnas.config.files import dump_yaml
-from vitnas.diagnose.names import NAMES, OF_MAPS
+from vitnas.diagnose.names import OF_MAPS, USUAL
 from vitnas.diagnose.run import Diagnosis, check_place, diagnose
 from vitnas.errors import RunError, VitnasError
 from vitnas.nn.graft import graft
@@ -72,7 +72,7 @@ HIERARCHY = (
 def test_a_hierarchy_with_recursion_groups_and_reattention() -> None:
     model = network(*HIERARCHY, stem={"stride": 1}, reattention_blocks=1, residual="lrc")
     found = diagnose(model, images())
-    assert set(found.findings) == set(NAMES) - {"lrc"}
+    assert set(found.findings) == set(USUAL) - {"lrc"}
     assert "there is no training log" in found.absent["lrc"]
     assert all(figure.startswith(PNG) for figure in found.figures.values())
     tree = json.loads(json.dumps(found.to_tree(), allow_nan=False))
@@ -117,7 +117,7 @@ def test_broad_attention_is_a_layer_of_cka_alone() -> None:
 def test_timms_networks(name: str, options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     found = diagnose(timm.create_model(name, **options), images(4, 3, 64))
-    assert set(found.findings) == set(NAMES) - {"lrc", "theta"}
+    assert set(found.findings) == set(USUAL) - {"lrc", "theta"}
     assert not found.found.layers[0].absent
 
 
@@ -215,6 +215,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             ("--data", "digits", "--image", "900"),
             "--image = 900: must be from 0 to 255 (nearest: 255)",
         ),
+        (("--data", "digits", "--points", "4"), "--points = 4: must be an odd number"),
         (("--data", "digits", "--device", "tpu"), "'tpu'"),
         (("--data", "cifar10"), "cifar10 has images with 3 channels"),
         (("--data", "digits", "--log", "none.jsonl", "--only", "lrc"), "none.jsonl: no such file"),
@@ -260,7 +261,7 @@ def test_a_grafted_reattention_shows_the_mixed_map() -> None:
 def test_from_a_long_training_to_the_evolution_of_its_coefficients(tmp_path: Path) -> None:
     """Train, then look: every diagnostic has something to show, but for that of re-attention,
     which no network with token groups has."""
-    shown = set(NAMES) - {"theta"}
+    shown = set(USUAL) - {"theta"}
     model = write_model(tmp_path / "m.yaml", MHSA | {"groups": [2, 1], "nll_ratio": 1.0,
                                                      "depth": 2}, residual="lrc")  # fmt: skip
     api.train(model, tmp_path / "trained", data="digits", epochs=2)

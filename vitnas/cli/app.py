@@ -34,6 +34,7 @@ MOST = {
     "num_classes": 1_000_000,
     "num_heads": 1_000_000,
     "patch_size": 16_384,
+    "points": 1_001,
     "reattention": 1_000,
     "samples": 10_000,
     "seed": 2**63 - 1,

@@ -282,7 +282,7 @@ def diagnose(
         str | None,
         typer.Option(
             help="Some of maps,similarity,features,heads,cka,distance,rollout,responses,theta,"
-            "lrc; default all."
+            "lrc,landscape; default all but landscape."
         ),
     ] = None,
     trial: Annotated[
@@ -302,8 +302,17 @@ def diagnose(
         int,
         typer.Option(min=0, max=MOST["image"], help="The image of maps, rollout and responses."),
     ] = 0,
+    points: Annotated[
+        int,
+        typer.Option(min=3, max=MOST["points"], help="Points on each side of landscape, odd."),
+    ] = 21,
     seed: Annotated[
-        int, typer.Option(min=0, max=MOST["seed"], help="Seed of random weights and of the images.")
+        int,
+        typer.Option(
+            min=0,
+            max=MOST["seed"],
+            help="Seed of random weights, of the images and of landscape's directions.",
+        ),
     ] = 0,
     suggest: Annotated[
         str | None,
@@ -326,6 +335,7 @@ def diagnose(
         device=device,
         tau=tau,
         image=image,
+        points=points,
         log=log,
         suggest=suggest,
     )

@@ -35,10 +35,12 @@ class Shown:
     Attributes:
         images: the images, with the mean and deviation that normalise them.
         facts: their source and number, for JSON.
+        classes: of how many classes they are; None = of none.
     """
 
     images: Split
     facts: dict[str, Any]
+    classes: int | None = None
 
 
 def data_named(text: str) -> DataConfig | Path:
@@ -89,12 +91,14 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
         assert data.folder is not None
         listed = list_folder(data)
         if listed.val is not None:
-            part = f"those of {data.val_split}/"
-            return _from_files(data.folder, listed.val, subject, number, seed, part)
-        labels = labels_of(listed.train)
-        held = split_by_class(labels, data.val_fraction, data.split_seed)[1].tolist()
-        files = [listed.train[index] for index in held] or listed.train
-        return _from_files(data.folder, files, subject, number, seed, "held out of train/")
+            part, files = f"those of {data.val_split}/", listed.val
+        else:
+            labels = labels_of(listed.train)
+            held = split_by_class(labels, data.val_fraction, data.split_seed)[1].tolist()
+            part = "held out of train/"
+            files = [listed.train[index] for index in held] or listed.train
+        shown = _from_files(data.folder, files, subject, number, seed, part)
+        return replace(shown, classes=len(listed.classes))
     return _from_memory(data, subject, number, seed)
 
 
@@ -115,7 +119,7 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     kept = _draw(len(val), number, seed)
     drawn = replace(val, pixels=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
     part = "held out of the training images" if data.val_split is None else "the test images"
-    return Shown(drawn, _facts(data.name, part, drawn, len(val)))
+    return Shown(drawn, _facts(data.name, part, drawn, len(val)), images.num_classes)
 
 
 def _from_files(

@@ -15,20 +15,23 @@ WHAT = {
     "responses": "response maps of one image after each block (SReT, Fig. 10)",
     "theta": "the matrices that mix heads in re-attention (DeepViT, Fig. 8c)",
     "lrc": "evolution of the residual coefficients in training (SReT, Fig. 6 and 16)",
+    "landscape": "loss around the weights along two random directions (SReT, Fig. 9)",
 }
 NAMES = tuple(WHAT)
+USUAL = tuple(name for name in NAMES if name != "landscape")
+"""Those that are done without a choice. The landscape runs the network hundreds of times."""
 OF_MAPS = ("maps", "similarity", "heads", "distance", "rollout")
 """The diagnostics that need attention maps."""
 
 
 def choose(only: str | None) -> tuple[str, ...]:
-    """`"cka,heads"` -> these diagnostics, in our order; None = all.
+    """`"cka,heads"` -> these diagnostics, in our order; None = the usual ones.
 
     Raises:
         ConfigError: a name is unknown; the error names the nearest.
     """
     if only is None:
-        return NAMES
+        return USUAL
     asked = [name.strip() for name in only.split(",") if name.strip()]
     for name in asked:
         if name not in NAMES:

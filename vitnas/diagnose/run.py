@@ -18,8 +18,9 @@ from vitnas.diagnose.coefficients import evolution_finding
 from vitnas.diagnose.distance import AttentionDistance
 from vitnas.diagnose.features import SimilarityToLast
 from vitnas.diagnose.heads import HeadSimilarity
+from vitnas.diagnose.landscape import POINTS, axis_of, landscape_finding
 from vitnas.diagnose.maps import AttentionMaps
-from vitnas.diagnose.names import NAMES, OF_MAPS, WHAT
+from vitnas.diagnose.names import NAMES, OF_MAPS, USUAL, WHAT
 from vitnas.diagnose.observer import Finding, Observer
 from vitnas.diagnose.responses import ResponseMaps
 from vitnas.diagnose.rollout import Rollout
@@ -140,10 +141,13 @@ def check_place(folder: Path) -> list[str]:
 def diagnose(
     network: nn.Module,
     images: Split,
-    only: Sequence[str] = NAMES,
+    only: Sequence[str] = USUAL,
     *,
     tau: float = TAU,
     image: int = 0,
+    classes: int | None = None,
+    points: int = POINTS,
+    seed: int = 0,
     log: Path | None = None,
     facts: dict[str, Any] | None = None,
 ) -> Diagnosis:
@@ -155,11 +159,14 @@ def diagnose(
         only: names of diagnostics, from `NAMES`.
         tau: threshold of similar vectors (DeepViT, Eq. 7).
         image: index of the image for maps, rollout and responses.
+        classes: of how many classes the images are, for the landscape; None = of none.
+        points: on each side of the landscape, odd.
+        seed: of the landscape's directions.
         log: the log of its training, for the residual coefficients.
         facts: further facts for the file of numbers.
 
     Raises:
-        ConfigError: there is no such image.
+        ConfigError: there is no such image, or `points` is even.
         VitnasError: the network's blocks cannot be found, its maps are too large, or none of the
             diagnostics is possible.
     """
@@ -169,6 +176,7 @@ def diagnose(
         nearest = min(max(image, 0), last)
         rule = f"must be from 0 to {last}"
         raise ConfigError(rule, address="--image", value=image, nearest=nearest)
+    axis_of(points)
     of_maps = [name for name in only if name in OF_MAPS]
     first = images.normalise(images.x[:1]).to(device)
     found = survey(network, first, maps=bool(of_maps))
@@ -179,13 +187,14 @@ def diagnose(
     elif of_maps:
         findings |= _of_maps(found, images, of_maps, tau, image)
     findings |= _of_features(found, images, only, image)
-    of_weights: dict[str, Callable[[], Finding]] = {
+    others: dict[str, Callable[[], Finding]] = {
         "theta": lambda: theta_finding(found.places, found.layers),
         "lrc": lambda: evolution_finding(network, log),
+        "landscape": lambda: landscape_finding(network, images, classes, points, seed),
     }
-    for name in (name for name in of_weights if name in only):
+    for name in (name for name in others if name in only):
         try:
-            findings[name] = of_weights[name]()
+            findings[name] = others[name]()
         except DataError:
             raise
         except VitnasError as error:
