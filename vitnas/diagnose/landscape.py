@@ -17,7 +17,7 @@ from vitnas.diagnose.observer import Finding, plain
 from vitnas.diagnose.survey import MOST_IMAGES
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.nn.modes import evaluating
-from vitnas.plotting import FAINT
+from vitnas.plotting import COLOURS, FAINT
 from vitnas.seeds import derive_seed
 from vitnas.training.split import Split
 
@@ -185,8 +185,8 @@ def _figure(axis: list[float], losses: Grid) -> bytes:
     left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
     _contours(figure, left, axis, known, top)
     for values, name, colour in (
-        (known[:, middle], "first", draw.COLOURS[0]),
-        (known[middle], "second", draw.COLOURS[1]),
+        (known[:, middle], "first", COLOURS[0]),
+        (known[middle], "second", COLOURS[1]),
     ):
         right.plot(axis, values, label=f"{name} direction", color=colour, lw=1.5)
     draw.dress(right, "place on a direction, the other at 0", "cross entropy, nats")
