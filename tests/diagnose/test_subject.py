@@ -9,10 +9,12 @@ import timm
 import torch
 
 from tests.diagnose.networks import MHSA, config, network
+from tests.nn.graft.networks import t2t
 from vitnas.config.files import dump_yaml
-from vitnas.diagnose.subject import load_subject
+from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.exported.grafts import graft_named
+from vitnas.nn.graft.apply import graft
 from vitnas.nn.weights import weights_bytes
 
 
@@ -47,6 +49,16 @@ def test_a_model_of_timms() -> None:
     found = load_subject("vit_small_patch32_384")
     assert (found.image_hw, found.in_chans, found.weights) == ((384, 384), 3, "random, seed 0")
     assert not found.network.training
+
+
+def test_a_network_says_its_channels_where_its_first_convolution_does_not() -> None:
+    """T2T-ViT cuts an image without a convolution; a graft's folder says how many channels."""
+    model = t2t(in_chans=1)
+    graft(model, mixer="cska", blocks="last:1")
+    model.in_chans = 1
+    assert subject_of(model, "t2t", "random").in_chans == 1
+    del model.in_chans
+    assert subject_of(model, "t2t", "random").in_chans == 24, "the channels of cska"
 
 
 def test_a_model_file_with_given_weights(model_file: Path, tmp_path: Path) -> None:

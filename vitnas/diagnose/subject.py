@@ -80,18 +80,24 @@ def subject_of(network: nn.Module, name: str, weights: str, log: Path | None = N
     """A subject made from the attributes of `network`."""
     cfg: Any = getattr(network, "pretrained_cfg", None) or {}
     image_hw: Any = getattr(network, "image_hw", None) or _image_hw(network, cfg)
-    convolutions = (m for m in network.modules() if isinstance(m, nn.Conv2d))
-    first = next(convolutions, None)
     return Subject(
         network.eval(),
         name,
         weights,
         (int(image_hw[0]), int(image_hw[1])),
-        first.in_channels if first is not None else 3,
+        _in_chans(network),
         cfg.get("mean"),
         cfg.get("std"),
         log,
     )
+
+
+def _in_chans(network: nn.Module) -> int:
+    """What the network says, else the channels of its first convolution, else 3."""
+    convolutions = (m for m in network.modules() if isinstance(m, nn.Conv2d))
+    first: Any = next(convolutions, None)
+    found: Any = getattr(network, "in_chans", None)
+    return int(found or getattr(first, "in_channels", 3))
 
 
 def _from_folder(folder: Path, weights: str | None) -> Subject:

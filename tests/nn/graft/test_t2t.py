@@ -103,7 +103,10 @@ def test_broad_attention_is_that_of_a_vit() -> None:
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"patch_size": 5}, "patch_size is 4, 8 or 16, not 5"),
+        (
+            {"patch_size": 5},
+            "t2t_vit_7 cannot be built with patch_size 5: patch_size is 4, 8 or 16",
+        ),
         ({"dynamic_img_pad": True}, "T2T-ViT pads no image"),
     ],
 )

@@ -79,8 +79,10 @@ def t2t_vit_14(**options: Any) -> nn.Module:
 
 def _t2t(fields: dict[str, Any]) -> nn.Module:
     """timm's ViT behind other tokens; its positions are fixed, and it has PyTorch's LayerNorm."""
+    import timm
+
     fixed = {"embed_layer": TokensToToken, "norm_layer": nn.LayerNorm}
-    model: Any = _from_timm("vit_small_patch16_224", {"qkv_bias": False, **fields, **fixed})
+    model: Any = timm.create_model("vit_small_patch16_224", qkv_bias=False, **fields, **fixed)
     if model.pos_embed is not None:
         model.pos_embed.requires_grad_(False).copy_(sinusoids(*model.pos_embed.shape[1:]))
     vit: nn.Module = model
