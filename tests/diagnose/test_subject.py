@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import timm
@@ -53,7 +54,7 @@ def test_a_model_of_timms() -> None:
 
 def test_a_network_says_its_channels_where_its_first_convolution_does_not() -> None:
     """T2T-ViT cuts an image without a convolution; a graft's folder says how many channels."""
-    model = t2t(in_chans=1)
+    model: Any = t2t(in_chans=1)
     graft(model, mixer="cska", blocks="last:1")
     model.in_chans = 1
     assert subject_of(model, "t2t", "random").in_chans == 1

@@ -60,14 +60,14 @@ def zoo(
     from vitnas.nn.zoo.table import published_page, zoo_list
 
     if plot is not None:
-        _plot(plot, "NAME" * (name is not None) or "--table" * table)
+        _plot(plot, "NAME" if name is not None else "--table" if table else None)
     elif name is not None:
         say(zoo_text(name), end="")
     else:
         say(published_page() if table else zoo_list(), end="" if table else "\n")
 
 
-def _plot(file: Path, other: str) -> None:
+def _plot(file: Path, other: str | None) -> None:
     from vitnas.errors import ConfigError
     from vitnas.nn.zoo.accuracies import points
     from vitnas.nn.zoo.picture import write_accuracy_figure

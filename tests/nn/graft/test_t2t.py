@@ -108,6 +108,8 @@ def test_broad_attention_is_that_of_a_vit() -> None:
             "t2t_vit_7 cannot be built with patch_size 5: patch_size is 4, 8 or 16",
         ),
         ({"dynamic_img_pad": True}, "T2T-ViT pads no image"),
+        ({"dynamic_img_size": True}, "unexpected keyword argument 'strict_img_size'"),
+        ({"embed_norm_layer": "layernorm"}, "unexpected keyword argument 'norm_layer'"),
     ],
 )
 def test_what_it_does_not_take(options: dict[str, object], rule: str) -> None:

@@ -106,6 +106,7 @@ class TokensToToken(nn.Module):
         img_size, patch_size: in pixels; see `soft_splits`.
         in_chans, embed_dim, bias: as of `PatchEmbed`.
         dynamic_img_pad: must be False.
+        device, dtype: timm passes them; the network is built on the CPU.
 
     Raises:
         ValueError: an argument that it does not take.
@@ -119,7 +120,8 @@ class TokensToToken(nn.Module):
         embed_dim: int,
         bias: bool = True,
         dynamic_img_pad: bool = False,
-        **_: Any,
+        device: None = None,
+        dtype: None = None,
     ) -> None:
         super().__init__()
         if dynamic_img_pad:
