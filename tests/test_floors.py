@@ -27,6 +27,7 @@ FLOORS = [
         "pareto",
         "plotting",
         "plugins",
+        "point_names",
         "seeds",
     ),
     ("config",),

@@ -11,17 +11,8 @@ from vitnas.errors import ConfigError
 from vitnas.files import check_replaceable, write_bytes, writing
 from vitnas.nn.zoo.accuracies import FAMILIES, PAPERS, Point, points
 from vitnas.nn.zoo.names import TrainedBy
-from vitnas.plotting import (
-    FAINT,
-    INK,
-    Name,
-    empty_figure,
-    is_picture,
-    name_points,
-    open_axes,
-    small_png,
-    svg,
-)
+from vitnas.plotting import FAINT, INK, empty_figure, is_picture, open_axes, small_png, svg
+from vitnas.point_names import Name, name_points
 
 _DRAWN: dict[str, Callable[[Any], bytes]] = {
     ".png": lambda figure: small_png(figure, colours=256),
