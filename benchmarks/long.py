@@ -3,12 +3,14 @@
 `python benchmarks/long.py RUN`: baselines of the run that no smaller one beats on the scoring
 images, evenly over FLOPs, and for each of them the best network of the front with no more FLOPs.
 Both are chosen by the run's short trainings. Each is trained from nothing for `--epochs` by the
-run's recipe, with several seeds, one core each, and scored once on the run's test images. A quick
-run searches scikit-learn's digits first.
+run's recipe, with several seeds, one core each, and scored once on the run's test images.
+`--recipe` changes fields of that recipe, `--whole` trains on the scoring images, too. A quick run
+searches scikit-learn's digits first.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import tempfile
@@ -39,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def pairs(run: Run, most: int) -> list[Pair]:
-    """At most `most` of them, from the first to the last one evenly."""
+    """At most `most` of them, from the first to the last one evenly; one alone is the last."""
     known = sorted((one for one in run.baselines if one.top1), key=lambda one: one.flops)
     best = [known[index] for index in front([(-(one.top1 or 0.0), one.flops) for one in known])]
     found = []
@@ -48,7 +50,8 @@ def pairs(run: Run, most: int) -> list[Pair]:
         if fits:
             found.append(Pair(max(fits, key=lambda one: one.estimate or 0.0), theirs))
     steps = max(1, min(most, len(found)) - 1)
-    return [found[i] for i in sorted({round(k * (len(found) - 1) / steps) for k in range(most)})]
+    places = {round(k * (len(found) - 1) / steps) for k in range(most)} if most > 1 else {-1}
+    return [found[place] for place in sorted(places)] if found else []
 
 
 def names(pair: Pair) -> tuple[str, str]:
@@ -65,28 +68,33 @@ def networks(chosen: Sequence[Pair]) -> dict[str, Given]:
     return found
 
 
-def train(given: Given, run: Path, changes: dict[str, Any], seed: int) -> Tried:
-    """One training of one network, in a process of its own."""
+def train(given: Given, run: Path, changes: dict[str, Any], whole: bool, seed: int) -> Tried:
+    """One training of one network, in a process of its own; `whole`: on all images but test."""
     import torch
 
     from vitnas.config.files import validate
     from vitnas.config.space import SearchSpace, SpaceConfig
+    from vitnas.config.training import ProxyConfig
     from vitnas.training.data import load_data
 
     torch.set_num_threads(1)
     space = SearchSpace(validate(SpaceConfig, dict(read_run(run).space)))
-    proxy = space.config.proxy.for_epochs(changes["epochs"]).model_copy(update=changes)
-    side = max(space.image_sizes())
-    return tried(given, [seed], load_data(space.config.data, side, proxy.train_fraction), proxy)
+    own = space.config.proxy.for_epochs(changes["epochs"]).written()
+    proxy = validate(ProxyConfig, {**own, **changes})
+    data, side = space.config.data, max(space.image_sizes())
+    if whole:
+        data = data.model_copy(update={"val_split": "test", "val_fraction": 0.0})
+    return tried(given, [seed], load_data(data, side, proxy.train_fraction), proxy)
 
 
 def all_trained(
-    run: Path, given: Sequence[Given], changes: dict[str, Any], seeds: int
+    run: Path, given: Sequence[Given], changes: dict[str, Any], whole: bool, seeds: int
 ) -> list[Tried]:
     """Each network with each seed; a process a core."""
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         runs = [
-            [pool.submit(train, one, run, changes, seed) for seed in range(seeds)] for one in given
+            [pool.submit(train, one, run, changes, whole, seed) for seed in range(seeds)]
+            for one in given
         ]
         found = [[one.result() for one in own] for own in runs]
     return [Tried(own[0].flops, [top1 for one in own for top1 in one.top1]) for own in found]
@@ -99,12 +107,12 @@ def told(name: str, one: Tried, short: float | None) -> tuple[str, ...]:
 
 
 def compared(
-    run: Path, changes: dict[str, Any], seeds: int, most: int
+    run: Path, changes: dict[str, Any], whole: bool, seeds: int, most: int
 ) -> dict[str, float | str | list[str]]:
     """Train the pairs, print their table, and tell by how many points ours are above theirs."""
     chosen = pairs(read_run(run), most)
     given = networks(chosen)
-    trained = all_trained(run, list(given.values()), changes, seeds)
+    trained = all_trained(run, list(given.values()), changes, whole, seeds)
     found = dict(zip(given, trained, strict=True))
     both = [(found[ours], found[theirs]) for ours, theirs in map(names, chosen)]
     rows = []
@@ -130,18 +138,20 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="of each training")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="trainings of each network")
     parser.add_argument("--pairs", type=int, default=PAIRS, help="of a network and a baseline")
-    parser.add_argument("--augment", help="instead of the run's")
+    parser.add_argument("--recipe", type=json.loads, default={}, help="JSON, over the run's own")
+    parser.add_argument("--whole", action="store_true", help="train on all images but test")
     asked = parser.parse_args()
     if asked.quick:
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             fresh_process(str(ROOT / "search.py"), "digits", "--out", str(run), "--trials", "6")
-            figures = compared(run, {"epochs": 1}, 1, 1)
+            figures = compared(run, {"epochs": 1}, False, 1, 1)
     elif asked.run is None:
         parser.error("RUN is needed")
     else:
-        changes = {"epochs": asked.epochs, **({"augment": asked.augment} if asked.augment else {})}
-        figures = {**changes, **compared(asked.run, changes, asked.seeds, asked.pairs)}
+        changes = {**asked.recipe, "epochs": asked.epochs}
+        found = compared(asked.run, changes, asked.whole, asked.seeds, asked.pairs)
+        figures = {**changes, "whole": asked.whole, **found}
     targets: dict[str, Bound] = {"mean_points": {"min": -100.0 if asked.quick else 0.0}}
     conclude("long", asked.quick, figures, targets)
 

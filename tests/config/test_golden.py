@@ -19,7 +19,7 @@ import pytest
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.config.space import load_space
+from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.nn.zoo import zoo_config, zoo_names
 
@@ -57,10 +57,10 @@ def space_then(name: str) -> Path | str:
     return held if held.is_file() else name
 
 
-def record(name: str, seed: int) -> dict[str, Any]:
-    """A draw of such a space: its questions in order, the network it led to, and the FLOPs."""
+def record(space: SearchSpace, seed: int) -> dict[str, Any]:
+    """A draw of a space: its questions in order, the network it led to, and the FLOPs."""
     trial = Questions(seed)
-    config = load_space(space_then(name)).suggest(trial)
+    config = space.suggest(trial)
     canonical = config.canonical().model_dump(mode="json", exclude_defaults=True)
     flops = closed_form(config).flops
     return {"asked": trial.asked, "canonical": canonical, "key": config.key, "flops": flops}
@@ -72,8 +72,8 @@ def digest(tree: Any) -> str:
 
 @pytest.mark.parametrize("name", sorted(GOLDEN["draws"]))
 def test_a_seed_draws_what_it_drew(name: str) -> None:
-    held = GOLDEN["draws"][name].split()
-    assert [digest(record(name, seed)) for seed in range(len(held))] == held
+    held, space = GOLDEN["draws"][name].split(), load_space(space_then(name))
+    assert [digest(record(space, seed)) for seed in range(len(held))] == held
 
 
 def test_the_models_of_the_papers_keep_their_keys() -> None:
