@@ -24,8 +24,12 @@ from typing import Any, NamedTuple
 from by_hand import Given, Tried, tried
 from common import ROOT, Bound, conclude, fresh_process, quick_parser, rounded, show
 
+from vitnas.config.files import validate
 from vitnas.config.notation import human
+from vitnas.config.space import SearchSpace, SpaceConfig
+from vitnas.config.training import ProxyConfig
 from vitnas.engine.store.study import read_run
+from vitnas.errors import RunError, VitnasError
 from vitnas.pareto import front
 from vitnas.records import BaselineRecord, TrialRecord
 from vitnas.run import Run
@@ -68,19 +72,30 @@ def networks(chosen: Sequence[Pair]) -> dict[str, Given]:
     return found
 
 
-def train(given: Given, run: Path, changes: dict[str, Any], whole: bool, seed: int) -> Tried:
+def space_of(run: Path) -> SearchSpace:
+    """The space that the run searched."""
+    return SearchSpace(validate(SpaceConfig, dict(read_run(run).space)))
+
+
+def recipe_of(run: Path, changes: dict[str, Any]) -> ProxyConfig:
+    """The run's recipe with these changes; its schedule keeps its shape.
+
+    Raises:
+        RunError: no such run.
+        ConfigError: a change that no recipe can have.
+    """
+    own = space_of(run).config.proxy.for_epochs(changes["epochs"])
+    return validate(ProxyConfig, {**own.written(), **changes})
+
+
+def train(given: Given, run: Path, proxy: ProxyConfig, whole: bool, seed: int) -> Tried:
     """One training of one network, in a process of its own; `whole`: on all images but test."""
     import torch
 
-    from vitnas.config.files import validate
-    from vitnas.config.space import SearchSpace, SpaceConfig
-    from vitnas.config.training import ProxyConfig
     from vitnas.training.data import load_data
 
     torch.set_num_threads(1)
-    space = SearchSpace(validate(SpaceConfig, dict(read_run(run).space)))
-    own = space.config.proxy.for_epochs(changes["epochs"]).written()
-    proxy = validate(ProxyConfig, {**own, **changes})
+    space = space_of(run)
     data, side = space.config.data, max(space.image_sizes())
     if whole:
         data = data.model_copy(update={"val_split": "test", "val_fraction": 0.0})
@@ -88,12 +103,12 @@ def train(given: Given, run: Path, changes: dict[str, Any], whole: bool, seed: i
 
 
 def all_trained(
-    run: Path, given: Sequence[Given], changes: dict[str, Any], whole: bool, seeds: int
+    run: Path, given: Sequence[Given], proxy: ProxyConfig, whole: bool, seeds: int
 ) -> list[Tried]:
     """Each network with each seed; a process a core."""
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         runs = [
-            [pool.submit(train, one, run, changes, whole, seed) for seed in range(seeds)]
+            [pool.submit(train, one, run, proxy, whole, seed) for seed in range(seeds)]
             for one in given
         ]
         found = [[one.result() for one in own] for own in runs]
@@ -107,12 +122,14 @@ def told(name: str, one: Tried, short: float | None) -> tuple[str, ...]:
 
 
 def compared(
-    run: Path, changes: dict[str, Any], whole: bool, seeds: int, most: int
+    run: Path, proxy: ProxyConfig, whole: bool, seeds: int, most: int
 ) -> dict[str, float | str | list[str]]:
     """Train the pairs, print their table, and tell by how many points ours are above theirs."""
     chosen = pairs(read_run(run), most)
+    if not chosen:
+        raise RunError(f"{run}: has no baseline with the FLOPs of a network of its front")
     given = networks(chosen)
-    trained = all_trained(run, list(given.values()), changes, whole, seeds)
+    trained = all_trained(run, list(given.values()), proxy, whole, seeds)
     found = dict(zip(given, trained, strict=True))
     both = [(found[ours], found[theirs]) for ours, theirs in map(names, chosen)]
     rows = []
@@ -145,12 +162,16 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             fresh_process(str(ROOT / "search.py"), "digits", "--out", str(run), "--trials", "6")
-            figures = compared(run, {"epochs": 1}, False, 1, 1)
+            figures = compared(run, recipe_of(run, {"epochs": 1}), False, 1, 1)
     elif asked.run is None:
         parser.error("RUN is needed")
     else:
         changes = {**asked.recipe, "epochs": asked.epochs}
-        found = compared(asked.run, changes, asked.whole, asked.seeds, asked.pairs)
+        try:
+            proxy = recipe_of(asked.run, changes)
+            found = compared(asked.run, proxy, asked.whole, asked.seeds, asked.pairs)
+        except VitnasError as error:
+            parser.error(str(error))
         figures = {**changes, "whole": asked.whole, **found}
     targets: dict[str, Bound] = {"mean_points": {"min": -100.0 if asked.quick else 0.0}}
     conclude("long", asked.quick, figures, targets)
