@@ -14,9 +14,11 @@ import json
 import os
 import statistics
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,15 +104,30 @@ def train(given: Given, run: Path, proxy: ProxyConfig, whole: bool, seed: int) -
     return tried(given, [seed], load_data(data, side, proxy.train_fraction), proxy)
 
 
+def end_with(parent: int) -> None:
+    """End this process when `parent` has ended, killed too: a training takes many minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def all_trained(
     run: Path, given: Sequence[Given], proxy: ProxyConfig, whole: bool, seeds: int
 ) -> list[Tried]:
-    """Each network with each seed; a process a core."""
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+    """Each network with each seed; a process a core. Each training is told when it ends."""
+    watch = (end_with, (os.getpid(),))
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), *watch) as pool:
         runs = [
             [pool.submit(train, one, run, proxy, whole, seed) for seed in range(seeds)]
             for one in given
         ]
+        for future in as_completed(one for own in runs for one in own):
+            ended = future.result()
+            print(f"{human(ended.flops)} FLOPs: {ended.mean:.2f} on test", flush=True)
         found = [[one.result() for one in own] for own in runs]
     return [Tried(own[0].flops, [top1 for one in own for top1 in one.top1]) for own in found]
 

@@ -46,8 +46,8 @@ class SpaceConfig(Frozen):
     extends: str | None = Field(
         None,
         exclude=True,
-        description="a shipped space, or a file beside this one: its `model` with the changes "
-        "given here; other parts replace its own",
+        description="a shipped space, or a file beside this one: its `model` and `proxy` with the "
+        "changes given here; other parts replace its own",
     )
     data: DataConfig = Field(
         DataConfig(), description="the images, and which of them score a candidate"

@@ -9,7 +9,7 @@ from typing import Any
 from vitnas.config.files import exists, read_yaml
 from vitnas.config.grammar import is_axis
 from vitnas.config.training import with_fields, with_recipe
-from vitnas.errors import ConfigError, join_address, nearest_name
+from vitnas.errors import ConfigError, nearest_name
 
 
 def shipped_spaces() -> dict[str, Path]:
@@ -42,8 +42,8 @@ def read_space(path: Path) -> dict[str, Any]:
     a proxy those of the recipe that it names.
 
     Raises:
-        ConfigError: a file cannot be read, a base is missing or extends what extends it, the model
-            has a key that its base has not, or there is no such recipe.
+        ConfigError: a file cannot be read, a base is missing or extends what extends it, or there
+            is no such recipe.
     """
     tree, names_recipe = _read(path, ())
     if "proxy" in tree:
@@ -63,8 +63,8 @@ def _read(path: Path, before: tuple[Path, ...]) -> tuple[dict[str, Any], Path]:
     proxy = tree.get("proxy", {})
     if isinstance(proxy, dict) and "recipe" not in proxy:
         tree["proxy"] = with_fields(base.get("proxy", {}), proxy)
-        return _extended(base, tree, path), names_recipe
-    return _extended(base, tree, path), path
+        return _extended(base, tree), names_recipe
+    return _extended(base, tree), path
 
 
 def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
@@ -88,39 +88,19 @@ def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
     return found
 
 
-def _extended(base: Mapping[str, Any], tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _extended(base: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     """A whole part of `tree` replaces that of its base, but the models are merged."""
     inherited = {key: value for key, value in base.items() if key not in ("name", "description")}
-    if "model" not in tree:
-        return {**inherited, **tree}
-    try:
-        model = _merged(base.get("model"), tree["model"], ("model",))
-    except ConfigError as error:
-        raise ConfigError(
-            f"{error.rule} of {tree['extends']}, which this space extends",
-            file=path,
-            address=error.address,
-            value=error.value,
-            nearest=error.nearest,
-        ) from None
-    return {**inherited, **tree, "model": model}
+    model = {"model": _merged(base.get("model"), tree["model"])} if "model" in tree else {}
+    return {**inherited, **tree, **model}
 
 
-def _merged(base: Any, changes: Any, place: tuple[str | int, ...]) -> Any:
+def _merged(base: Any, changes: Any) -> Any:
     """`base` with `changes`: mappings key by key, lists of as many mappings item by item."""
     if _is_part(base) and _is_part(changes):
-        for key in changes:
-            if key not in base:
-                raise ConfigError(
-                    "is no key",
-                    address=join_address(*place, str(key)),
-                    value=changes[key],
-                    nearest=nearest_name(str(key), base),
-                )
-        return base | {k: _merged(base[k], v, (*place, k)) for k, v in changes.items()}
+        return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
     if _are_parts(base) and _are_parts(changes) and len(base) == len(changes):
-        pairs = zip(base, changes, strict=True)
-        return [_merged(*pair, (*place, index)) for index, pair in enumerate(pairs)]
+        return [_merged(*pair) for pair in zip(base, changes, strict=True)]
     return changes
 
 
