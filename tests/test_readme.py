@@ -31,6 +31,7 @@ def test_most_networks_of_the_own_space_meet_its_limits(own_space: Path) -> None
     assert found.flops[1] > 3 * found.flops[0], "a front needs room"
 
 
+@pytest.mark.slow
 def test_the_own_space_is_described_without_its_images(
     own_space: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

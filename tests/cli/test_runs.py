@@ -253,6 +253,7 @@ def test_another_run_is_not_continued(road: Path, capsys: pytest.CaptureFixture[
     assert re.search(r"is a run of another space: model\.groups: .* -> '\[1\]';", line)
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_with_more_trials(
     road: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,12 +289,14 @@ def test_a_damaged_study(road: Path, damage: str, capsys: pytest.CaptureFixture[
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_space_of_two_networks_ends_early(capsys: pytest.CaptureFixture[str]) -> None:
     file = space_file({"stages": [CONV | {"mlp_ratio": {"choice": [1.0, 2.0]}}]})
     _, err = vitnas_says(capsys, "search", file, *SERIAL, "--out", "run", code=0)
     assert err == "vitnas: 2 of 3 trials: the space has nothing new to show\n"
 
 
+@pytest.mark.slow
 def test_the_image_size_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
     """Every candidate is trained, scored and exported at its own size."""
     file = space_file({"img_size": {"choice": [8, [12, 8]]}})

@@ -49,6 +49,7 @@ def test_head_gets_its_line_and_nothing_is_said(command: str) -> None:
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["schema fields", "--version"])
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["at the end", "at once"])
 def test_a_reader_that_has_gone_is_no_mistake(command: str, unbuffered: str) -> None:

@@ -22,6 +22,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(PLAIN)
 def test_a_tree_without_axes_stays_as_it_is(tree: Any) -> None:
     assert parse_tree(tree) == tree

@@ -71,6 +71,7 @@ def test_throughput_is_of_batches() -> None:
     assert 1600 < found["throughput"] <= 6400
 
 
+@pytest.mark.slow
 def test_the_network_is_left_as_it_was() -> None:
     stages = [{"token_mixer": "mhsa", "embed_dim": 32}, {"token_mixer": "dwconv", "embed_dim": 32}]
     config = {"img_size": 8, "num_classes": 10, "stem": {"kind": "conv", "stride": 2}}
@@ -87,6 +88,7 @@ def test_the_network_is_left_as_it_was() -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_nothing_is_written_to_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     measure(chain(), (10, 10, 10), "cpu", KINDS)
     assert capfd.readouterr() == ("", "")

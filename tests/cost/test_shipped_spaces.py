@@ -29,6 +29,7 @@ def within_limits(space: SearchSpace, count: int, first_seed: int = 0) -> list[M
     return list(islice((c for c in drawn if over_limits(closed_form(c), limits) is None), count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "hybrid_fashion"])
 def test_formula_equals_fvcore_and_torch(name: str) -> None:
     for config in within_limits(load_space(name), 12):

@@ -45,6 +45,7 @@ def test_draws_that_break_a_rule_or_a_limit_are_counted() -> None:
         spread(space, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_papers_spaces_are_spread_evenly(name: str) -> None:
     """In a tenth of the draws that `docs/spaces.md` is about, with wider bounds."""

@@ -69,6 +69,7 @@ HIERARCHY = (
 )
 
 
+@pytest.mark.slow
 def test_a_hierarchy_with_recursion_groups_and_reattention() -> None:
     model = network(*HIERARCHY, stem={"stride": 1}, reattention_blocks=1, residual="lrc")
     found = diagnose(model, images())
@@ -90,6 +91,7 @@ def test_a_hierarchy_with_recursion_groups_and_reattention() -> None:
     assert not hooks_of(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [SKA, CSKA])
 def test_static_keys_have_maps(stage: dict[str, Any]) -> None:
     model = network(stage | {"depth": 2}, class_token=True)
@@ -98,6 +100,7 @@ def test_static_keys_have_maps(stage: dict[str, Any]) -> None:
     assert found.findings["rollout"].numbers["read_from"] == "class token"
 
 
+@pytest.mark.slow
 def test_broad_attention_is_a_layer_of_cka_alone() -> None:
     found = diagnose(network(MHSA | {"depth": 2}, broad={"gamma": 0.4}), images())
     assert found.findings["cka"].numbers["layers"] == ["block 1", "block 2", "broad attention"]
@@ -236,6 +239,7 @@ def test_a_name_that_is_almost_right_and_a_folder_that_is_no_export(
     assert "has no config.yaml" in complaint(capsys, "empty", "--data", "digits")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixer", ["ska", "cska"])
 def test_a_graft_is_looked_into_like_what_it_replaced(mixer: str) -> None:
     torch.manual_seed(0)

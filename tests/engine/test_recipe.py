@@ -59,6 +59,7 @@ def test_images_that_cannot_be_read_are_all_that_is_said(tmp_path: Path) -> None
     assert said == []
 
 
+@pytest.mark.slow
 def test_few_trials_say_that_the_space_s_own_is_used(tmp_path: Path) -> None:
     fill_folder(tmp_path / "data")
     space, said = folder_space(tmp_path / "data"), list[str]()
@@ -70,6 +71,7 @@ def test_few_trials_say_that_the_space_s_own_is_used(tmp_path: Path) -> None:
     assert not [line for line in quiet if "tune" in line]
 
 
+@pytest.mark.slow
 def test_a_search_tunes_first_and_a_resume_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_search_by_a_papers_recipe_resumes(tmp_path: Path) -> None:
         assert [round(each.top1, 4) for each in training] == list(trial.curve)
 
 
+@pytest.mark.slow
 def test_the_moving_average_is_what_is_scored_and_kept(tmp_path: Path) -> None:
     images = load_data(DataConfig(), 8)
     run = searched(recipe_space(tmp_path, ema_decay=0.9), tmp_path / "run", 1)

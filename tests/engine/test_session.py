@@ -20,6 +20,7 @@ from vitnas.engine.store.weights import near_front
 from vitnas.errors import RunError
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_only_with_the_images_that_it_began_with(tmp_path: Path) -> None:
     fill_folder(tmp_path / "data")
     space, out = folder_space(tmp_path / "data"), tmp_path / "run"

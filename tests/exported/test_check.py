@@ -30,6 +30,7 @@ def test_equal_scores_pass(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.py", WEIGHTS_FILE]
 
 
+@pytest.mark.slow
 def test_other_scores_are_named(tmp_path: Path) -> None:
     wrong = source_of(vit()).replace("act=nn.GELU()", "act=nn.ReLU()")
     images = torch.randn(3, 3, 32, 32)

@@ -76,6 +76,7 @@ def test_what_is_no_weight_is_left_out_and_named(
     assert torch.equal(vitnas.load("net").state_dict()["head.classifier.bias"], state["head.bias"])
 
 
+@pytest.mark.slow
 def test_the_folder_and_its_card(state: State, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save({"model": state, "model_ema": state}, "a.pth")
     out = says(capsys, "a.pth", *SMALL, code=0)
@@ -113,6 +114,7 @@ def test_the_card_says_what_was_set_and_left_out(capsys: pytest.CaptureFixture[s
     assert "rows 5 to 16 of pos_embedding are left out" in out
 
 
+@pytest.mark.slow
 def test_weights_of_another_network(state: State, capsys: pytest.CaptureFixture[str]) -> None:
     """The user's own model file, which is like nothing in the zoo."""
     del (lacking := dict(state))["norm.weight"]
@@ -121,6 +123,7 @@ def test_weights_of_another_network(state: State, capsys: pytest.CaptureFixture[
     assert line == "a.pth: these are not deepvit weights of small: 1 missing (norm.weight)"
 
 
+@pytest.mark.slow
 def test_the_likely_layout_and_model_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     torch.save(Deepvit(384, 16, reattention=16, img_size=224).state_dict(), "a.pth")
     line = complaint(capsys, "a.pth", "--from", "bvit", "--to", "net")
@@ -132,6 +135,7 @@ def test_the_likely_layout_and_model_are_named(capsys: pytest.CaptureFixture[str
     assert line.endswith("; they fit --from deepvit --model deepvit_16b")
 
 
+@pytest.mark.slow
 def test_weights_like_nothing_here(capsys: pytest.CaptureFixture[str]) -> None:
     torch.save(torch.nn.Linear(3, 3).state_dict(), "a.pth")
     line = complaint(capsys, "a.pth", "--from", "caformer", "--to", "net")

@@ -142,6 +142,7 @@ def test_named(tmp_path: Path) -> None:
     assert text[4] == "  left as they were: 2 (blocks.2.attn, blocks.3.attn)"
 
 
+@pytest.mark.slow
 def test_command(tmp_path: Path) -> None:
     words = ["graft", NAME, "--mixer", "ska", "--blocks", "6-11", "--reattention", "2"]
     words += ["--img-size", "32", "--num-classes", "10", "--to", str(tmp_path / "a")]

@@ -63,6 +63,7 @@ def test_what_cannot_be_expressed_is_said_and_the_rest_is_written(tmp_path: Path
     assert "model.py" not in names
 
 
+@pytest.mark.slow
 def test_a_wrong_file_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from vitnas.nn.model import drop_path_rates, least_memory
 from vitnas.nn.zoo.weights import from_timm
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(model_configs())
 def test_every_configuration_builds_and_learns(config: ModelConfig) -> None:

@@ -108,6 +108,7 @@ def test_nll_is_a_residual_mlp_on_a_norm() -> None:
     torch.testing.assert_close(nll(x), 2 * nll.mlp(nll.norm(x)) + 3 * x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["batchnorm", "layernorm"])
 def test_a_trained_network_scores_as_it_trains(kind: str) -> None:
     """Each pass has statistics of its own: one mean for all gave a network of 98 % 20 %."""

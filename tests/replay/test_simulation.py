@@ -55,6 +55,7 @@ def test_reach_and_at_read_the_steps() -> None:
     assert Trace((), (), 0, 0, 0.0, 0.0).reach(0.5, "strict", "trials") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(shipped_tables()))
 def test_the_default_is_not_below_random(name: str) -> None:
     """At a tenth of the epochs, by either measure, mean of three seeds."""

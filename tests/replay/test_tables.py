@@ -79,6 +79,7 @@ def test_a_table_survives_its_file(tmp_path: Path) -> None:
     assert again.read_bytes() == file.read_bytes()
 
 
+@pytest.mark.slow
 def test_shipped_tables_are_whole_and_priced_as_today() -> None:
     assert "digits" in shipped_tables()
     for name, file in shipped_tables().items():

@@ -24,6 +24,7 @@ def calibrated_run(path: Path, fingerprint: str = "a", name: str = "digits") -> 
     return run_of(path, *trials, space=SPACE.to_tree(), environment={"data": data})
 
 
+@pytest.mark.slow
 def test_the_trust_card_tells_what_the_calibration_found(tmp_path: Path) -> None:
     run = calibrated_run(tmp_path / "run")
     assert "`vitnas calibrate` measures it" in " ".join(sentences(assess(run)))

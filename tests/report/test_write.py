@@ -132,6 +132,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_report_needs_neither_torch_nor_ray(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tests.report.runs import invented_run; "

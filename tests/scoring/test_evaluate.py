@@ -59,6 +59,7 @@ def test_so_does_one_of_a_folder(colours_net: Path, colours: Path) -> None:
     assert held.top1 == test.top1  # both are val/
 
 
+@pytest.mark.slow
 def test_a_program_scores_what_its_folder_does(digits_net: Path) -> None:
     folder = vitnas.evaluate(digits_net, "digits")
     program = vitnas.evaluate(digits_net / "model.pt2", "digits")

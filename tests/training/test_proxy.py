@@ -91,6 +91,7 @@ def test_the_last_epoch_can_score_in_int8(tiny_config: ModelConfig, digits: Imag
     assert evaluate(training.scored(), digits.val) == last.float_top1, "it is as it was"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

@@ -85,6 +85,7 @@ def killed_after(number: int) -> Any:
     return listen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", PARTS, ids=lambda changes: "-".join(changes))
 def test_a_killed_training_goes_on_to_the_same_weights(
     model_file: Path, lrc: ModelConfig, tmp_path: Path, changes: dict[str, Any]

@@ -114,6 +114,7 @@ def test_a_run_that_was_cut_off_is_finished(searched: Run, tmp_path: Path) -> No
     assert len(run.environment.sessions) == 2
 
 
+@pytest.mark.slow
 def test_an_error_in_the_code_fails_the_trial_and_not_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

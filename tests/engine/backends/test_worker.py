@@ -27,6 +27,7 @@ def _threads_as_before() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_threads_as_before")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_torch_has_the_threads_of_its_share(threads: int) -> None:

@@ -15,6 +15,7 @@ from vitnas.engine.decide.plain import plain_networks
 from vitnas.engine.decide.warm_start import seed_candidates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "fashion_32", "hybrid_cifar"])
 def test_plain_networks_are_alike_in_all_stages_and_cover_the_sizes(name: str) -> None:
     space = load_space(name)
@@ -38,6 +39,7 @@ def test_mixers_take_turns() -> None:
     assert len(set(mixers)) == 4
 
 
+@pytest.mark.slow
 def test_a_search_can_train_them_first() -> None:
     space = load_space("fashion_32")
     found, misfits = seed_candidates(space, ["plain"])

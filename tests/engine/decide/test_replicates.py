@@ -92,6 +92,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_in_parts(tmp_path_factory.mktemp("whole"), 10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed_after", [1, 5, 7, 8, 11])
 def test_killed_and_resumed_is_the_run_that_was_not(
     whole: Run, tmp_path: Path, killed_after: int
@@ -121,6 +122,7 @@ def test_more_replicates_of_a_finished_run_add_what_is_missing(
     assert finish_all(replicating(3, num_trials=6)) == 0
 
 
+@pytest.mark.slow
 def test_more_trials_after_replicates(replicating: Make, tmp_path: Path) -> None:
     finish_all(replicating(1, num_trials=6))
     finish_all(replicating(1, num_trials=9, sampler="ehvi"))

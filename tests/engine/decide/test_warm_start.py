@@ -209,6 +209,7 @@ def test_accuracies_in_int8_are_others(tmp_path: Path) -> None:
         known_trials(make_space(objectives={"top1_int8": "maximize", **costs}), other)
 
 
+@pytest.mark.slow
 def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> None:
     file = write_model(tmp_path / "mine.yaml", depth=3)
     said: list[str] = []

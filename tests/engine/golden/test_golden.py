@@ -27,6 +27,7 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
+@pytest.mark.slow
 def test_a_search_leaves_the_same_study(tmp_path: Path) -> None:
     """Whole where the processor rounds as that of the file did; else what no accuracy decides."""
     then, now = _stored("search"), _plain(search(tmp_path))

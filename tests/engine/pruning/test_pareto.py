@@ -59,6 +59,7 @@ def dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pruner", [PRUNER, THREE], ids=["two", "three"])
 @settings(max_examples=40)
 @given(run=runs())

@@ -43,6 +43,7 @@ def test_proposals_follow_from_the_seed() -> None:
     assert keys_of(controller_in_memory(make_space(), seed=1)) != first
 
 
+@pytest.mark.slow
 def test_nothing_is_proposed_twice_or_outside_the_limits() -> None:
     space = make_space(limits={"flops": {"max": 5.0e5}})
     controller = controller_in_memory(space, num_trials=20)
@@ -52,6 +53,7 @@ def test_nothing_is_proposed_twice_or_outside_the_limits() -> None:
     assert outcomes == {Outcome.COMPLETE}
 
 
+@pytest.mark.slow
 def test_the_first_proposal_is_the_cheapest_known() -> None:
     controller = controller_in_memory(make_space())
     keys_of(controller)
@@ -84,6 +86,7 @@ def test_it_finds_the_front_with_fewer_trainings_than_chance() -> None:
     assert volumes["ehvi"] > volumes["random"]
 
 
+@pytest.mark.slow
 def test_stopped_failed_and_running_trials_are_learned_from() -> None:
     controller = controller_in_memory(make_space(), num_trials=30)
     for index in range(12):
@@ -101,6 +104,7 @@ def test_stopped_failed_and_running_trials_are_learned_from() -> None:
     assert controller.next() is not None
 
 
+@pytest.mark.slow
 def test_a_foreign_study_is_sampled_at_random() -> None:
     study = optuna.create_study(sampler=make_sampler("ehvi", 0, make_space()))
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=12)

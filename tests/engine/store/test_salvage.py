@@ -84,6 +84,7 @@ def test_any_page_may_be_damaged(whole: Run, tmp_path: Path) -> None:
     assert sum(saved > most // 2 for saved in saved_of_page.values()) > len(saved_of_page) // 2
 
 
+@pytest.mark.slow
 def test_a_salvaged_run_goes_on(whole: Run, controller_of: Make, tmp_path: Path) -> None:
     overwrite(tmp_path / "study.db", 1)
     with pytest.raises(RunError, match=r"; vitnas salvage .* saves what can be read"):
@@ -189,6 +190,7 @@ def test_a_locked_study_is_no_damaged_one(whole: Run, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.damaged*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "lost", "again"),
     [

@@ -113,6 +113,7 @@ def test_nothing_yet(controller_of: Make, tmp_path: Path) -> None:
         read_status(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_the_command_while_a_driver_holds_the_run(searching: Controller, tmp_path: Path) -> None:
     """In a process of its own, with the driver's connection open; neither torch nor Ray."""
     code = (

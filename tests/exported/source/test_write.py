@@ -97,6 +97,7 @@ def test_a_network_with_windows_or_convolutions_is_short(stage: dict[str, Any], 
     assert source_of(config).count("\n") < most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_networks_of_a_space_give_the_same_scores(name: str) -> None:
     for config in draws(load_space(shipped_spaces()[name]), 4):

@@ -77,6 +77,7 @@ def test_agrees_with_the_paper_or_says_why_not(name: str) -> None:
     assert same == (not entry.why)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTED)
 def test_closed_form_is_what_is_built(name: str) -> None:
     measured, (params, flops) = measure_cost(zoo_config(name)), sizes(name)

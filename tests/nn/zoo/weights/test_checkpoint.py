@@ -156,6 +156,7 @@ def test_no_checkpoint(kind: str) -> None:
     assert not Path("ran").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_checkpoint_is_refused_without_building_networks() -> None:
     code = "import sys, vitnas.nn.zoo.weights.checkpoint; assert 'timm' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -68,6 +68,7 @@ def test_timms_metaformers_at_full_size(name: str) -> None:
     check_scores(code, ours, 224)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "theirs", "options"),
     [
