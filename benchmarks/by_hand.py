@@ -120,7 +120,7 @@ def builder(given: Given, images: Any) -> Callable[[], Any]:
 
 
 def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
-    """Train a network with each seed."""
+    """Train a network with each seed and score it on the test images, held-out ones or not."""
     import torch
 
     from vitnas.cost.operators import count_flops
@@ -132,7 +132,8 @@ def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
         training = Training(build(), proxy, images, seed=seed)
         for _ in training:
             pass
-        top1.append(evaluate(training.model, images.test()))
+        test = images.test() if images.has_test else images.val
+        top1.append(evaluate(training.model, test))
     return Tried(count_flops(build(), (images.in_chans, *images.image_hw)), top1)
 
 

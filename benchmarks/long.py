@@ -179,7 +179,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             fresh_process(str(ROOT / "search.py"), "digits", "--out", str(run), "--trials", "6")
-            figures = compared(run, recipe_of(run, {"epochs": 1}), False, 1, 1)
+            figures = compared(run, recipe_of(run, {"epochs": 1}), True, 1, 1)
     elif asked.run is None:
         parser.error("RUN is needed")
     else:

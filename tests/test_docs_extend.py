@@ -176,6 +176,7 @@ def other_space(installed: Path, folder: Path, name: str, **model: int) -> Path:
     return folder / "s.yaml"
 
 
+@pytest.mark.slow
 def test_the_path_of_the_page_names_the_same_data(installed: Path, tmp_path: Path) -> None:
     assert 'name: "vitnas_shapes.data:shapes"' in PAGE
     space = load_space(other_space(installed, tmp_path, "vitnas_shapes.data:shapes"))

@@ -8,9 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "timm.md"
 
 
+@pytest.mark.slow
 def test_examples() -> None:
     names: dict[str, Any] = {}
     checked = 0

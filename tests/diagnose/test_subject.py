@@ -89,6 +89,7 @@ def test_an_exported_folder_and_its_log(folder: Path) -> None:
         load_subject(str(folder), "w.safetensors")
 
 
+@pytest.mark.slow
 def test_a_graft_says_its_image_size_where_timm_has_none(tmp_path: Path) -> None:
     fields = {"reattention_blocks": 1}
     graft_named("pvt_v2_b0", fields, {"img_size": 32, "num_classes": 5}, to=tmp_path / "pvt")

@@ -191,6 +191,7 @@ def test_features_only() -> None:
     assert shapes == [(1, 192, 4, 4)] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["hook", "fx"])
 def test_features_by_hook_and_fx_are_tokens(way: str) -> None:
     options: dict[str, Any] = {"img_size": 64, "features_only": True, "feature_cls": way}

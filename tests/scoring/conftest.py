@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
+import vitnas
 from tests.training.conftest import fill_folder
 from vitnas import api
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
+from vitnas.exported.programs import write_programs
 
 SHORT = Recipe.model_validate(
     {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0, "batch_size": 64}
@@ -24,11 +27,19 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="session")
 def digits_net(tiny_config: ModelConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of `vitnas train` on digits, with model.py and model.pt2."""
+    """A folder of `vitnas train` on digits, with model.py."""
     place = tmp_path_factory.mktemp("digits_net")
     save_config(tiny_config, place / "net.yaml")
-    formats = ("py", "pt2")
+    formats = ("py",)
     return api.train(place / "net.yaml", place / "net", recipe=SHORT, device="cpu", formats=formats)
+
+
+@pytest.fixture(scope="session")
+def digits_program(digits_net: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same folder with model.pt2, which takes seconds to write."""
+    folder = shutil.copytree(digits_net, tmp_path_factory.mktemp("digits_program") / "net")
+    assert write_programs(folder, vitnas.load(folder), ("pt2",)) == {}  # type: ignore[arg-type]
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -60,12 +60,12 @@ def test_so_does_one_of_a_folder(colours_net: Path, colours: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_scores_what_its_folder_does(digits_net: Path) -> None:
-    folder = vitnas.evaluate(digits_net, "digits")
-    program = vitnas.evaluate(digits_net / "model.pt2", "digits")
+def test_a_program_scores_what_its_folder_does(digits_program: Path) -> None:
+    folder = vitnas.evaluate(digits_program, "digits")
+    program = vitnas.evaluate(digits_program / "model.pt2", "digits")
     assert program.top1 == folder.top1
     assert program.runtime == "torch.export"
-    _same_scores(digits_net, digits_net / "model.pt2")
+    _same_scores(digits_program, digits_program / "model.pt2")
 
 
 @pytest.mark.slow

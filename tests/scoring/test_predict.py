@@ -59,15 +59,18 @@ def test_a_folder_stands_for_its_images(digits_net: Path, tmp_path: Path) -> Non
     assert found == [paths[0], *paths]
 
 
-def test_a_program_predicts_without_the_folder_s_config(digits_net: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_program_predicts_without_the_folder_s_config(
+    digits_program: Path, tmp_path: Path
+) -> None:
     paths = digits_at(tmp_path / "images", 3)
     alone = tmp_path / "alone"
     alone.mkdir()
     for name in ("model.pt2", "config.json"):
-        shutil.copy(digits_net / name, alone)
+        shutil.copy(digits_program / name, alone)
     one, other = (
         [found.classes[0][0] for found in vitnas.predict(model, paths)]
-        for model in (digits_net, alone / "model.pt2")
+        for model in (digits_program, alone / "model.pt2")
     )
     assert one == other
 

@@ -125,6 +125,7 @@ def test_results_of_another_run_are_taken_over_once(controller_of: Make, tmp_pat
     assert resumed.take(*known[0]) is None
 
 
+@pytest.mark.slow
 def test_only_networks_of_the_space_are_taken_over(tmp_path: Path) -> None:
     other = finished(tmp_path / "other", num_trials=30)
     model = dict(make_space().config.model)
@@ -155,6 +156,7 @@ def test_stopped_trials_count_where_stopping_is_allowed(
     assert (stored.outcome, stored.curve) == (Outcome.STOPPED, (50.0,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 1])
 def test_replicates_come_along(controller_of: Make, tmp_path: Path, more: int) -> None:
     """The top-1 of one training, of the best of many, is too good to be taken at its word."""

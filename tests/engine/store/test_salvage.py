@@ -209,6 +209,7 @@ def test_a_value_of_another_type_costs_its_trial_alone(
     assert done.saved + done.lost == len(read_run(tmp_path).trials) == len(whole.trials)
 
 
+@pytest.mark.slow
 def test_a_parameter_that_nobody_knows_is_left_out(whole: Run, tmp_path: Path) -> None:
     unknown = '{"name": "os.system", "attributes": {}}'
     edit(tmp_path, f"update trial_params set distribution_json = '{unknown}' where param_id = 2")

@@ -113,6 +113,7 @@ def full_sret(groups: list[tuple[int, int]], **options: Any) -> Sret:
     return filled(code)
 
 
+@pytest.mark.slow
 def test_groups_of_sret_are_asked_for_or_read_from_the_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
