@@ -81,6 +81,7 @@ def test_several_runs_are_compared(
     assert mine.read_text() == "my own page"
 
 
+@pytest.mark.slow
 def test_report_rebuilds_and_imports_neither_torch_nor_ray(road: Path) -> None:
     for name in PROMISED[3:]:
         (road / name).unlink()

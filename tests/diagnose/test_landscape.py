@@ -147,6 +147,7 @@ def test_reach_is_the_distance_of_a_rise_by_one() -> None:
     assert reach(np.where(bowl(1, axis) > 0.31, np.nan, 0.3), axis) == 0
 
 
+@pytest.mark.slow
 def test_a_flat_landscape_has_a_figure() -> None:
     """A head of zeros has directions of zeros, too."""
     model: Any = network(MHSA)

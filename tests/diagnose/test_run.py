@@ -196,6 +196,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         done(tmp_path / "file" / "out", ["cka"])
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = write_model(tmp_path / "small.yaml", *HIERARCHY, stem={"stride": 1})
     out, _ = said(capsys, model, "--data", "digits", "--images", "8", code=0)

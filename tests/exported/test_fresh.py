@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from vitnas.exported.check import _SCRIPT
@@ -33,6 +34,7 @@ def test_a_tie_is_no_other_class() -> None:
     assert _compared(torch.tensor([[1.0, 1.1]]), torch.tensor([[1.0, 0.9]]))[1] == 0.0
 
 
+@pytest.mark.slow
 def test_vitnas_cannot_be_imported_in_it(tmp_path: Path) -> None:
     torch.save((torch.zeros(1, 1, 1, 1), torch.zeros(1, 1)), tmp_path / "scores.pt")
     (tmp_path / "model.py").write_text("try:\n    import vitnas\nfinally:\n    import timm\n")

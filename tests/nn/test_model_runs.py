@@ -29,6 +29,7 @@ def test_the_seeds_below_are_varied(seeds: list[int]) -> None:
     assert any(c.reattention_blocks for c in configs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", VARIED)
 def test_traces(seed: int) -> None:
     config = random_config(seed)

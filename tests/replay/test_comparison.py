@@ -51,6 +51,7 @@ def test_processes_find_what_one_finds() -> None:
     assert told == ["tpe, pruner none", "tpe, pruner curve"] * 2
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "t.json.gz"
     write_table(TABLE, file)

@@ -67,6 +67,7 @@ def test_what_matters_is_found_with_its_size() -> None:
     assert abs(gain - wanted) < 0.35 * wanted
 
 
+@pytest.mark.slow
 def test_what_does_not_matter_is_seldom_told() -> None:
     """One axis in twenty may be, by chance."""
     found = [effects_of(run(60, seed)) for seed in range(3)]

@@ -114,6 +114,7 @@ def odd_runs() -> dict[str, Run]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", odd_runs())
 def test_odd_runs_have_a_report(name: str, tmp_path: Path) -> None:
     run = odd_runs()[name]

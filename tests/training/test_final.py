@@ -69,6 +69,7 @@ def plain(tiny_config: ModelConfig, digits: Images) -> list[tuple[float, float]]
     return curve(tiny_config, digits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", MIXED, ids=lambda changes: "-".join(changes))
 def test_every_part_repeats_itself_and_leaves_no_trace(
     tiny_config: ModelConfig,

@@ -144,6 +144,7 @@ def teacher(
     return train_network(plan, tmp_path_factory.mktemp("teacher") / "net", device="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", recipe_names())
 def test_a_folder_trains_by_every_shipped_recipe(
     name: str, recurrent: ModelConfig, shared_data: DataConfig, teacher: Path, tmp_path: Path

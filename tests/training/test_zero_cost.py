@@ -27,6 +27,7 @@ def batch(number: int = 12) -> tuple[Tensor, Tensor]:
     return x, torch.randint(10, (number,), generator=draw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_every_score_is_there_and_the_same_for_a_seed(seed: int) -> None:
     config = drawn(seed)

@@ -196,6 +196,7 @@ def test_every_sampler_fills_a_run(controller_of: Make, sampler: str) -> None:
     assert controller.num_ended == 25
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_study(tmp_path: Path) -> None:
     from vitnas.engine.store.study import RunStore
 

@@ -20,6 +20,7 @@ QUICK = {"epochs": 3, "batch_size": 64, "train_fraction": 0.1}
 SMALL: dict[str, Any] = {"trials": 3, "networks": 2, "epochs": 2, **SERIAL}
 
 
+@pytest.mark.slow
 def test_a_small_tune_and_its_resumption(tmp_path: Path) -> None:
     space, out, lines = make_space(proxy=QUICK), tmp_path / "tune", list[str]()
     found = run_tune(space, out, TuneOptions(**SMALL), lines.append)

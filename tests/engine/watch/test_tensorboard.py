@@ -91,6 +91,7 @@ def test_only_its_own_files_are_deleted_and_no_link_is_followed(tmp_path: Path) 
     assert len(list(theirs.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_real_search_logs_on_demand(tmp_path: Path) -> None:
     options = SearchOptions(
         trials=1, gpus_per_trial=0.0, backend="serial", tensorboard=True, baselines=False

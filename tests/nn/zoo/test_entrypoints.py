@@ -69,6 +69,7 @@ def test_registering_twice_changes_nothing() -> None:
     assert timm.list_models() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", zoo_names())
 def test_timm_builds_it_and_knows_its_input(name: str) -> None:
     config = zoo_config(name)

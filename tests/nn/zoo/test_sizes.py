@@ -90,6 +90,7 @@ def test_sret_t_to_the_last_parameter() -> None:
         assert sizes(name)[0] == 4_755_979
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["caformer_s18", "convformer_s18", "caformer_b36"])
 def test_is_timms_metaformer_parameter_for_parameter(name: str) -> None:
     assert sizes(name)[0] == _num_params(timm.create_model(name))

@@ -34,6 +34,7 @@ def refusal(layout: str, model: str, state: State) -> str:
     return str(refused.value)
 
 
+@pytest.mark.slow
 def test_of_models_with_equal_shapes_all_are_named() -> None:
     """SReT's schedules have the same shapes: to name one of them would be a guess."""
     said = refusal("sret", "sret_s", state_of_code("sret", "sret_star_t"))
