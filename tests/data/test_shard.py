@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import time
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +55,29 @@ def test_facts_name_the_broken_and_sum_the_others_exactly(place: Path) -> None:
     assert (facts.sums[:, 0] == pixels.sum(axis=(2, 3))).all()
     assert (facts.sums[:, 1] == (pixels * pixels).sum(axis=(2, 3))).all()
     assert not pixels[2].any()
+
+
+def test_threads_that_read_shards_parse_one_at_a_time(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.11.7 raised SystemError now and then: AST constructor recursion depth mismatch."""
+    literal_eval, parsing, most = ast.literal_eval, 0, 0
+
+    def watched(text: str) -> Any:
+        nonlocal parsing, most
+        parsing += 1
+        most = max(most, parsing)
+        time.sleep(1e-3)
+        parsing -= 1
+        return literal_eval(text)
+
+    def is_read(_: int) -> bool:
+        return read_facts(place, 5) is not None and offset_of(place, SHAPE) is not None
+
+    monkeypatch.setattr(ast, "literal_eval", watched)
+    with ThreadPool(4) as pool:
+        assert all(pool.map(is_read, range(8)))
+    assert most == 1
 
 
 def test_sums_in_pieces_are_the_same(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ import numpy.typing as npt
 from vitnas.data.decode import BrokenImage, fitted, read_rgb, without_warnings
 from vitnas.files import open_file, write_bytes
 
+_PARSING = Lock()
+"""Held while numpy parses a header. Several threads read shards, and Python 3.11 before 3.11.8
+raises SystemError where garbage collection lets two of them parse (python/cpython, gh-106905)."""
 _AT_ONCE = 1 << 17  # bytes that are summed at a time: they stay in the processor's cache
 
 
@@ -98,8 +102,9 @@ def decoded(
 def read_facts(place: Path, number: int) -> ShardFacts | None:
     """What is known of the shard of `number` images; None where it is missing or damaged."""
     try:
-        file = open_file(place.with_suffix(".npz"))
-        with file, np.load(file, allow_pickle=False) as found:
+        with open_file(place.with_suffix(".npz")) as file:
+            content = io.BytesIO(file.read())
+        with _PARSING, np.load(content, allow_pickle=False) as found:
             sums, broken = found["sums"], found["broken"].tolist()
             reasons, checksum = found["reasons"].tolist(), int(found["checksum"])
             labels, digests = (found.get(x) for x in ("labels", "digests"))
@@ -116,7 +121,8 @@ def offset_of(place: Path, shape: tuple[int, ...]) -> int | None:
         with open_file(place.with_suffix(".npy")) as file:
             if np.lib.format.read_magic(file) != (1, 0):
                 return None
-            found = np.lib.format.read_array_header_1_0(file)
+            with _PARSING:
+                found = np.lib.format.read_array_header_1_0(file)
             start, end = file.tell(), os.fstat(file.fileno()).st_size
     except (OSError, ValueError):
         return None
