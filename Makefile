@@ -15,7 +15,7 @@ test: setup
 	$(PYTEST)
 
 slow: setup
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not nightly"
 
 # All exports, networks at full size, every benchmark, new examples for all properties, third
 # parties' tests: hours.

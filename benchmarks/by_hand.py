@@ -120,7 +120,7 @@ def builder(given: Given, images: Any) -> Callable[[], Any]:
 
 
 def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
-    """Train a network with each seed and score it on the test images, held-out ones or not."""
+    """Train a network with each seed; top-1 is of the test images, also where these are `val`."""
     import torch
 
     from vitnas.cost.operators import count_flops

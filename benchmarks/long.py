@@ -14,13 +14,12 @@ import json
 import os
 import statistics
 import tempfile
-import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 from by_hand import Given, Tried, tried
@@ -104,23 +103,22 @@ def train(given: Given, run: Path, proxy: ProxyConfig, whole: bool, seed: int) -
     return tried(given, [seed], load_data(data, side, proxy.train_fraction), proxy)
 
 
-def end_with(parent: int) -> None:
-    """End this process when `parent` has ended, killed too: a training takes many minutes."""
+def end_with_parent() -> None:
+    """End this process when its parent has ended, killed too: a training takes many minutes."""
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
+        if parent := parent_process():
+            parent.join()
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    Thread(target=watch, daemon=True).start()
 
 
 def all_trained(
     run: Path, given: Sequence[Given], proxy: ProxyConfig, whole: bool, seeds: int
 ) -> list[Tried]:
     """Each network with each seed; a process a core. Each training is told when it ends."""
-    watch = (end_with, (os.getpid(),))
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), *watch) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), end_with_parent) as pool:
         runs = [
             [pool.submit(train, one, run, proxy, whole, seed) for seed in range(seeds)]
             for one in given
