@@ -41,7 +41,6 @@ def test_traces(seed: int) -> None:
     torch.testing.assert_close(traced(other), model(other))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [pytest.param(s, marks=[pytest.mark.slow] * (s not in FEW)) for s in VARIED]
 )

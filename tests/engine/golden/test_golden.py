@@ -39,9 +39,7 @@ def test_a_search_leaves_the_same_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "table", [pytest.param(name, marks=[pytest.mark.slow] * (name != "digits")) for name in PAIRS]
-)
+@pytest.mark.parametrize("table", PAIRS)
 def test_a_replay_gives_the_same_figures(table: str) -> None:
     """To the last digits, which depend on the order in which a processor adds."""
     _assert_close(_plain(replay(table)), _stored(f"replay_{table}"))
