@@ -37,6 +37,15 @@ def test_batchnorm_of_tokens_is_batchnorm_of_the_picture() -> None:
     torch.testing.assert_close(norm(x), to_tokens(theirs.eval()(to_picture(x, (4, 6)))))
 
 
+def test_the_norm_of_few_channels_takes_bfloat16() -> None:
+    """As it comes from a convolution in autocast; here of many pixels."""
+    torch.manual_seed(0)
+    ours, theirs = picture_norm(4), nn.BatchNorm2d(4)
+    picture = torch.randn(5, 4, 41, 40).to(torch.bfloat16, memory_format=torch.channels_last)
+    assert torch.equal(ours(picture), theirs(picture))
+    torch.testing.assert_close(ours.running_var, theirs.running_var)
+
+
 @pytest.mark.parametrize("momentum", [0.1, None])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("hw", [(6, 5), (41, 40), (41, 41)])  # few pixels, many, an odd number

@@ -93,8 +93,8 @@ def narrow_batch_norm(
 ) -> Tensor:
     """As `torch.nn.functional.batch_norm` in training; `(B, C, H, W)` -> the same."""
     count = x.numel() // x.shape[1]
-    channels_last = x.is_contiguous(memory_format=torch.channels_last)
-    if x.device.type != "cpu" or not channels_last or count < _PIXELS:
+    suits = x.dtype == torch.float32 and x.is_contiguous(memory_format=torch.channels_last)
+    if x.device.type != "cpu" or not suits or count < _PIXELS:
         return batch_norm(x, running_mean, running_var, weight, bias, True, momentum, eps)
     out, mean, var = _WideRows.apply(x, weight, bias, eps)
     running_mean.lerp_(mean, momentum)
