@@ -11,7 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 BENCHMARKS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
-SOON = {"closed_form", "dense", "pareto", "report", "sampler", "spaces", "startup"}
+SOON = {"closed_form", "pareto", "report", "sampler", "spaces"}
 KEYS = {"benchmark", "quick", "figures", "targets", "met", "hardware"}
 
 

@@ -88,7 +88,7 @@ def wait_until(holds: Callable[[], bool]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("ended", [1, 4])
+@pytest.mark.parametrize("ended", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_kill_9_loses_nothing_and_repeats_nothing(
     command: list[str], tmp_path: Path, ended: int
 ) -> None:
@@ -122,13 +122,14 @@ def interrupt(process: subprocess.Popen[str], number: signal.Signals) -> None:
         os.kill(process.pid, number)
 
 
-BY = pytest.mark.parametrize(
-    ("backend", "number"),
-    [("tune", signal.SIGINT), ("serial", signal.SIGINT), ("tune", signal.SIGTERM)],
-)
+def by(*nightly: tuple[str, signal.Signals]) -> pytest.MarkDecorator:
+    """Each back end with each signal; those named here are `nightly` ones."""
+    ways = [("tune", signal.SIGINT), ("serial", signal.SIGINT), ("tune", signal.SIGTERM)]
+    marked = [pytest.param(*one, marks=[pytest.mark.nightly] * (one in nightly)) for one in ways]
+    return pytest.mark.parametrize(("backend", "number"), marked)
 
 
-@BY
+@by(("tune", signal.SIGTERM))
 def test_ctrl_c_finishes_what_is_running(
     command: list[str], tmp_path: Path, backend: str, number: signal.Signals
 ) -> None:
@@ -148,7 +149,7 @@ def test_ctrl_c_finishes_what_is_running(
     assert_whole(tmp_path / "run")
 
 
-@BY
+@by(("tune", signal.SIGINT), ("serial", signal.SIGINT))
 def test_ctrl_c_twice_stops_now(
     command: list[str], tmp_path: Path, backend: str, number: signal.Signals
 ) -> None:

@@ -11,6 +11,8 @@ import pytest
 from vitnas.cost.closed_form import closed_form
 from vitnas.gpucheck.figures import DRY, FIGURES, FULL, agreement, hybrid, proxy
 
+LONG = {"digits", "shared"}
+
 
 def test_the_network_of_the_full_check_has_fifty_megaflops() -> None:
     assert closed_form(hybrid(FULL.width)).flops == pytest.approx(50e6, rel=0.1)
@@ -27,8 +29,13 @@ def test_a_proxy_training_is_timed() -> None:
     assert "memory_mb" not in found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(FIGURES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in LONG else pytest.mark.slow)
+        for name in FIGURES
+    ],
+)
 def test_a_figure_prints_its_values_last(name: str) -> None:
     command = [sys.executable, "-m", "vitnas.gpucheck.figures", name, "--dry"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

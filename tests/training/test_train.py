@@ -320,7 +320,7 @@ def _train_and_tell(wanted: Plan, to: Path, teller: Connection) -> None:
     train_network(wanted, to, device="cpu", track=["csv"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_kills_at_random_moments_change_no_bit(model_file: Path, tmp_path: Path) -> None:
     """SIGKILL after some steps and then at any moment: in a step, in scoring, in a checkpoint."""
     wanted = plan(model_file, epochs=12, mixup=0.8, ema_decay=0.9)  # of 8 steps

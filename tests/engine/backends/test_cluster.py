@@ -165,18 +165,25 @@ def front_of(run: Run) -> set[tuple[str, tuple[float, ...], float | None]]:
     return {(trial.key, trial.curve, trial.test_top1) for trial in run.front}
 
 
-@pytest.mark.slow
-def test_two_nodes_give_one_worker_s_front_also_when_one_leaves(
+@pytest.mark.nightly
+def test_two_nodes_give_one_worker_s_front(
     two_nodes: tuple[Any, list[Any]], tmp_path: Path
 ) -> None:
     """Trainings are functions of network and seed, so only their order differs."""
-    made, nodes = two_nodes
     alone = run_search(make_space(), tmp_path / "alone", SMALL)
-    options = replace(SMALL, backend="tune", ray_address=made.address)
+    options = replace(SMALL, backend="tune", ray_address=two_nodes[0].address)
     both = run_search(make_space(), tmp_path / "both", options)
     assert both.environment.last.workers == 2
     assert front_of(both) == front_of(alone)
     assert {t.key for t in both.complete} == {t.key for t in alone.complete}
+
+
+@pytest.mark.slow
+def test_a_node_that_leaves_changes_no_front(
+    two_nodes: tuple[Any, list[Any]], tmp_path: Path
+) -> None:
+    made, nodes = two_nodes
+    alone = run_search(make_space(), tmp_path / "alone", SMALL)
     left: list[int] = []
 
     def leave(event: str, trial: TrialRecord) -> None:
@@ -184,6 +191,7 @@ def test_two_nodes_give_one_worker_s_front_also_when_one_leaves(
             left.append(trial.number)
             made.remove_node(nodes[0], allow_graceful=False)
 
+    options = replace(SMALL, backend="tune", ray_address=made.address)
     fewer = run_search(make_space(), tmp_path / "fewer", options, leave)
     assert left
     assert front_of(fewer) == front_of(alone)
