@@ -35,6 +35,7 @@ def says(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     return said.out, said.err
 
 
+@pytest.mark.slow
 def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = says(capsys, "net.yaml", "--to", "out", "--recipe", "short.yaml", "--device", "cpu")
     first, second, *_ = out.splitlines()

@@ -23,6 +23,7 @@ def folder(place: Path, source: str) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_equal_scores_pass(tmp_path: Path) -> None:
     found = check_files(folder(tmp_path, source_of(vit())), NETWORK, None, "net")
     assert found.differences["model.py"] < 1e-5
