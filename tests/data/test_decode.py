@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import struct
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +103,26 @@ def test_a_torn_file_is_found_by_the_check(tmp_path: Path, suffix: str) -> None:
     for read in (check_readable, read_rgb):
         with pytest.raises(BrokenImage):
             read(path)
+
+
+def odd_exif() -> bytes:
+    """To be turned by 90 degrees, and a number is stored as text: Pillow cannot write it again."""
+    entries = ((0x0112, 3, b"\6\0\0\0"), (0x0128, 2, b"a\0\0\0"))
+    packed = [struct.pack("<HHI4s", tag, kind, 1, value) for tag, kind, value in entries]
+    return b"Exif\0\0II*\0\x08\0\0\0\2\0" + b"".join(packed) + bytes(4)
+
+
+def test_the_check_finds_all_that_reading_finds(tmp_path: Path) -> None:
+    Image.fromarray(UPRIGHT).save(tmp_path / "x.jpg", exif=odd_exif())
+    for read in (read_rgb, check_readable):
+        with pytest.raises(BrokenImage):
+            read(tmp_path / "x.jpg")
+
+
+def test_a_broken_image_goes_to_another_process() -> None:
+    found = pickle.loads(pickle.dumps(BrokenImage(Path("x.png"), "torn")))
+    assert (found.path, found.reason) == (Path("x.png"), "torn")
+    assert str(found) == "x.png: not a readable image (torn)"
 
 
 def test_a_large_image_is_read_without_a_warning(tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ class BrokenImage(DataError):
         self.path, self.reason = path, reason
         super().__init__(f"{path}: not a readable image ({reason})")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BrokenImage, (self.path, self.reason)
+
 
 def named(broken: Sequence[BrokenImage | str]) -> str:
     """The first of them, and how many more there are."""
@@ -83,10 +86,11 @@ def read_whole(path: Path, file: BinaryIO) -> bytes:
 
 
 def check_readable(path: Path) -> None:
-    """Read the whole file, a JPEG at a fraction of its size; raises `BrokenImage`."""
+    """Read the whole file as `read_rgb` does, a JPEG at a fraction of its size; raises
+    `BrokenImage`."""
     with _opened(path) as image:
         image.draft("RGB", (1, 1))
-        image.load()
+        as_rgb(ImageOps.exif_transpose(image))
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
