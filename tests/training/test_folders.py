@@ -12,13 +12,14 @@ from tests.training.conftest import fill_folder
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe, load_recipe, recipe_names
-from vitnas.errors import DataError
+from vitnas.errors import DataError, RunError
+from vitnas.training import folders
 from vitnas.training.data import load_data
 from vitnas.training.final import FinalTraining
 from vitnas.training.folders import Files, _Augmented, open_folder
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import fresh_model
-from vitnas.training.train import train_network
+from vitnas.training.train import _plain_errors, train_network
 
 RANDOM = Recipe(rand_augment="rand-m9-mstd0.5-inc1", batch_size=4, epochs=1, lr=1e-3)
 
@@ -64,6 +65,16 @@ def test_own_images_and_some_classes_are_those_in_memory(
     assert images.classes == images.names == memory.classes
 
 
+def test_mean_and_deviation_are_those_of_all_classes(
+    data: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = open_folder(data, (8, 8))[0]
+    monkeypatch.setattr(folders, "_SAMPLE", 9)
+    some = open_folder(data, (8, 8))[0]  # 9 of 12 images, which are ordered by class
+    assert torch.equal(some.train.y, torch.tensor([0] * 3 + [1] * 3 + [2] * 3))
+    assert some.mean == pytest.approx(whole.mean, rel=1e-6)
+
+
 def test_a_share_of_each_class_is_used(data: DataConfig) -> None:
     _, files = open_folder(data, (8, 8), 0.5)
     classes = [file.number for file in files.files]
@@ -104,6 +115,22 @@ def test_an_image_that_is_damaged_after_the_start_is_named(data: DataConfig) -> 
     Path(files.files[3].path).write_bytes(b"no image")
     with pytest.raises(DataError, match="not a readable image"):
         dealt(files)
+
+
+@pytest.mark.slow
+def test_so_it_is_where_processes_read(data: DataConfig) -> None:
+    files = open_folder(data, (8, 8))[1]
+    Path(files.files[3].path).unlink()
+    with pytest.raises(DataError, match=r"^\S+: not a readable image \(No such file.*\)$"):
+        dealt(files, workers=2)
+
+
+def test_a_process_that_reads_and_is_killed_is_one_line(tmp_path: Path) -> None:
+    line = "a process that reads images was killed"
+    with pytest.raises(RunError, match=line), _plain_errors(Recipe(), tmp_path):
+        raise RuntimeError("DataLoader worker (pid 12) is killed by signal: Killed. ")
+    with pytest.raises(RuntimeError, match=r"^another$"), _plain_errors(Recipe(), tmp_path):
+        raise RuntimeError("another")
 
 
 def test_an_error_of_the_augmentation_is_not_a_damaged_image(data: DataConfig) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
 from vitnas.config.data import DataConfig
 from vitnas.config.recipe import Recipe
-from vitnas.data.decode import fitted, read_rgb, without_warnings
+from vitnas.data.decode import BrokenImage, fitted, read_rgb, without_warnings
 from vitnas.data.imagefolder import check_folder, labels_of, read_stored
 from vitnas.data.imageset import ImageFile
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
@@ -62,14 +62,18 @@ class Files:
         its number and the number of its copy, not on `workers`.
         """
         numbers = dealt(len(self), recipe.repeated_augmentation, order)
-        loader: DataLoader[Labelled] = DataLoader(
+        loader: DataLoader[Labelled | BrokenImage] = DataLoader(
             _Augmented(self, _augmentation(recipe, self.image_hw), seed),
             batch_sampler=[ranks.share(step).tolist() for step in numbers.tensor_split(steps)],
             num_workers=workers,
+            collate_fn=_together,
             generator=order,  # else it draws from the global one
             pin_memory=torch.cuda.is_available(),
         )
-        yield from loader
+        for batch in loader:
+            if isinstance(batch, BrokenImage):
+                raise batch
+            yield batch
 
     def augment(self, recipe: Recipe, x: Tensor, generator: torch.Generator) -> Tensor:
         """What is left to do on a batch of bytes on its device, by `augment_batch`."""
@@ -104,7 +108,8 @@ def open_folder(
         _, kept = split_by_class(labels[train], fraction, data.split_seed)
         train = train[kept]
     train, val = train[checked.sound[train]], val[checked.sound[val]]
-    some = train[:: max(1, len(train) // _SAMPLE)][:_SAMPLE]
+    number = min(len(train), _SAMPLE)
+    some = train[torch.arange(number) * len(train) // max(1, number)]  # evenly: it is by class
 
     def read(part: Tensor) -> Labelled:
         chosen = [folder.train[index] for index in part.tolist()]
@@ -119,7 +124,7 @@ def open_folder(
     return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
 
 
-class _Augmented(Dataset[Labelled]):
+class _Augmented(Dataset[Labelled | BrokenImage]):
     """Images as they are trained on; picklable, so that loaders can be processes."""
 
     def __init__(self, files: Files, augmentation: Callable[[Any], Any] | None, seed: int) -> None:
@@ -128,15 +133,27 @@ class _Augmented(Dataset[Labelled]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> Labelled:
+    def __getitem__(self, index: int) -> Labelled | BrokenImage:
         file = self.files.files[index % len(self)]
         number = torch.tensor(file.number)
-        with without_warnings():
-            image = read_rgb(Path(file.path))
+        try:
+            with without_warnings():
+                image = read_rgb(Path(file.path))
+        except BrokenImage as error:
+            return error  # raised by a process of the loader, it would become a text of many lines
         if self.augmentation is None:
             return torch.from_numpy(fitted(image, self.files.image_hw)), number
         with own_all_randomness(derive_seed(self.seed, index), torch.device("cpu")):
             return torch.as_tensor(self.augmentation(image)), number
+
+
+def _together(items: list[Labelled | BrokenImage]) -> Labelled | BrokenImage:
+    """A batch; what is wrong with an image in its place if one cannot be read."""
+    broken = next((item for item in items if isinstance(item, BrokenImage)), None)
+    if broken is not None:
+        return broken
+    batch: list[Tensor] = default_collate(items)
+    return batch[0], batch[1]
 
 
 def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | None:

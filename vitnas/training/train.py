@@ -299,6 +299,11 @@ def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
     except torch.OutOfMemoryError:
         size = recipe.batch_size
         raise RunError(f"the device's memory is exhausted at batch_size {size}; lower it") from None
+    except RuntimeError as error:
+        if not str(error).startswith("DataLoader worker"):
+            raise
+        rule = "a process that reads images was killed; was memory short?"
+        raise RunError(f"{rule} The same command resumes, also with fewer --workers") from None
     except OSError as error:
         if error.filename is None:  # of the output, not of a file
             raise
