@@ -110,6 +110,16 @@ def test_the_fingerprint_is_of_the_pixels(given: Any) -> None:
     assert read(given, changed).fingerprint["digest"] != first["digest"]
 
 
+def test_the_fingerprint_is_also_of_test_images_that_score(given: Any) -> None:
+    config = DataConfig(name="stripes_package:my_data", val_split="test")
+    plain, found = read(given, stripes(4), stripes(2)).fingerprint, []
+    for test in (stripes(2), stripes(4)):
+        given.my_data = lambda test=test: (stripes(4), test)
+        found.append(read_source(config, (8, 8)).fingerprint)
+        assert {**plain, "scoring": found[-1]["scoring"]} == found[-1]
+    assert found[0] != found[1]
+
+
 def test_a_root_reaches_the_function(given: Any, tmp_path: Path) -> None:
     seen: list[Path] = []
 

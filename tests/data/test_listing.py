@@ -86,6 +86,15 @@ def test_the_fingerprint_is_of_names_sizes_and_classes(folder: DataConfig) -> No
     assert list_folder(folder).fingerprint["num_images"] == 14
 
 
+def test_the_fingerprint_is_also_of_own_images_that_score(folder: DataConfig) -> None:
+    config = DataConfig(name="imagefolder", root=folder.root, val_split="val")
+    first = list_folder(config).fingerprint
+    assert {**list_folder(folder).fingerprint, "scoring": first["scoring"]} == first
+    path = Path(str(folder.root)) / "val" / "red" / "0.png"
+    path.rename(path.with_name("7.png"))
+    assert list_folder(config).fingerprint["scoring"] != first["scoring"]
+
+
 def test_images_are_listed_by_class_and_then_by_path(folder: DataConfig) -> None:
     listed = list_folder(folder)
     assert [file.number for file in listed.train] == [0] * 5 + [1] * 5 + [2] * 5

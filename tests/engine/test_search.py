@@ -33,9 +33,9 @@ from vitnas.training.proxy import ProxyTraining, evaluate
 SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0, "baselines": False}
 
 
-def folder_space(root: Path, **model: object) -> SearchSpace:
+def folder_space(root: Path, val_split: str | None = None, **model: object) -> SearchSpace:
     fixed = {"num_classes": 3, "in_chans": 3, **model}
-    data = {"name": "imagefolder", "root": str(root)}
+    data = {"name": "imagefolder", "root": str(root), "val_split": val_split}
     proxy = {"epochs": 1, "batch_size": 8}
     return make_space(data=data, proxy=proxy, model=deepcopy(TREE["model"]) | fixed)
 

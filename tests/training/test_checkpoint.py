@@ -86,6 +86,13 @@ def test_a_field_that_an_older_vitnas_did_not_write_had_its_default(tmp_path: Pa
         checkpoint.check_same(older, now, tmp_path)
 
 
+def test_images_that_score_must_stay_where_the_checkpoint_tells_them(tmp_path: Path) -> None:
+    older, now = {"images": {"digest": "a"}}, {"images": {"digest": "a", "scoring": "b"}}
+    checkpoint.check_same(older, now, tmp_path)
+    with pytest.raises(RunError, match=r"images\.scoring was 'c' and is 'b'"):
+        checkpoint.check_same({"images": {"digest": "a", "scoring": "c"}}, now, tmp_path)
+
+
 def rewritten(folder: Path, key: str, value: object) -> None:
     """The checkpoint with other JSON, or with another tensor, and all the rest as it was."""
     path = folder / checkpoint.FILE_NAME

@@ -23,6 +23,11 @@ def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
         yield f"{address}: {shorten(old)} -> {shorten(new)}" if address else f"{old} -> {new}"
 
 
+def changed_images(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Where two fingerprints of images differ; older ones tell less."""
+    return list(differences(before, {name: now.get(name) for name in before}))
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 

@@ -29,7 +29,7 @@ from vitnas.data.items import (
     total_digest,
 )
 from vitnas.data.kept import Part, read_kept
-from vitnas.data.source import DataSource, ImageHW, check_images_fit
+from vitnas.data.source import SCORING, DataSource, ImageHW, check_images_fit
 from vitnas.data.telling import SILENT, Teller
 from vitnas.data.timm_sets import key_of, left_out, name_of, open_timm
 
@@ -55,6 +55,8 @@ def read(config: DataConfig, image_hw: ImageHW, teller: Teller = SILENT) -> Data
             largest = int(part.labels.max())
             refuse(config, f"label {largest} where the largest is {len(classes) - 1}")
     same = {"num_images": len(known.labels), "num_classes": len(classes), "digest": known.digest}
+    if held is not None and config.val_split is not None:
+        same[SCORING] = held.digest
     skipped = known.skipped + (() if held is None else held.skipped)
     tested = None if held is None else (held.images, held.labels)
     return DataSource((known.images, known.labels), tested, classes, same, skipped)

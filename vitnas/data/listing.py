@@ -16,7 +16,7 @@ from typing import Any
 
 from vitnas.config.data import DataConfig, class_names, is_junk
 from vitnas.data.imageset import ImageFile
-from vitnas.data.source import classes_of, damaged, fingerprint_of, is_folder, root_of
+from vitnas.data.source import SCORING, classes_of, damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
 
 _PROBED = 8  # folders whose listing tells whether the disk is waited for
@@ -45,12 +45,18 @@ class Folder:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """The fingerprint of the training images' names and sizes."""
+        """The fingerprint of the training images' names and sizes, and of those of `val`."""
+        found = fingerprint_of(self.classes, [self._told(self.train)], len(self.train))
+        if self.val is None:
+            return found
+        scoring = fingerprint_of(self.classes, [self._told(self.val)], len(self.val))
+        return {**found, SCORING: scoring["digest"]}
+
+    def _told(self, files: Sequence[ImageFile]) -> bytes:
         start = len(str(self.root / "x")) - 1
-        told = "".join(
-            [f"\0{path[start:]}\0{label}\0{size}" for path, label, size, _ in self.train]
+        return os.fsencode(
+            "".join([f"\0{path[start:]}\0{n}\0{size}" for path, n, size, _ in files])
         )
-        return fingerprint_of(self.classes, [os.fsencode(told)], len(self.train))
 
 
 def list_folder(config: DataConfig) -> Folder:

@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from vitnas.config.differences import changed_images
 from vitnas.config.space import SearchSpace
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
@@ -73,12 +74,12 @@ def _describe(
 
 
 def _refuse_other_images(store: study.RunStore, found: Data) -> None:
-    """Make sure that the training images are those of the earlier sessions, where these say so."""
+    """Make sure that the images are those of the earlier sessions, where these say so."""
     stored = store.attrs.get("environment", {}).get("data", {}).get("fingerprint")
-    changes = list(study.differences(stored, found.told()["fingerprint"])) if stored else []
+    changes = changed_images(stored, found.told()["fingerprint"]) if stored else []
     if changes:
         raise RunError(
-            f"{store.path}: the training images have changed since this run began: "
+            f"{store.path}: the images that train or score have changed since this run began: "
             f"{'; '.join(changes)}; use another --out"
         )
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from vitnas.config.files import validate
 from vitnas.config.parts import Frozen
 from vitnas.config.recipe import Recipe
+from vitnas.data.source import SCORING
 from vitnas.errors import ConfigError, RunError, shorten
 from vitnas.files import open_file, write_bytes, writing
 from vitnas.nn.weights import check_state, state_of
@@ -158,7 +159,8 @@ def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     """Refuse to resume from the checkpoint of another training.
 
-    A field of a recipe that an older vitnas did not write had its default.
+    A field of a recipe that an older vitnas did not write had its default, and its images may be
+    those of now.
 
     Raises:
         RunError: names the first thing that differs.
@@ -166,6 +168,8 @@ def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pat
     before, now = flat(stored), flat(wanted)
     unwritten = flat({"recipe": Recipe().model_dump(mode="json")})
     for name in [*now, *before]:
+        if name == f"images.{SCORING}" and name not in before:
+            continue
         was = before.get(name, unwritten.get(name))
         if was != now.get(name):
             raise RunError(

@@ -12,7 +12,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from vitnas.config.differences import differences
+from vitnas.config.differences import changed_images
 from vitnas.config.files import dump_yaml
 from vitnas.config.recipe import Recipe
 from vitnas.cores import launch
@@ -193,15 +193,15 @@ def _prepare(
 
 
 def _check_same(plan: Plan, images: Images) -> None:
-    """Make sure that the training images are those that the plan is for.
+    """Make sure that the images are those that the plan is for.
 
     Raises:
         DataError: they have changed.
     """
     if plan.fingerprint is not None:
-        changes = list(differences(plan.fingerprint, dict(images.fingerprint)))
+        changes = changed_images(plan.fingerprint, images.fingerprint)
         if changes:
-            rule = "the training images have changed since the run began"
+            rule = "the images that train or score have changed since the run began"
             raise DataError(f"{plan.data.name}: {rule}: {'; '.join(changes)}")
 
 
