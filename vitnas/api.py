@@ -271,7 +271,8 @@ def train(
     elif model is None or trial is not None:
         raise ConfigError("name a MODEL to train, or a network of a run by --for RUN --trial N")
     else:
-        plan = make_plan(model, data or "digits", recipe or DEFAULT_RECIPE, **options)
+        images = "digits" if data is None else data
+        plan = make_plan(model, images, DEFAULT_RECIPE if recipe is None else recipe, **options)
     from vitnas.training.train import train_network
 
     return train_network(

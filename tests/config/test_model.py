@@ -75,7 +75,10 @@ def test_groups_may_stand_in_the_network_or_in_the_stages() -> None:
             {"groups": "[7]"},
             "stages[0].groups = [7]: 256 tokens cannot be split into 7 equal groups",
         ),
-        ({"img_size": 33}, "img_size = 33: must be a multiple of 2"),
+        (
+            {"img_size": 33},
+            "img_size = 33: must be a multiple of 2: a stem of stride 2 (nearest: 32)",
+        ),
         ({"img_size": [32]}, "img_size"),
         ({"img_size": [32, "x"]}, "img_size[1] = 'x': should be a whole number"),
         (

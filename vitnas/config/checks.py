@@ -31,10 +31,9 @@ def _check_resolution(config: Network) -> None:
     for side in config.image_hw:
         if side % total:
             nearest = max(total, round(side / total) * total)
-            rule = (
-                f"must be a multiple of {total}: a stem of stride {config.stem.stride} and "
-                f"{len(config.stages)} stages that halve"
-            )
+            rule = f"must be a multiple of {total}: a stem of stride {config.stem.stride}"
+            if (later := len(config.stages) - 1) > 0:
+                rule += f", and the grid is halved before {later} stage{'s' * (later > 1)}"
             raise RuleError(rule, "img_size", config.img_size, nearest)
 
 

@@ -180,6 +180,14 @@ class DataConfig(Frozen):
             return {"val_fraction": 0.0, **tree}
         return tree
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_text(cls, tree: Any) -> Any:
+        names = tree.get("classes") if isinstance(tree, Mapping) else None
+        if isinstance(names, list) and any(type(name) in (int, float, bool) for name in names):
+            raise RuleError("names of classes are text: quote each", "classes", names)
+        return tree
+
     @model_serializer(mode="wrap")
     def _given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {
