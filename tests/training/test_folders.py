@@ -9,16 +9,19 @@ import pytest
 import torch
 
 from tests.training.conftest import fill_folder
-from vitnas.config.data import DataConfig
+from vitnas.config.data import Augment, DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe, load_recipe, recipe_names
 from vitnas.errors import DataError, RunError
 from vitnas.training import folders
+from vitnas.training.augment import augment_batch
 from vitnas.training.data import load_data
+from vitnas.training.device import own_all_randomness
 from vitnas.training.final import FinalTraining
 from vitnas.training.folders import Files, _Augmented, open_folder
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import fresh_model
+from vitnas.training.rand_augment import RandAugment
 from vitnas.training.train import _plain_errors, train_network
 
 RANDOM = Recipe(rand_augment="rand-m9-mstd0.5-inc1", batch_size=4, epochs=1, lr=1e-3)
@@ -89,6 +92,20 @@ def test_augmentation_is_the_seeds_alone_whoever_reads(data: DataConfig) -> None
     assert dealt(files) == first
     assert dealt(files, seed=6) != first
     assert dealt(files, Recipe(augment="none")) != first
+
+
+@pytest.mark.parametrize("kind", ["none", "shift", "shift_flip"])
+def test_rand_augment_brings_no_crop_and_no_mirror(data: DataConfig, kind: Augment) -> None:
+    files = open_folder(data, (16, 16))[1]
+    plain, recipe = Recipe(augment="none"), RANDOM.model_copy(update={"augment": kind})
+    assert dealt(files, recipe) == dealt(files, plain)
+    x = torch.randint(256, (4, 3, 16, 16), dtype=torch.uint8)
+    draws = [torch.Generator().manual_seed(1) for _ in range(2)]
+    with own_all_randomness(0, torch.device("cpu")):
+        found = files.augment(recipe, x, draws[0])
+    with own_all_randomness(0, torch.device("cpu")):
+        policy = RandAugment(str(recipe.rand_augment))
+        assert torch.equal(found, policy(augment_batch(kind, x, draws[1])))
 
 
 @pytest.mark.slow

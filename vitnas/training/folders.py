@@ -179,4 +179,4 @@ def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | N
 
 
 def _augments_files(recipe: Recipe) -> bool:
-    return recipe.augment in ("auto", "crop_flip") or recipe.rand_augment is not None
+    return recipe.augment_for("imagefolder") == "crop_flip"
