@@ -162,6 +162,7 @@ def test_teachers_that_do_not_fit_are_refused(
             "= 'regnety_160.deit_in1k': has 1000 classes and digits has 10",
         ),
         ("test_resnet", "gone.pth", r"teacher test_resnet: gone\.pth: no such file"),
+        ("test_resnet", "/", "teacher test_resnet: /: no such file"),
         ("sret_t", None, "teacher sret_t: its weights cannot be loaded: .*distill.weights"),
         ("resnet50.zzz", None, r"teacher resnet50\.zzz: its weights cannot be loaded: .*tag"),
     ],

@@ -40,6 +40,7 @@ def test_timms_own_are_told_apart_by_their_tag() -> None:
     [
         ("gone", r"gone: is no exported folder: it has no model\.safetensors"),
         ("timm:vit:gone.pth", r"gone\.pth: no such file"),
+        ("timm:vit:/", "/: no such file"),
     ],
 )
 def test_what_is_not_there(text: str, said: str) -> None:

@@ -157,7 +157,7 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
     if config.weights is None:  # before anything is fetched
         _check_classes(_declared_classes(name), name, images)
     if config.weights is not None:
-        if not exists(config.weights):
+        if not (exists(config.weights) and Path(config.weights).is_file()):
             raise DataError(f"teacher {name}: {config.weights}: no such file")
         fresh = {"num_classes": images.num_classes, "in_chans": images.in_chans}
         options = {"checkpoint_path": config.weights, **fresh}

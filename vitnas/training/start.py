@@ -39,7 +39,7 @@ def start_of(text: str) -> Path | FromTimm:
     """
     if text.startswith(_TIMM):
         name, _, file = text.removeprefix(_TIMM).partition(":")
-        if file and not exists(file):
+        if file and not (exists(file) and Path(file).is_file()):
             raise DataError(f"{file}: no such file")
         return FromTimm(name, file or None)
     folder = Path(text)
