@@ -45,6 +45,17 @@ def test_names_are_compared_as_labels_txt_has_them() -> None:
     assert matched("net", 2, ("a b", "c"), "data", ("a  b", "c"))[0] == (0, 1)
 
 
+def test_two_classes_that_look_alike_are_kept_apart_or_refused() -> None:
+    """`labels.txt` has folders that differ in blanks alone by one name."""
+    assert matched("net", 3, ("cat", "cat", "dog"), "data", ("cat", "cat ", "dog"))[0] == (0, 1, 2)
+    for names, classes in (
+        (("cat", "cat", "dog"), ("cat", "dog")),
+        (("cat", "dog"), ("cat", "cat ")),
+    ):
+        with pytest.raises(ConfigError, match="two classes are called 'cat' here or in data"):
+            matched("net", len(names), names, "data", classes)
+
+
 def test_imagenet_s_classes_are_known_by_their_names() -> None:
     known = ImageNetInfo("imagenet-1k").label_names()
     places, _ = matched("net", 1000, (), "data", (known[217], known[3]))

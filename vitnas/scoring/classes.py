@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from vitnas.errors import ConfigError, nearest_name, printable, shorten
@@ -26,7 +27,7 @@ def matched(
         classes: of the images, in the order of their numbers.
 
     Raises:
-        ConfigError: they are other classes; names both.
+        ConfigError: they are other classes, and names both; or two have one name.
     """
     wanted = [printable(name) for name in classes]
     if not names and outputs == _SYNSETS:
@@ -36,6 +37,12 @@ def matched(
             rule = f"has {outputs} classes, and {data} has {len(wanted)}"
             raise ConfigError(rule, address=model, nearest=None)
         return tuple(range(outputs)), _by_number(model, names, data, wanted)
+    if list(names) == wanted:
+        return tuple(range(outputs)), ""  # also where two of them look alike
+    ours, theirs = Counter(wanted), Counter(names)
+    if twice := [name for name in wanted if max(ours[name], theirs[name]) > 1]:
+        rule = f"two classes are called '{twice[0]}' here or in {data}; give one another name"
+        raise ConfigError(rule, address=model)
     places = {name: number for number, name in enumerate(names)}
     if strange := [name for name in wanted if name not in places]:
         rule = f"has {_listed(names)}; {data} has {_listed(wanted)}, and '{strange[0]}' is not one"

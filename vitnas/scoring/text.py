@@ -12,6 +12,7 @@ from typing import Any
 
 from vitnas import __version__
 from vitnas.columns import columns
+from vitnas.errors import printable
 from vitnas.scoring.answers import BINS
 from vitnas.scoring.evaluate import Evaluation
 from vitnas.scoring.predict import Prediction
@@ -94,7 +95,8 @@ def _mistakes(found: Evaluation) -> list[str]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+    told = printable(name)
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."
 
 
 def _percent(value: float | None) -> str:
