@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.diagnose.networks import CSKA, MHSA, SKA, hooks_of, network, pictures, small_swin
+from tests.nn.graft.networks import lvt
 from vitnas.diagnose.hooks import as_tokens, to_true_order, token_order, unfused, watching
 from vitnas.diagnose.layers import find_places
 from vitnas.errors import VitnasError
@@ -138,6 +139,20 @@ def test_an_error_inside_leaves_nothing_either() -> None:
     mixer: Any = model.stages[0].blocks[0].mixer
     assert mixer.fused_attn
     assert not hooks_of(model)
+
+
+def test_of_an_attention_that_runs_twice_the_last_map_is_seen() -> None:
+    model = lvt()
+    seen, taken = list[tuple[int, Tensor]](), list[Tensor]()
+    places = find_places(model)
+    last: Any = places[-1].tap
+    last.register_forward_hook(lambda _, __, out: taken.append(out))
+    with watching(model, places, see_map=lambda *found: seen.append(found)):
+        model(torch.randn(2, 3, 16, 16))
+        model(torch.randn(1, 3, 16, 16))
+    assert [index for index, _ in seen] == [1, 2, 3, 4] * 2  # block 0 has CSA
+    assert torch.equal(seen[3][1], taken[1])
+    assert torch.equal(seen[7][1], taken[3])
 
 
 def test_features_are_what_each_pass_gives() -> None:

@@ -29,7 +29,7 @@ HARMLESS = frozenset(
         *("cos", "sin", "neg"),
         *("softmax", "sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
         # sums, means and maxima
-        *("sum", "mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
+        *("sum", "col2im", "amax", "mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
         # moving and repeating
         *("pixel_unshuffle", "eye", "unflatten", "expand_as", "pad", "repeat", "view_as", "im2col"),
         "meshgrid",

@@ -118,14 +118,16 @@ def _taps(places: Sequence[LayerPlace]) -> list[tuple[nn.Module, list[int]]]:
 
 
 def _map_hook(places: Sequence[LayerPlace], indices: Sequence[int], see: Seen) -> Any:
-    """A hook that counts its calls: in each run the k-th call is the k-th pass."""
-    calls = 0
+    """A hook that counts its calls: a pass has one for each run of the attention."""
+    calls, runs = 0, places[indices[0]].runs
     orders: dict[int, Tensor | None] = {}
 
     def hook(module: nn.Module, inputs: Any, output: Tensor) -> None:
         nonlocal calls
-        index = indices[calls % len(indices)]
         calls += 1
+        if calls % runs:
+            return
+        index = indices[(calls // runs - 1) % len(indices)]
         if index not in orders:
             orders[index] = token_order(places[index], output.shape[-1])
         order = orders[index]

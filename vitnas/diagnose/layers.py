@@ -31,6 +31,7 @@ class LayerPlace:
         attention: the module that computes the map, or None.
         tap: the module whose output is the map: `attn_drop`, or `reattention` after it.
         absent: why there is no map; empty if there is one.
+        runs: how often the attention runs in a pass; its last map is read.
     """
 
     stage: int
@@ -42,6 +43,7 @@ class LayerPlace:
     attention: nn.Module | None = None
     tap: nn.Module | None = None
     absent: str = ""
+    runs: int = 1
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,9 @@ def _place(stage: int, number: int, passed: int, output: nn.Module, block: nn.Mo
         return LayerPlace(stage, number, passed, mixer, output, block, absent=f"{mixer} {why}")
     mixing = getattr(found[0], "reattention", None)
     tap: Any = mixing if isinstance(mixing, nn.Module) else found[0].attn_drop
-    return LayerPlace(stage, number, passed, mixer_name(found[0]), output, block, found[0], tap)
+    runs = int(getattr(block, "attention_runs", 1))
+    name = mixer_name(found[0])
+    return LayerPlace(stage, number, passed, name, output, block, found[0], tap, runs=runs)
 
 
 def mixer_name(module: nn.Module) -> str:

@@ -15,11 +15,20 @@ from vitnas.nn.mixers import Tap
 
 
 class LayerShape(NamedTuple):
-    """The grid (H, W), heads and channels of queries that broad attention collects."""
+    """The grid (H, W), heads and channels of queries that broad attention collects.
+
+    `keys` is the grid of keys and values where they are fewer than the queries, else None.
+    """
 
     grid: Grid
     num_heads: int
     dim: int
+    keys: Grid | None = None
+
+    @property
+    def of_keys(self) -> LayerShape:
+        """The shape of the keys and of the values."""
+        return self if self.keys is None else LayerShape(self.keys, self.num_heads, self.dim)
 
 
 class BroadAttention(nn.Module):
@@ -99,9 +108,9 @@ class BroadAttention(nn.Module):
         layers = list(zip(taps, self.sources, strict=True))
         asked = layers if self.with_qk else layers[-1:]
         query = torch.cat([self._fit(tap.query, source) for tap, source in asked], -1)
-        key = torch.cat([self._fit(tap.key, source) for tap, source in asked], -1)
+        key = torch.cat([self._fit(tap.key, source.of_keys) for tap, source in asked], -1)
         given = layers if self.with_v else layers[-1:]
-        value = self.pool_values([self._fit(tap.value, source) for tap, source in given])
+        value = self.pool_values([self._fit(tap.value, source.of_keys) for tap, source in given])
         out = F.scaled_dot_product_attention(query, key, value, scale=self.scale)
         return z + self.gamma * out.transpose(1, 2).flatten(2)
 

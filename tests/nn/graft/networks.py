@@ -22,6 +22,7 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
 from vitnas.nn.graft.cvt import CvT, StageSize
+from vitnas.nn.graft.lvt import LVT, LvtSize
 from vitnas.nn.graft.t2t import TokensToToken
 
 _PLAIN = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "num_classes": 5}
@@ -68,6 +69,13 @@ def cvt(**options: Any) -> nn.Module:
     return _trained(CvT, {"img_size": 16, "num_classes": 5, "sizes": sizes, **options})
 
 
+def lvt(**options: Any) -> nn.Module:
+    """8x8 tokens with CSA, then 4x4 and 2x2 tokens with RASA; 2x2 keys and values in both."""
+    sizes = (LvtSize(16, 1, 2, 2), LvtSize(16, 2, 2, 2, 2), LvtSize(24, 2, 3, 2))
+    fields = {"img_size": 16, "patch_size": 2, "num_classes": 5, "sizes": sizes}
+    return _trained(LVT, {**fields, **options})
+
+
 def eva(**options: Any) -> nn.Module:
     """A class token and 4x4 patches, 3 blocks, biases of query and value alone, no rotary
     positions."""
@@ -99,7 +107,7 @@ def _sized(model: Any) -> nn.Module:
 
 
 ALL: dict[str, Callable[..., nn.Module]] = {
-    build.__name__: build for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer)
+    build.__name__: build for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer, lvt)
 }
 
 

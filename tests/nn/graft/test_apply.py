@@ -21,12 +21,16 @@ from vitnas.nn.graft import graft
 POSSIBLE = [
     *((name, {"mixer": "ska"}) for name in ALL),
     *((name, {"mixer": "cska"}) for name in ALL if name != "deit"),
-    *((name, {"broad": {"gamma": 0.4}}) for name in ("vit", "deit", "swin", "caformer")),
-    *((name, {"reattention_blocks": 2}) for name in ("vit", "deit", "eva", "pvt", "caformer")),
+    *((name, {"broad": {"gamma": 0.4}}) for name in ("vit", "deit", "swin", "caformer", "lvt")),
+    *(
+        (name, {"reattention_blocks": 2})
+        for name in ("vit", "deit", "eva", "pvt", "caformer", "lvt")
+    ),
     ("vit", {"mixer": "ska", "num_heads": 4, "mask_diagonal": True, "broad": {"gamma": 0.4}}),
     ("cait", {"mixer": "cska", "key_kernel": 5, "attn_act": "relu", "num_heads": 2}),
     ("swin", {"mixer": "cska", "key_kernel": 5, "attn_act": "gelu", "mask_diagonal": True}),
     ("cvt", {"mixer": "ska", "attn_act": "gelu", "temperature": {"kind": "learnable"}}),
+    ("lvt", {"mixer": "ska", "blocks": "stages:1", "broad": {"gamma": 0.4}}),
     ("swin", {"mixer": "ska", "blocks": "stages:1", "broad": {"gamma": 0.4}}),
     ("vit", {"mixer": "cska", "blocks": "3", "reattention_blocks": 1, "broad": {"gamma": 0.4}}),
 ]

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.nn.graft.networks import images, swin, vit
+from tests.nn.graft.networks import images, lvt, swin, vit
 from vitnas.nn.broad import BroadAttention
 from vitnas.nn.graft import graft
 from vitnas.nn.graft.broad import from_windows
@@ -85,6 +85,45 @@ def _collect(stage: int, block: torch.nn.Module, x: Tensor) -> list[Tensor]:
         tokens = F.adaptive_avg_pool1d(tokens, 32)
         found.append(tokens.reshape(len(x), 16, 4, 8).transpose(1, 2))
     return found
+
+
+@pytest.mark.parametrize("grafted", [False, True])
+def test_blvt_by_hand(grafted: bool) -> None:
+    """Queries of 4x4 tokens are max-pooled; keys and values have the last 2x2 tokens already. They
+    are those of an attention's last pass."""
+    model, plain, seen = lvt(), lvt(), list[tuple[Tensor, ...]]()
+    fields = {"mixer": "ska", "blocks": "stages:1"} if grafted else {}
+    for network, more in ((plain, {}), (model, {"broad": {"gamma": 0.4, "pool": "layers"}})):
+        torch.manual_seed(0)
+        done = graft(network, **fields, **more)
+    names = ("stages.1.blocks.1.attn", "stages.2.blocks.1.attn")
+    assert done.broad == names
+    for name in names:
+        inner = plain.get_submodule(name)
+        inner = getattr(inner, "mixer", inner)
+        inner.parts.register_forward_hook(lambda _, __, out: seen.append(out))
+    z = _last_of_lvt(plain)
+    first, second = seen[1], seen[3]  # each attention runs twice
+    if grafted:
+        key = plain.get_submodule(names[0]).mixer.key_of_grid((4, 4))
+        first = (first[0], key.expand_as(first[1]), first[1])
+    pooled = F.max_pool2d(first[0].transpose(1, 2).unflatten(2, (4, 4)), 2).flatten(2)
+    first = tuple(F.adaptive_avg_pool1d(x, 24) for x in (pooled.transpose(1, 2), *first[1:]))
+    query, key, value = (
+        torch.stack(part).unflatten(3, (3, 8)).transpose(2, 3)
+        for part in zip(first, second, strict=True)
+    )
+    logits = (query @ key.transpose(-2, -1)).sum(0) * 8**-0.5
+    broad = (logits.softmax(-1) @ value.mean(0)).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(_last_of_lvt(model), z + 0.4 * broad)
+
+
+def _last_of_lvt(model: torch.nn.Module) -> Tensor:
+    """What the last block of an LVT with attention gives."""
+    given: list[Tensor] = []
+    model.stages[-1].blocks[-1].register_forward_hook(lambda _, __, out: given.append(out))
+    model(images())
+    return given[-1]
 
 
 @pytest.mark.parametrize("mixer", ["ska", "cska"])

@@ -15,7 +15,7 @@ from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import ParallelThingsBlock, VisionTransformer
 from torch import nn
 
-from tests.nn.graft.networks import caformer, cait, cvt, deit, eva, images, pvt, swin, vit
+from tests.nn.graft.networks import caformer, cait, cvt, deit, eva, images, lvt, pvt, swin, vit
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.nn.graft import graft
 
@@ -104,7 +104,10 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
     (poolformer, {"mixer": "ska"}, "'MetaFormer': no block of this network has attention"),
     (caformer, {"mixer": "ska", "blocks": "stages:0"}, "= 'stages:0': no block there has att"),
     (lambda: pvt(sr_ratios=(8, 1)), {"mixer": "ska"}, "blocks.0.attn: reduces 4x4 tokens 8 times"),
-    (pvt, {"mixer": "cska", "windows": 2}, "windows = 2: PVT's values are fewer"),
+    (pvt, {"mixer": "cska", "windows": 2}, "windows = 2: the values are fewer"),
+    (lvt, {"mixer": "ska", "windows": 2}, "windows = 2: the values are fewer"),
+    (lvt, {"mixer": "ska", "num_heads": 1}, "num_heads = 1: the convolution of LVT's queries"),
+    (lvt, {"mixer": "ska", "blocks": "stages:0"}, "= 'stages:0': no block there has att"),
     # re-attention
     (vit, {"reattention_blocks": 5}, r"reattention_blocks = 5: only 4 .*nearest: 4"),
     (vit, {"mixer": "ska", "blocks": "last:2", "reattention_blocks": 3}, "only 2 blocks"),
@@ -121,6 +124,7 @@ CASES: list[tuple[Callable[..., nn.Module], dict[str, Any], str]] = [
         {"mixer": "ska", "num_heads": 5, "broad": {"gamma": 0.4}},
         "the 5 heads of the last source do not divide the last width 24",
     ),
+    (lambda: lvt(img_size=18), {"broad": {"gamma": 0.4}}, "5x5 and 3x3 tokens to one grid"),
     (vit, {"mixer": "cska", "broad": {"gamma": 0.4}}, "needs.* a key, and cska has none"),
     # after another graft
     (grafted(mixer="ska", blocks="1"), {"mixer": "cska"}, "blocks.1.attn = 'ska': is a graft"),

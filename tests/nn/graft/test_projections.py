@@ -21,11 +21,11 @@ def test_a_projection_gives_what_the_attention_multiplies(name: str) -> None:
     x = torch.randn(2, 1, attention.proj.out_features)  # one token: its map is 1
     attention.fused_attn = True
     value = nn.functional.linear(x, found.weight[1], None if found.bias is None else found.bias[1])
-    size = ((1, 1),) if name == "pvt" else ()
+    size = ((1, 1),) if name in ("pvt", "lvt") else ()
     torch.testing.assert_close(attention(x, *size), attention.proj(value))
 
 
-@pytest.mark.parametrize("name", ["eva", "pvt", "caformer"])
+@pytest.mark.parametrize("name", ["eva", "pvt", "caformer", "lvt"])
 def test_they_are_kept_and_what_was_frozen_stays_so(name: str) -> None:
     model, before = ALL[name](), ALL[name]()
     model.requires_grad_(False)

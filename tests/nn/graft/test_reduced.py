@@ -47,6 +47,14 @@ def test_what_reduces_the_tokens_is_kept(mixer: str) -> None:
         assert model.get_parameter(f"{NAME}.mixer.reduction.{part}").grad.any()
 
 
+def test_a_token_has_no_key_of_its_own_among_fewer() -> None:
+    model, masked = pvt(), pvt()
+    for network, mask in ((model, False), (masked, True)):
+        torch.manual_seed(0)
+        graft(network, mixer="ska", blocks="stages:0", mask_diagonal=mask)
+    assert torch.equal(model(images()), masked(images()))
+
+
 @pytest.mark.parametrize("mixer", ["ska", "cska"])
 def test_another_size_has_another_number_of_both(mixer: str) -> None:
     model, larger = pvt(), pvt()

@@ -34,7 +34,15 @@ CAIT: dict[str, Any] = {
     "grafts": [{"mixer": "cska"}],
 }
 CVT: dict[str, Any] = {"model": "cvt_13_32", "options": {}, "grafts": [{"mixer": "ska"}]}
-TREES = {"vit": VIT, "swin": SWIN, "cait": CAIT, "cvt": CVT}
+LVT: dict[str, Any] = {
+    "model": "lvt",
+    "options": {"img_size": 16, "patch_size": 1},
+    "grafts": [
+        {"mixer": "ska", "blocks": "stages:1"},
+        {"mixer": "cska", "blocks": "stages:2", "reattention_blocks": 1},
+    ],
+}
+TREES = {"vit": VIT, "swin": SWIN, "cait": CAIT, "cvt": CVT, "lvt": LVT}
 
 
 def built(file: GraftFile) -> nn.Module:
@@ -42,7 +50,7 @@ def built(file: GraftFile) -> nn.Module:
     return build_graft(file).eval()
 
 
-@pytest.mark.parametrize("name", ["vit", "swin", "cait"])
+@pytest.mark.parametrize("name", ["vit", "swin", "cait", "lvt"])
 def test_another_size_keeps_all_that_has_no_position(name: str) -> None:
     file = validate(GraftFile, TREES[name])
     source, target = built(file), built(file.changed(img_size=(24, 32)))

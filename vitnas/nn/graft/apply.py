@@ -94,7 +94,7 @@ def _to_replace(sites: list[Site], family: Family, config: GraftConfig) -> list[
     found = [sites[index] for index in chosen]
     checks.check_some(found, config)
     for site in found:
-        checks.check_replaceable(site, family)
+        checks.check_replaceable(site, family, config)
         checks.check_prefix(site, config)
         checks.check_cut(site, config)
     return found

@@ -13,8 +13,14 @@ from torch import Tensor, nn
 from vitnas.config.parts import BroadConfig
 from vitnas.errors import VitnasError
 from vitnas.nn.broad import BroadAttention, LayerShape
+from vitnas.nn.graft.atrous import Atrous, AtrousAttention
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
+from vitnas.nn.graft.reduced import Reduction
+from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Tap
+
+Projected = Tensor | tuple[Tensor, ...]
+"""What a projection gives: query, key and value side by side, or each for itself."""
 
 
 def core(attention: Any) -> Any:
@@ -25,7 +31,21 @@ def core(attention: Any) -> Any:
 def source_of(site: Site) -> LayerShape:
     """An attention's shape: the grid of its whole stage, its heads and its channels."""
     inner = core(site.attention)
-    return LayerShape(site.stage_grid, inner.num_heads, inner.proj.in_features)
+    keys = fewer_keys(site)
+    return LayerShape(site.stage_grid, inner.num_heads, inner.proj.in_features, keys)
+
+
+def fewer_keys(site: Site) -> Grid | None:
+    """The grid of keys and values where an attention has fewer of them than queries."""
+    inner = core(site.attention)
+    if isinstance(inner, AtrousAttention):
+        reduction = Reduction(inner)
+    elif isinstance(inner, Atrous):
+        reduction = inner.reduction
+    else:
+        return None
+    keys = reduction.after(site.stage_grid)
+    return None if keys == site.stage_grid else keys
 
 
 def width_of(site: Site) -> int:
@@ -65,13 +85,11 @@ class BroadGraft(nn.Module):
         )
         self.taps: dict[int, Tap] = {}
         for index, site in enumerate(sites):
-            inner = core(site.attention)
-            projection = inner.qv if isinstance(site.attention, StaticKeyGraft) else inner.qkv
-            projection.register_forward_hook(partial(self.collect, index))
+            projection_of(site.attention).register_forward_hook(partial(self.collect, index))
         last.block.register_forward_hook(self.finish)
 
-    def collect(self, index: int, module: nn.Module, inputs: Any, projected: Tensor) -> None:
-        """Hook on a projection: keep the attention's query, key and value."""
+    def collect(self, index: int, module: nn.Module, inputs: Any, projected: Projected) -> None:
+        """Hook on a projection: keep the attention's query, key and value, of its last pass."""
         self.taps[index] = tap(self.sites[index], projected)
 
     def finish(self, module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
@@ -98,14 +116,25 @@ class BroadGraft(nn.Module):
         return out
 
 
-def tap(site: Site, projected: Tensor) -> Tap:
-    """Query, key and value `(B, h, N, d)` from the output of an attention's projection."""
-    inner = core(site.attention)
-    if isinstance(site.attention, StaticKeyGraft):
-        query, value = projected.chunk(2, dim=-1)
-        key = inner.key_of_grid(site.grid).expand_as(query)
+def projection_of(attention: Any) -> nn.Module:
+    """The module that gives query, key and value; of a graft query and value alone."""
+    inner = core(attention)
+    if isinstance(inner, (Atrous, AtrousAttention)):
+        return inner.parts
+    found: nn.Module = inner.qv if isinstance(attention, StaticKeyGraft) else inner.qkv
+    return found
+
+
+def tap(site: Site, projected: Projected) -> Tap:
+    """Query `(B, h, N, d)`, key and value `(B, h, M, d)` from the output of `projection_of`."""
+    inner, is_graft = core(site.attention), isinstance(site.attention, StaticKeyGraft)
+    if isinstance(projected, Tensor):
+        projected = projected.chunk(2 if is_graft else 3, dim=-1)
+    if is_graft:
+        query, value = projected
+        key = inner.key_of_grid(site.grid).expand_as(value)
     else:
-        query, key, value = projected.chunk(3, dim=-1)
+        query, key, value = projected
     if isinstance(site.block, SwinTransformerBlock):
         query, key, value = (from_windows(part, site.block) for part in (query, key, value))
     heads = (torch.unflatten(part, 2, (inner.num_heads, -1)) for part in (query, key, value))

@@ -12,6 +12,7 @@ from vitnas.config import rules
 from vitnas.config.graft import GraftConfig
 from vitnas.config.mixers import MIXERS
 from vitnas.errors import ConfigError
+from vitnas.nn.graft.atrous import AtrousAttention
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.broad import BroadGraft, source_of, width_of
 from vitnas.nn.graft.families import FAMILIES, Family
@@ -21,8 +22,6 @@ from vitnas.nn.graft.windows import WindowGraft
 
 _PARTS = ("q_norm", "k_norm", "norm", "gate")
 """Parts that a static-key mixer does not have."""
-_LOST: dict[type[nn.Module], tuple[str, ...]] = {ReducedAttention: ()}
-"""PVT's norm is kept."""
 _DROPS = (PatchDropout, PatchDropoutWithIndices)
 
 
@@ -90,14 +89,18 @@ def check_known(site: Site, family: Family) -> None:
         raise ConfigError(rule, address=site.name, value=type(found).__name__)
 
 
-def check_replaceable(site: Site, family: Family) -> None:
+def check_replaceable(site: Site, family: Family, config: GraftConfig) -> None:
     """The attention has no part that a static-key mixer would lose."""
     check_known(site, family)
-    _check_without(site, *_LOST.get(type(site.attention), _PARTS))
+    if not isinstance(site.attention, ReducedAttention):  # whose norm is kept
+        _check_without(site, *_PARTS)
     if isinstance(site.attention.attn_drop, ReattentionDropout):
         raise ConfigError("has re-attention, which the graft would remove", address=site.name)
     if isinstance(site.attention, ReducedAttention):
         check_reduced(site)
+    if isinstance(site.attention, AtrousAttention) and config.num_heads is not None:
+        rule = "the convolution of LVT's queries is of its own heads, whose number stays"
+        raise ConfigError(rule, address="num_heads", value=config.num_heads)
     _check_projections(site)
 
 
@@ -141,7 +144,7 @@ def check_prefix(site: Site, config: GraftConfig) -> None:
 def check_cut(site: Site, config: GraftConfig) -> None:
     """The tokens can be cut into the mixer's own windows."""
     if config.windows > 1 and isinstance(site.attention, ReducedAttention):
-        rule = "PVT's values are fewer than its queries, and cannot be cut like them"
+        rule = "the values are fewer than the queries, and cannot be cut like them"
         raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
     if config.windows > 1:
         found = rules.windows_fit(config.windows, site.grid, site.prefix > 0)
@@ -199,10 +202,12 @@ def check_sources(
             check_known(site, family)
             _check_without(site, "q_norm", "k_norm")
             _check_projections(site)
-        if any(a % b for a, b in zip(site.stage_grid, last.stage_grid, strict=True)):
-            grids = " and ".join("{}x{}".format(*s.stage_grid) for s in (site, last))
-            rule = f"pools {grids} tokens to one grid: the second must divide the first"
-            raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
+        source = source_of(site)
+        for grid in (source.grid, source.of_keys.grid):
+            if any(a % b for a, b in zip(grid, last.stage_grid, strict=True)):
+                grids = " and ".join("{}x{}".format(*each) for each in (grid, last.stage_grid))
+                rule = f"pools {grids} tokens to one grid: the second must divide the first"
+                raise ConfigError(rule, address="broad.gamma", value=gamma, nearest=0)
     heads, dim = source_of(sources[-1]).num_heads, width_of(last)
     if sources[-1] in replaced:
         heads = config.num_heads or heads

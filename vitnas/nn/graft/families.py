@@ -19,8 +19,10 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
 from vitnas.errors import ConfigError
+from vitnas.nn.graft.atrous import AtrousAttention, AtrousGraft
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.cvt import ConvAttention, CvT
+from vitnas.nn.graft.lvt import LVT, ConvSelfAttention, RasaBlock
 from vitnas.nn.graft.networks import image_size
 from vitnas.nn.graft.reduced import ReducedGraft
 from vitnas.nn.graft.windows import WindowGraft
@@ -93,6 +95,16 @@ def _cvt_sites(model: Any) -> list[Site]:
     ]
 
 
+def _lvt_sites(model: Any) -> list[Site]:
+    """Blocks with RASA alone, in the last three stages; they are numbered among themselves."""
+    return [
+        Site(f"stages.{number}.blocks.{index}.attn", block, number, stage.grid, 0, stage.grid)
+        for number, stage in enumerate(model.stages)
+        for index, block in enumerate(stage.blocks)
+        if isinstance(block, RasaBlock)
+    ]
+
+
 def _after(grid: Grid, conv: Any) -> Grid:
     """The grid behind a convolution; the same without one."""
     if conv is None:
@@ -136,6 +148,14 @@ FAMILIES: dict[type[nn.Module], Family] = {
     Cait: Family(TalkingHeadAttn, _cait_sites, left=ClassAttn),
     SwinTransformer: Family(WindowAttention, _swin_sites, graft=WindowGraft, broad=True),
     CvT: Family(ConvAttention, _cvt_sites),
+    LVT: Family(
+        AtrousAttention,
+        _lvt_sites,
+        graft=AtrousGraft,
+        reattention=True,
+        broad=True,
+        left=ConvSelfAttention,
+    ),
     Eva: Family(EvaAttention, _vit_sites, reattention=True),
     PyramidVisionTransformerV2: Family(
         ReducedAttention, _pvt_sites, graft=ReducedGraft, reattention=True

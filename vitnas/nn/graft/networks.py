@@ -1,4 +1,4 @@
-"""Networks that can be grafted, by name: timm's, the four of SKA's Table 1 at 32 px, T2T-ViT."""
+"""Networks that can be grafted, by name: timm's, SKA's Table 1 at 32 px, T2T-ViT, LVT."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from vitnas.config.graft_file import NetworkOptions
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.nn.graft.cvt import CvT
+from vitnas.nn.graft.lvt import LVT
 from vitnas.nn.graft.t2t import TokensToToken, sinusoids
 from vitnas.nn.layers.init import init_linear
 
@@ -77,6 +78,11 @@ def t2t_vit_14(**options: Any) -> nn.Module:
     return _t2t({"embed_dim": 384, "depth": 14, "num_heads": 6, "mlp_ratio": 3.0, **options})
 
 
+def lvt(**options: Any) -> nn.Module:
+    """LVT, a host of BViT's Table V."""
+    return LVT(**options)
+
+
 def _t2t(fields: dict[str, Any]) -> nn.Module:
     """timm's ViT behind other tokens; its positions are fixed, and it has PyTorch's LayerNorm."""
     import timm
@@ -94,7 +100,7 @@ _OF_ANY_SIZE = {"metaformer", "pvt_v2"}
 
 BUILT_HERE: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
-    for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32, t2t_vit_7, t2t_vit_14)
+    for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32, t2t_vit_7, t2t_vit_14, lvt)
 }
 """By name: the baselines of SKA's Table 1, and what BViT's Table V has and timm has not."""
 

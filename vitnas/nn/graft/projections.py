@@ -25,7 +25,8 @@ class Projections(NamedTuple):
 
 def projections_of(attention: Any) -> Projections:
     """Those of an attention; they share its memory."""
-    return _OF.get(type(attention), _of_thirds)(attention)
+    found = (of for kind, of in _OF.items() if isinstance(attention, kind))
+    return next(found, _of_thirds)(attention)
 
 
 def _of_thirds(attention: Any) -> Projections:

@@ -81,7 +81,8 @@ class ReducedCska(Reduced, ConvStaticKeyAttention):
 class ReducedGraft(StaticKeyGraft):
     """As `StaticKeyGraft`, in PVT: it also keeps what reduces the tokens, bit for bit.
 
-    The static key is as long as the values are many, as in SKA's code for CvT.
+    The static key is as long as the values are many, as in SKA's code for CvT. Where they are fewer
+    than the queries, `mask_diagonal` is without effect, as in `AttentionMixer`.
     """
 
     mixers: ClassVar[Mixers] = {"ska": ReducedSka, "cska": ReducedCska}
@@ -89,6 +90,7 @@ class ReducedGraft(StaticKeyGraft):
     def __init__(self, site: Site, config: GraftConfig) -> None:
         super().__init__(site, config)
         self.mixer.reduction = Reduction(site.attention)
+        self.mixer.mask_diagonal &= self.num_keys(site) == site.num_tokens
 
     def num_keys(self, site: Site) -> int:
         height, width = Reduction(site.attention).after(site.grid)
