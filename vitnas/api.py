@@ -300,6 +300,7 @@ def diagnose(
     seed: int = 0,
     device: str = "auto",
     suggest: str | None = None,
+    notice: Callable[[str], None] = lambda line: None,
     **options: Any,
 ) -> tuple[Diagnosis, Path]:
     """Look into a network and write figures and numbers; see `docs/diagnose.md`.
@@ -315,6 +316,7 @@ def diagnose(
         seed: of random weights, of the choice of images and of the landscape's directions.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         suggest: `reattention`: how many blocks a search may start with re-attention in.
+        notice: called with lines on how far the landscape is.
         **options: `tau`, `image`, `points`, `log`; see `vitnas.diagnose.run.diagnose`.
 
     Returns:
@@ -350,7 +352,7 @@ def diagnose(
     folder = _folder(out, "diagnose", subject.name)
     looking.check_place(folder)
     options["log"] = Path(options["log"]) if options.get("log") else subject.log
-    options |= {"classes": shown.classes, "seed": seed}
+    options |= {"classes": shown.classes, "seed": seed, "notice": notice}
     facts = {"network": subject.name, "weights": subject.weights, "seed": seed, **shown.facts}
     network = subject.network.to(place)
     if suggest and "similarity" not in chosen:

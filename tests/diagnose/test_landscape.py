@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -188,3 +188,15 @@ def test_a_network_of_timm_with_a_graft() -> None:
     finding = landscape_finding(host, labelled(4, 3, 32), 10, 3)
     assert same(before, host)
     assert finding.numbers["not_finite"] == 0
+
+
+def test_says_how_far_it_is_at_most_once_in_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that a point takes two seconds by."""
+    seconds = count(0, 2)
+    monkeypatch.setattr("vitnas.diagnose.landscape.time.monotonic", lambda: next(seconds))
+    lines = list[str]()
+    landscape_finding(network(MHSA), labelled(2), 10, 3, notice=lines.append)
+    assert lines == [
+        "[3/9] points of landscape  (0:12 left)",
+        "[6/9] points of landscape  (0:06 left)",
+    ]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from vitnas.cli.app import MOST, Device, NewFolder, RunFolder, app, print_folder
-from vitnas.cli.streams import in_turn, say
+from vitnas.cli.streams import complain, in_turn, say
 from vitnas.cores import launch
 from vitnas.errors import ConfigError, typed
 
@@ -338,6 +338,7 @@ def diagnose(
         points=points,
         log=log,
         suggest=suggest,
+        notice=complain,
     )
     say(result.text())
     if result.suggestion is not None:

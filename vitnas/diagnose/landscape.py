@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from itertools import product
 from math import hypot
 from typing import Any
 
@@ -15,6 +17,7 @@ from torch.func import functional_call
 from vitnas.diagnose import draw
 from vitnas.diagnose.observer import Finding, plain
 from vitnas.diagnose.survey import MOST_IMAGES
+from vitnas.durations import clock
 from vitnas.errors import ConfigError, VitnasError
 from vitnas.nn.modes import evaluating
 from vitnas.plotting import COLOURS, FAINT
@@ -28,9 +31,15 @@ RISE = 1.0
 geometric mean over images."""
 _MOST_DRAWN = 10.0  # above the network's own loss, in nats; all that is higher has one colour
 _LEVELS = 14
+_SILENT_S = 5.0
 _TICKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 Grid = npt.NDArray[np.float64]
+Notice = Callable[[str], None]
+
+
+def _ignore(line: str) -> None:
+    pass
 
 
 def axis_of(points: int) -> list[float]:
@@ -72,11 +81,14 @@ def mean_loss(network: nn.Module, images: Split, weights: Mapping[str, Tensor]) 
     return float(total) / len(images)
 
 
-def losses_around(network: nn.Module, images: Split, axis: list[float], seed: int) -> Grid:
+def losses_around(
+    network: nn.Module, images: Split, axis: list[float], seed: int, notice: Notice = _ignore
+) -> Grid:
     """The mean loss at each point of the grid `axis` x `axis`; the network does not change.
 
     Entry (i, j) is that of the weights + axis[i] * the first + axis[j] * the second direction.
     """
+    losses, told = np.empty((len(axis), len(axis))), _Progress(notice, len(axis) ** 2)
     generator = torch.Generator().manual_seed(derive_seed("landscape", seed))
     weights = {name: weight.detach() for name, weight in network.named_parameters()}
     first, second = (
@@ -89,7 +101,27 @@ def losses_around(network: nn.Module, images: Split, axis: list[float], seed: in
         return mean_loss(network, images, moved)
 
     with evaluating(network):
-        return np.array([[at(a, b) for b in axis] for a in axis])
+        for (i, a), (j, b) in product(enumerate(axis), repeat=2):
+            losses[i, j] = at(a, b)
+            told.one_more()
+    return losses
+
+
+class _Progress:
+    """Tells how many of `total` points are done, at most once in five seconds."""
+
+    def __init__(self, notice: Notice, total: int) -> None:
+        self._notice, self._total, self._done = notice, total, 0
+        self._began = self._told = time.monotonic()
+
+    def one_more(self) -> None:
+        self._done += 1
+        now = time.monotonic()
+        if now - self._told < _SILENT_S or self._done == self._total:
+            return
+        self._told = now
+        left = (now - self._began) * (self._total - self._done) / self._done
+        self._notice(f"[{self._done}/{self._total}] points of landscape  ({clock(left)} left)")
 
 
 def reach(losses: Grid, axis: list[float]) -> float:
@@ -114,7 +146,12 @@ def reach(losses: Grid, axis: list[float]) -> float:
 
 
 def landscape_finding(
-    network: nn.Module, images: Split, classes: int | None, points: int = POINTS, seed: int = 0
+    network: nn.Module,
+    images: Split,
+    classes: int | None,
+    points: int = POINTS,
+    seed: int = 0,
+    notice: Notice = _ignore,
 ) -> Finding:
     """The loss on a grid around the weights, with a figure.
 
@@ -126,6 +163,7 @@ def landscape_finding(
         classes: of how many classes they are; None = of none.
         points: on each side, odd.
         seed: of the two directions.
+        notice: told how many points are done, at most once in five seconds.
 
     Raises:
         ConfigError: `points` is even.
@@ -133,7 +171,7 @@ def landscape_finding(
     """
     axis = axis_of(points)
     _check_classes(network, images, classes)
-    losses = losses_around(network, images, axis, seed)
+    losses = losses_around(network, images, axis, seed, notice)
     centre = float(losses[points // 2, points // 2])
     if not np.isfinite(centre):
         raise VitnasError("the loss of the network itself is not finite")

@@ -149,6 +149,7 @@ def diagnose(
     points: int = POINTS,
     seed: int = 0,
     log: Path | None = None,
+    notice: Callable[[str], None] = lambda line: None,
     facts: dict[str, Any] | None = None,
 ) -> Diagnosis:
     """Run diagnostics on a network. Its mode, weights and `fused_attn` do not change.
@@ -163,6 +164,7 @@ def diagnose(
         points: on each side of the landscape, odd.
         seed: of the landscape's directions.
         log: the log of its training, for the residual coefficients.
+        notice: told how far the landscape is.
         facts: further facts for the file of numbers.
 
     Raises:
@@ -190,7 +192,7 @@ def diagnose(
     others: dict[str, Callable[[], Finding]] = {
         "theta": lambda: theta_finding(found.places, found.layers),
         "lrc": lambda: evolution_finding(network, log),
-        "landscape": lambda: landscape_finding(network, images, classes, points, seed),
+        "landscape": lambda: landscape_finding(network, images, classes, points, seed, notice),
     }
     for name in (name for name in others if name in only):
         try:
