@@ -317,7 +317,8 @@ def diagnose(
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         suggest: `reattention`: how many blocks a search may start with re-attention in.
         notice: called with lines on how far the landscape is.
-        **options: `tau`, `image`, `points`, `log`; see `vitnas.diagnose.run.diagnose`.
+        **options: `tau`, `image`, `map_images`, `points` and `log` of
+            `vitnas.diagnose.run.diagnose`.
 
     Returns:
         What was found, and the folder that holds it.

@@ -219,6 +219,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             ("--data", "digits", "--image", "900"),
             "--image = 900: must be from 0 to 255 (nearest: 255)",
         ),
+        (
+            ("--data", "digits", "--image", "250", "--map-images", "7"),
+            "--map-images = 7: must be from 1 to 6: --image 250 is followed by 5 (nearest: 6)",
+        ),
+        (
+            ("--data", "digits", "--map-images", "9"),
+            "--map-images = 9: must be from 1 to 8 (nearest: 8)",
+        ),
+        (
+            ("--data", "digits", "--map-images", "0"),
+            "--map-images = 0: must be from 1 to 8 (nearest: 1)",
+        ),
         (("--data", "digits", "--points", "4"), "--points = 4: must be an odd number"),
         (("--data", "digits", "--device", "tpu"), "'tpu'"),
         (("--data", "cifar10"), "cifar10 has images with 3 channels"),

@@ -302,6 +302,10 @@ def diagnose(
         int,
         typer.Option(min=0, max=MOST["image"], help="The image of maps, rollout and responses."),
     ] = 0,
+    map_images: Annotated[
+        int,
+        typer.Option(help="How many images maps shows, from --image on: 1 to 8."),
+    ] = 1,
     points: Annotated[
         int,
         typer.Option(min=3, max=MOST["points"], help="Points on each side of landscape, odd."),
@@ -335,6 +339,7 @@ def diagnose(
         device=device,
         tau=tau,
         image=image,
+        map_images=map_images,
         points=points,
         log=log,
         suggest=suggest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vitnas.errors import ConfigError, nearest_name
 
 WHAT = {
-    "maps": "attention maps of one image (DeepViT, Fig. 6; SKA, Fig. 5)",
+    "maps": "attention maps of one image or several (DeepViT, Fig. 6; SKA, Fig. 5)",
     "similarity": "similarity of attention maps across blocks (DeepViT, Eq. 2 and 7)",
     "features": "similarity of features to the last block's (DeepViT, Fig. 4)",
     "heads": "similarity of the maps of one block's heads (DeepViT, Fig. 3c)",

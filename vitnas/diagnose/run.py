@@ -19,7 +19,7 @@ from vitnas.diagnose.distance import AttentionDistance
 from vitnas.diagnose.features import SimilarityToLast
 from vitnas.diagnose.heads import HeadSimilarity
 from vitnas.diagnose.landscape import POINTS, axis_of, landscape_finding
-from vitnas.diagnose.maps import AttentionMaps
+from vitnas.diagnose.maps import MOST_IMAGES, AttentionMaps
 from vitnas.diagnose.names import NAMES, OF_MAPS, USUAL, WHAT
 from vitnas.diagnose.observer import Finding, Observer
 from vitnas.diagnose.responses import ResponseMaps
@@ -145,6 +145,7 @@ def diagnose(
     *,
     tau: float = TAU,
     image: int = 0,
+    map_images: int = 1,
     classes: int | None = None,
     points: int = POINTS,
     seed: int = 0,
@@ -160,6 +161,7 @@ def diagnose(
         only: names of diagnostics, from `NAMES`.
         tau: threshold of similar vectors (DeepViT, Eq. 7).
         image: index of the image for maps, rollout and responses.
+        map_images: how many images `maps` shows, 1 to 8: that one and those after it.
         classes: of how many classes the images are, for the landscape; None = of none.
         points: on each side of the landscape, odd.
         seed: of the landscape's directions.
@@ -168,16 +170,15 @@ def diagnose(
         facts: further facts for the file of numbers.
 
     Raises:
-        ConfigError: there is no such image, or `points` is even.
+        ConfigError: there are no such images, or `points` is even.
         VitnasError: the network's blocks cannot be found, its maps are too large, or none of the
             diagnostics is possible.
     """
     device = next(network.parameters()).device
-    if not 0 <= image < len(images):
-        last = len(images) - 1
-        nearest = min(max(image, 0), last)
-        rule = f"must be from 0 to {last}"
-        raise ConfigError(rule, address="--image", value=image, nearest=nearest)
+    _check_within("--image", image, 0, len(images) - 1)
+    left = len(images) - image
+    why = f": --image {image} is followed by {left - 1}" if left < MOST_IMAGES else ""
+    _check_within("--map-images", map_images, 1, min(MOST_IMAGES, left), why)
     axis_of(points)
     of_maps = [name for name in only if name in OF_MAPS]
     first = images.normalise(images.x[:1]).to(device)
@@ -187,7 +188,7 @@ def diagnose(
     if of_maps and not found.with_maps:
         absent = dict.fromkeys(of_maps, why_no_maps(found))
     elif of_maps:
-        findings |= _of_maps(found, images, of_maps, tau, image)
+        findings |= _of_maps(found, images, of_maps, tau, image, map_images)
     findings |= _of_features(found, images, only, image)
     others: dict[str, Callable[[], Finding]] = {
         "theta": lambda: theta_finding(found.places, found.layers),
@@ -226,9 +227,9 @@ def why_no_maps(found: Survey) -> str:
 
 
 def _of_maps(
-    found: Survey, images: Split, only: Sequence[str], tau: float, image: int
+    found: Survey, images: Split, only: Sequence[str], tau: float, image: int, map_images: int
 ) -> dict[str, Finding]:
-    """One run over as many images as the size of the maps allows, and one over a single image."""
+    """One run over as many images as the size of the maps allows, the others over single images."""
     layers, image_hw = found.with_maps, (images.x.shape[-2], images.x.shape[-1])
     observers: dict[str, Observer] = {}
     if "similarity" in only:
@@ -238,14 +239,14 @@ def _of_maps(
     if "distance" in only:
         observers["distance"] = AttentionDistance(layers, image_hw)
     sweep_maps(found, _some(images, slice(found.most_map_images)), list(observers.values()))
-    single: dict[str, Observer] = {}
     if "maps" in only:
-        single["maps"] = AttentionMaps(layers, images.x[image])
+        drawn = _some(images, slice(image, image + map_images))
+        observers["maps"] = AttentionMaps(layers, drawn.x, image)
+        sweep_maps(found, drawn, [observers["maps"]])
     if "rollout" in only:
         reads_class = _reads_class_token(found.network)
-        single["rollout"] = Rollout(found.layers, images.x[image], reads_class=reads_class)
-    sweep_maps(found, _some(images, slice(image, image + 1)), list(single.values()))
-    observers |= single
+        observers["rollout"] = Rollout(found.layers, images.x[image], reads_class=reads_class)
+        sweep_maps(found, _some(images, slice(image, image + 1)), [observers["rollout"]])
     return {name: observer.finding() for name, observer in observers.items()}
 
 
@@ -262,6 +263,12 @@ def _of_features(
         observers["responses"] = ResponseMaps(found.layers, images.x[image])
         sweep_features(found, _some(images, slice(image, image + 1)), [observers["responses"]])
     return {name: observer.finding() for name, observer in observers.items()}
+
+
+def _check_within(option: str, value: int, least: int, most: int, why: str = "") -> None:
+    if not least <= value <= most:
+        rule = f"must be from {least} to {most}{why}"
+        raise ConfigError(rule, address=option, value=value, nearest=min(max(value, least), most))
 
 
 def _some(images: Split, part: slice) -> Split:
