@@ -23,7 +23,7 @@ RATES = (1, 3, 5)
 class AtrousQuery(nn.Module):
     """sum_r SiLU(conv_r(q)): one depthwise 3x3 convolution at the dilations r = 1, 3, 5.
 
-    Source: LVT, Section 3.2. All dilations share the weights.
+    Source: LVT's recursive atrous self-attention. All dilations share the weights.
 
     Shape: queries `(B, N, C)` -> the same.
     """
@@ -44,8 +44,8 @@ class AtrousQuery(nn.Module):
 class AtrousAttention(Attention):  # type: ignore[misc]
     """One pass of RASA: PVT's attention, whose queries are those of `AtrousQuery`.
 
-    Source: LVT, Section 3.2. Keys and values are of the tokens after a convolution whose kernel is
-    its stride, and a norm, as in PVT. No projection to query, key or value has a bias.
+    Source: LVT's recursive atrous self-attention. Keys and values are of the tokens after a
+    convolution whose kernel is its stride, and a norm, as in PVT. No projection to query, key or value has a bias.
 
     Args:
         dim: channels C.

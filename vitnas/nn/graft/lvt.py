@@ -57,7 +57,7 @@ class ConvSelfAttention(nn.Module):
     Each W_j is a C x C matrix for one place of the window. The result of a token is the sum of y
     over the windows that hold it, then a projection.
 
-    Source: LVT (Yang et al. 2021), Section 3.1, as its code has it.
+    Source: LVT (Yang et al. 2021), convolutional self-attention, as its code has it.
 
     Args:
         dim: channels C.
@@ -125,7 +125,7 @@ class RasaBlock(nn.Module):
 
     The MLP has a depthwise 3x3 convolution before its activation, as in PVT v2.
 
-    Source: LVT, Section 3.2.
+    Source: LVT's recursive atrous self-attention, as its code has it.
 
     Attributes:
         attention_runs: how often the attention runs.
@@ -178,7 +178,7 @@ class LVT(nn.Module):
     A stage with CSA, three with RASA, then two blocks of class attention. The scores are those of
     the class token plus half of the tokens' highest, class by class.
 
-    Source: LVT (Yang et al. 2021), Section 3, and its code for ImageNet, whose last two blocks and
+    Source: LVT (Yang et al. 2021) and its code for ImageNet, whose last two blocks and
     scores are VOLO's. It is trained with a label for each token and mixed tokens; here it is
     trained by its scores alone, as timm's VOLO. One difference: MLPs with a convolution start as
     those of timm's PVT v2.
