@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.references import FILE_NAME
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.controller import Controller
+from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.store.folder import locked
 from vitnas.engine.watch.status import read_status, status_text
 from vitnas.errors import RunError
@@ -91,6 +94,27 @@ def test_a_search_that_was_killed(searching: Controller, tmp_path: Path) -> None
     text = status_text(status)
     assert "not searching" in text
     assert "interrupted at epoch 1/3" in text
+
+
+def test_a_session_of_replicates_alone_has_lasted_until_the_last_of_them(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    """Its trials ended before it began."""
+    first = controller_of(num_trials=2)
+    train_some(first, 2)
+    first.store.close()
+    again = controller_of(num_trials=2, replication=Replication(1, 400))
+    now = datetime.now(timezone.utc).isoformat()
+    again.store.set("environment", {"sessions": [{"started": now}]})
+    job = start(again)
+    assert job.again
+    time.sleep(0.1)
+    train(again, job)
+    status = read_status(tmp_path)
+    assert status.num_replicates == 1
+    assert status.seconds >= 0.1
+    assert status.epochs_per_second is not None
+    assert status.epochs_per_second <= 3 / 0.1, "three epochs in all that time"
 
 
 def test_a_session_without_end_says_why_it_ended(searching: Controller, tmp_path: Path) -> None:

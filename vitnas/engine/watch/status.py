@@ -181,7 +181,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def _span(run: Run, session: Session, is_searching: bool) -> tuple[float, float]:
-    """When the last session began, and now or when it last ended a trial; seconds since 1970."""
+    """When the last session began, and now or when it last ended a training; seconds since 1970."""
     now = time.time()
     try:
         began = datetime.fromisoformat(str(session.started)).timestamp()
@@ -189,7 +189,8 @@ def _span(run: Run, session: Session, is_searching: bool) -> tuple[float, float]
         began = min((t.started for t in run.trials if t.started is not None), default=now)
     if is_searching:
         return began, now
-    return began, max((t.ended for t in run.trials if t.ended is not None), default=began)
+    trainings = (*run.trials, *run.replicates)
+    return began, max((t.ended for t in trainings if t.ended is not None), default=began)
 
 
 def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
