@@ -73,10 +73,7 @@ class Versus:
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval of `points`."""
-        from scipy.special import ndtri, stdtrit  # imported here: `counting` does not need it
-
-        wide = ndtri(_SURE) if self.degrees is None else stdtrit(self.degrees, _SURE)
-        return self.points - wide * self.error, self.points + wide * self.error
+        return interval_of(self.points, self.error, self.degrees)
 
     @property
     def is_sure(self) -> bool:
@@ -199,6 +196,19 @@ def error_of(
         return sqrt(images), None
     again = sum((w * seeds.error(one.top1, one.trainings)) ** 2 for one, w in known)
     return sqrt(images + again), seeds.degrees * (1 + images / max(again, _LEAST)) ** 2
+
+
+def interval_of(points: float, error: float, degrees: float | None) -> tuple[float, float]:
+    """95 % interval of a sum of top-1: Student's t, or normal without degrees of freedom.
+
+    Args:
+        points: the sum.
+        error, degrees: see `error_of`.
+    """
+    from scipy.special import ndtri, stdtrit  # imported here: `counting` does not need it
+
+    wide = float(ndtri(_SURE) if degrees is None else stdtrit(degrees, _SURE))
+    return points - wide * error, points + wide * error
 
 
 def _complete(baselines: Iterable[BaselineRecord]) -> list[BaselineRecord]:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.special import stdtrit
 
 from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
 from tests.report.test_effects import run as made_up
 from vitnas.errors import RunError
+from vitnas.noise import binomial_error, measure
 from vitnas.records import Outcome
 from vitnas.report.compared import MOST, check_folders, compare
 from vitnas.run import Run
@@ -89,6 +91,26 @@ def test_test_scores_are_compared_where_both_have_them() -> None:
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.02)
     (blind,) = compare([tested(A, 2.0), run_of(B, trial(0, 60.0))]).gaps
     assert blind.test is None
+
+
+def test_with_few_replicates_the_interval_of_test_scores_is_students() -> None:
+    """One network was trained twice: one degree of freedom tells the scatter over seeds."""
+    twice: dict[str, Any] = {
+        "replicates": (60.0,), "test_top1": 59.0, "test_replicates": (61.0,)
+    }  # fmt: skip
+    one, other = run_of(A, trial(0, 60.0, **twice)), run_of(B, trial(0, 60.0, test_top1=58.0))
+    (gap,) = compare([one, other]).gaps
+    assert gap.test is not None
+    points, low, high = gap.test
+    seeds = measure([(59.0, 61.0)], 10_000).without_prior
+    assert seeds is not None
+    images = binomial_error(60.0, 10_000) ** 2 + binomial_error(58.0, 10_000) ** 2
+    scatter = seeds.error(60.0, 2) ** 2 + seeds.error(58.0) ** 2
+    error, degrees = (images + scatter) ** 0.5, (1 + images / scatter) ** 2
+    assert 1 < degrees < 2
+    assert points == pytest.approx(2.0)
+    assert high - points == pytest.approx(stdtrit(degrees, 0.975) * error)
+    assert points - low == pytest.approx(high - points)
 
 
 def test_three_runs_have_three_gaps_and_one_corner() -> None:

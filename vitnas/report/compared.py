@@ -20,11 +20,10 @@ from vitnas.records import TrialRecord
 from vitnas.report.marks import and_text
 from vitnas.report.spent import Spent, corner_of, spent_curve
 from vitnas.run import Run
-from vitnas.versus import error_of
+from vitnas.versus import error_of, interval_of
 
 MOST = 6
 _SURE = (0.025, 0.975)
-_TEST_SURE = 1.96
 
 
 @dataclass(frozen=True)
@@ -242,9 +241,9 @@ def _test(
         for scored, share in shares.items()
     }  # fmt: skip
     scores = [t.test_trainings for run in (one, other) for t in run.complete if t.test_trainings]
-    error, _ = error_of(tested, number, measure(scores, number).without_prior)
+    error, degrees = error_of(tested, number, measure(scores, number).without_prior)
     points = sum(share * scored.top1 for scored, share in tested.items())
-    return points, points - _TEST_SURE * error, points + _TEST_SURE * error
+    return points, *interval_of(points, error, degrees)
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
