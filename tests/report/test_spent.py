@@ -80,6 +80,19 @@ def test_the_random_start_of_each_sampler() -> None:
     assert random_start(run_of(PATH, environment={})) is None
 
 
+def test_behind_networks_that_were_given_fewer_are_drawn_at_random() -> None:
+    """TPE and NSGA-II count these among the first ones, and ask their models earlier."""
+    for more in ({"taken": True}, {}):
+        given = [trial(n, 40.0, origin=f"plain {n}", **more) for n in range(8)]
+        drawn = [trial(8 + n, 50.0 + n, 1_000_000 * (n + 1)) for n in range(30)]
+        for sampler in ("tpe", "nsga2"):
+            run = run_of(PATH, *given, *drawn, environment=proposed_by(sampler))
+            assert random_start(run) is None
+            assert "There is no random baseline in this run" in spent_text(run)
+        run = run_of(PATH, *given, *drawn, environment=proposed_by("random"))
+        assert random_start(run) == 30
+
+
 def test_words_on_chance() -> None:
     def said(sampler: str, number: int) -> str:
         return spent_text(run_of(PATH, *rising(number), environment=proposed_by(sampler)))

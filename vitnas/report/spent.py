@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -73,15 +74,23 @@ def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
 def random_start(run: Run) -> int | None:
     """How many trials its sampler drew at random before it learned; None where it is not known.
 
-    All of a random search; of `ehvi` next to none. Networks that were given do not count.
+    All of a random search; of `ehvi` next to none. Networks that were given do not count. A sampler
+    learns from them, too, so where one came before, it is not known how many followed at random.
     """
     samplers = {session.sampler for session in run.environment.sessions}
     if len(samplers) != 1:
         return None
     (sampler,) = samplers
     at_random = SAMPLERS[sampler].at_random if sampler in SAMPLERS else None
-    drawn = sum(trial.is_ended_here and not trial.origin for trial in run.trials)
-    return None if at_random is None else int(min(at_random, drawn))
+    if at_random is None:
+        return None
+    drawn = [trial.number for trial in run.trials if trial.is_ended_here and not trial.origin]
+    number = int(min(at_random, len(drawn)))
+    if at_random < inf and number:
+        last = drawn[number - 1]
+        if any(trial.origin and trial.number < last for trial in run.trials):
+            return None
+    return number
 
 
 def spent_text(run: Run) -> str:
