@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.runs import ENVIRONMENT, run_of, trial
+from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
 from vitnas.exported.choose import Target
 from vitnas.noise import Expected
 from vitnas.report.choice import choose, outlook
@@ -40,6 +40,23 @@ def test_the_neighbours_are_the_front_s_on_both_sides(run: Run) -> None:
     assert dearer.better > 0.99
     assert cheaper.better is not None
     assert 0.05 < cheaper.better < 0.5
+
+
+def test_the_neighbours_are_the_nearest_by_flops_whatever_the_front_is_sorted_by() -> None:
+    trials = [
+        trial(n, top1, flops * 1_000_000, measured={"latency_ms": latency})
+        for n, (top1, flops, latency) in enumerate(
+            [(60.0, 7, 1.0), (70.0, 1, 2.0), (75.0, 8, 3.0), (80.0, 4, 4.0), (85.0, 2, 5.0),
+             (90.0, 3, 6.0), (95.0, 6, 7.0), (99.0, 5, 8.0)]
+        )
+    ]  # fmt: skip
+    space = SPACE | {"objectives": {"top1": "maximize", "latency_ms": "minimize"}}
+    run = run_of(Path("results/small"), *trials, space=space)
+    assert [one.number for one in run.front] == list(range(8))
+    found = choose(run, Target({"flops": 4.0e6}))
+    assert found.trial.flops == 3_000_000
+    millions = [round(one.trial.flops / 1e6) for one in found.neighbours]
+    assert millions == [1, 2, 4, 5]
 
 
 def test_rivals_are_those_that_may_be_the_best_within_the_target(run: Run) -> None:

@@ -196,7 +196,8 @@ def outlook(
 
 
 def _neighbours(run: Run, chosen: TrialRecord) -> tuple[Neighbour, ...]:
-    members = [trial for trial in run.front if trial.number != chosen.number]
+    by_flops = sorted(run.front, key=lambda trial: (trial.flops, trial.number))
+    members = [trial for trial in by_flops if trial.number != chosen.number]
     cheaper = [trial for trial in members if trial.flops <= chosen.flops][-2:]
     dearer = [trial for trial in members if trial.flops > chosen.flops][:2]
     return tuple(_beside(run, chosen, trial) for trial in (*cheaper, *dearer))
