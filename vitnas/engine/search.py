@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -31,7 +31,7 @@ from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
-from vitnas.engine.decide.warm_start import known_trials, seed_candidates
+from vitnas.engine.decide.warm_start import check_same_images, known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import Found, known_recipe, tuned_recipe, why_untuned
 from vitnas.engine.store import study
@@ -40,6 +40,7 @@ from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.records import TrialRecord
 from vitnas.run import Run
+from vitnas.sessions import Data
 
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""
@@ -48,10 +49,17 @@ _ENDLESS = 10**9
 
 @dataclass(frozen=True)
 class _Start:
-    """What a search starts from."""
+    """What a search starts from.
+
+    Attributes:
+        first: networks that are trained first.
+        known: what other runs found, with their folders.
+        data: of these runs, by folder.
+    """
 
     first: tuple[Candidate, ...]
     known: tuple[tuple[Path, Candidate, TrialRecord, tuple[TrialRecord, ...]], ...]
+    data: Mapping[Path, Data]
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,8 @@ def run_search(
         if tuned is None:
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
         found = backend.prepare(space, options.most_baselines, Teller(notice, doing))
+        for folder, data in start.data.items():
+            check_same_images(folder, data, found.data)
         if tuned is None and (line := why_untuned(space, path, options)):
             notice(line)
         doing(_starting(space, options, backend.resources, found))
@@ -164,11 +174,13 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
         origin, reason = next(iter(misfits.items()))
         total = len(first) + len(misfits)
         notice(f"--seed-configs: {len(first)} of {total} networks fit; {origin} {reason}")
-    known = []
+    known, data = [], {}
     for folder in map(Path, options.start_from):
-        found = known_trials(space, study.read_run(folder), stopped=options.pruner != "none")
+        run = study.read_run(folder)
+        data[folder] = run.environment.data
+        found = known_trials(space, run, stopped=options.pruner != "none")
         known += [(folder, *pair) for pair in found]
-    return _Start(first, tuple(known))
+    return _Start(first, tuple(known), data)
 
 
 @dataclass(frozen=True)
@@ -258,11 +270,15 @@ class _Search:
                 elsewhere[trial.measured_on or "no device"] += 1
                 continue
             number = controller.take(candidate, trial, replicates)
-            if number is not None:
-                taken += 1
-                content = KeptWeights(folder).get(trial.number)
+            if number is None:
+                continue
+            taken += 1
+            again = (t.number for t in controller.trials if t.replicate_of == number)
+            pairs = zip((trial, *replicates), (number, *again), strict=True)
+            for theirs, ours in pairs:
+                content = KeptWeights(folder).get(theirs.number)
                 if content is not None:
-                    self.weights.put(number, content)
+                    self.weights.put(ours, content)
         if taken:
             self.weights.clean(controller.trials, controller.costs)
             notice(f"--start-from: {taken} results taken over")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from vitnas.config.space import load_space
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.rules import Rules
-from vitnas.engine.decide.warm_start import known_trials, seed_candidates
+from vitnas.engine.decide.warm_start import check_same_images, known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import RunStore, read_run
@@ -25,6 +26,7 @@ from vitnas.engine.watch.status import read_status
 from vitnas.errors import ConfigError, RunError
 from vitnas.records import Outcome
 from vitnas.run import Run
+from vitnas.sessions import Data
 
 Make = Callable[..., Controller]
 SERIAL = SearchOptions(
@@ -202,6 +204,32 @@ def test_accuracies_of_another_proxy_are_refused(tmp_path: Path) -> None:
         known_trials(longer, other)
 
 
+@pytest.mark.slow
+def test_accuracies_on_other_images_are_refused(searched: Run, tmp_path: Path) -> None:
+    """Another folder of images may have the same name, classes and split."""
+    copytree(searched.path, tmp_path / "other")
+    store = RunStore(tmp_path / "other", {"space": make_space().to_tree(), "seed": 1})
+    environment = store.attrs["environment"]
+    environment["data"]["fingerprint"] = environment["data"]["fingerprint"] | {"files": "others"}
+    store.set("environment", environment)
+    store.close()
+    options = replace(SERIAL, start_from=[tmp_path / "other"])
+    message = r"--start-from .*other: its accuracies cannot be compared: it was trained on other im"
+    with pytest.raises(RunError, match=message):
+        run_search(make_space(), tmp_path / "b", options)
+    assert not (tmp_path / "b").exists()
+
+
+def test_images_that_are_not_told_are_no_others() -> None:
+    told, same = Data.model_validate({"fingerprint": {"files": "a"}}), Data()
+    for one, other in ((told, told), (told, same), (same, told), (same, same)):
+        check_same_images(Path("results/a"), one, other)
+    with pytest.raises(RunError, match=r"other images: files: 'a' -> 'b'; --seed-configs results"):
+        check_same_images(
+            Path("results/a"), told, Data.model_validate({"fingerprint": {"files": "b"}})
+        )
+
+
 def test_accuracies_in_int8_are_others(tmp_path: Path) -> None:
     other = finished(tmp_path / "other", num_trials=1)
     costs = {"num_params": "minimize", "latency_ms": "minimize"}
@@ -230,3 +258,18 @@ def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> Non
     told = dict(facts(run))
     assert told["Taken over from"] == f"{searched.path} (3 trials)"
     assert told["Trained first"] == file
+
+
+@pytest.mark.slow
+def test_replicates_come_with_their_weights(tmp_path: Path) -> None:
+    """So every training of a front member is scored on the test images, wherever it was made."""
+    options = replace(SERIAL, replicates=1)
+    first = run_search(make_space(), tmp_path / "a", options)
+    again = replace(options, start_from=[first.path], trials=1, seed=2)
+    run = run_search(make_space(), tmp_path / "b", again)
+    taken = [trial for trial in run.front if trial.taken and trial.replicates]
+    assert taken
+    for trial in taken:
+        theirs = next(one for one in first.front if one.key == trial.key)
+        assert trial.test_trainings == theirs.test_trainings
+        assert len(trial.test_trainings) == 2

@@ -16,6 +16,7 @@ from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import exists
 from vitnas.records import Outcome, TrialRecord
 from vitnas.run import Run
+from vitnas.sessions import Data
 
 
 def seed_candidates(
@@ -63,7 +64,8 @@ def known_trials(
         stopped: whether early-stopped ones count; False for a search without pruning.
 
     Raises:
-        RunError: data or proxy differ, so that accuracies cannot be compared.
+        RunError: data or proxy differ, so that accuracies cannot be compared. Whether the images
+            are the same is not seen here (see `check_same_images`).
     """
     _check_comparable(space, run)
     wanted = {Outcome.COMPLETE, Outcome.STOPPED} if stopped else {Outcome.COMPLETE}
@@ -81,6 +83,25 @@ def known_trials(
                 continue
             known.append((candidate, trial, tuple(replicates.get(trial.number, ()))))
     return known
+
+
+def check_same_images(folder: Path, theirs: Data, ours: Data) -> None:
+    """Make sure that a run to start from was trained on the images of this search, if it says so.
+
+    Args:
+        folder: of the run.
+        theirs, ours: the images of both.
+
+    Raises:
+        RunError: it was trained on others.
+    """
+    stored, here = (data.told().get("fingerprint") for data in (theirs, ours))
+    changes = list(differences(stored, here)) if stored and here else []
+    if changes:
+        raise RunError(
+            f"--start-from {folder}: its accuracies cannot be compared: it was trained on other "
+            f"images: {'; '.join(changes)}; --seed-configs {folder} trains its front again first"
+        )
 
 
 def _again(space: SearchSpace, trial: TrialRecord, origin: str) -> Candidate:
