@@ -17,11 +17,17 @@ from ray import cloudpickle
 from tests.engine.conftest import accuracy, make_space
 from vitnas.engine.backends.cluster import _hush
 from vitnas.engine.backends.resources import Resources
-from vitnas.engine.backends.tune import _Clock, _ControllerScheduler, _JobSearcher, run_tune
+from vitnas.engine.backends.tune import (
+    _Clock,
+    _ControllerScheduler,
+    _EpochTrainable,
+    _JobSearcher,
+    run_tune,
+)
 from vitnas.engine.backends.worker import Worker
 from vitnas.engine.decide.budget import Budget
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.job import EpochDone, Failure, Job, Message
+from vitnas.engine.decide.job import EpochDone, Failure, Job, Measured, Message
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.store.study import read_run
 from vitnas.engine.store.weights import KeptWeights
@@ -49,6 +55,29 @@ def test_a_lost_worker_is_not_told_with_tune_s_traceback() -> None:
     """It says "Trial task failed" as an error; the trial is simply trained again."""
     _hush()
     assert not logging.getLogger("ray.tune.execution.tune_controller").isEnabledFor(logging.ERROR)
+
+
+def test_waiting_to_measure_is_no_part_of_a_training_s_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The driver does not count it, either; a worker may wait long for others that measure."""
+    now, allowed = [0.0], list[float]()
+    monkeypatch.setattr("vitnas.engine.backends.tune.time.monotonic", lambda: now[0])
+    dump = "vitnas.engine.backends.tune.faulthandler.dump_traceback_later"
+    monkeypatch.setattr(dump, lambda seconds, exit: allowed.append(seconds))
+
+    def messages() -> Iterator[Message]:
+        now[0] += 50.0
+        yield Measured({"latency_ms": 1.0}, "cpu")
+        now[0] += 40.0
+        yield EpochDone(1, 50.0, 40.0)
+        yield EpochDone(2, 60.0, 40.0)
+
+    trainable = _EpochTrainable.__new__(_EpochTrainable)
+    trainable._trial_seconds, trainable._began, trainable._messages = 60.0, 0.0, messages()
+    for _ in range(3):
+        trainable.step()
+    assert allowed == pytest.approx([71.0, 71.0, 31.0])
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ray.tune.search import Searcher
 
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import summary
-from vitnas.engine.decide.job import Decision, Failure, Job, Message
+from vitnas.engine.decide.job import Decision, Failure, Job, Measured, Message
 from vitnas.engine.decide.steering import Steering
 from vitnas.records import Outcome
 
@@ -132,7 +132,10 @@ class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
 
     def step(self) -> dict[str, Any]:
         with self._watched():
-            return {"message": [next(self._messages)]}
+            message = next(self._messages)
+        if isinstance(message, Measured):  # waiting for others is not the network's fault
+            self._began = time.monotonic()
+        return {"message": [message]}
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
