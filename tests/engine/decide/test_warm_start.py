@@ -181,6 +181,22 @@ def test_replicates_come_along(controller_of: Make, tmp_path: Path, more: int) -
     assert len(seeds) == len(set(seeds))
 
 
+def test_a_replicate_beside_one_that_was_never_ended_is_not_made_again(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    """Of two workers of a killed run, the second one had ended its replicate; same seed here."""
+    other = finished(tmp_path / "other", num_trials=1, replication=Replication(2, 400))
+    first, second = other.replicates
+    unfinished = replace(first, outcome=Outcome.RUNNING, curve=())
+    other = replace(other, replicates=(unfinished, second))
+    controller = controller_of(num_trials=0, seed=7, replication=Replication(2, 400))
+    (known,) = known_trials(make_space(), other)
+    controller.take(*known)
+    job = controller.next()
+    assert job is not None
+    assert job.seed not in {second.seed, other.trials[0].seed}
+
+
 def test_a_replicate_that_failed_elsewhere_is_not_made_again(
     controller_of: Make, tmp_path: Path
 ) -> None:

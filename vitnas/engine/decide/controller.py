@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.space import SearchSpace
@@ -311,9 +312,10 @@ class Controller:
         if number is None:
             return None
         original = self._ledger[number]
-        earlier = sum(trial.replicate_of == number for trial in self.trials)
-        seed = derive_seed(self.rules.seed, original.key, earlier + 1)
-        return self._candidates.repeat(original, seed)
+        made = [trial.seed for trial in self.trials if trial.replicate_of == number]
+        seeds = (derive_seed(self.rules.seed, original.key, n) for n in count(len(made) + 1))
+        # a run that this one started from may lack a replicate and have a later one
+        return self._candidates.repeat(original, next(seed for seed in seeds if seed not in made))
 
     @property
     def _num_trials_in_flight(self) -> int:
