@@ -84,6 +84,22 @@ def test_weights_of_replicates_are_kept_as_long_as_their_networks(
     assert set(weights_kept(tmp_path)) == front
 
 
+def test_of_other_weights_those_of_a_later_session_are_the_newest(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    """There is room for three files, and the front has fewer members."""
+    kept = KeptWeights(tmp_path, room=3 * len(b"weights"))
+    first = controller_of(num_trials=4)
+    for top1 in (90.0, 30.0, 30.0, 30.0):
+        trained(Steering(first, kept), top1)
+    first.store.close()
+    again = controller_of(num_trials=8)
+    numbers = [trained(Steering(again, kept), 20.0) for _ in range(4)]
+    front = [trial.number for trial in read_run(tmp_path).front]
+    newest = [number for number in numbers if number not in front][-(3 - len(front)) :]
+    assert set(weights_kept(tmp_path)) == {str(number) for number in (*front, *newest)}
+
+
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.DIVERGED])
 def test_a_failure_ends_the_trial(controller_of: Make, tmp_path: Path, outcome: Outcome) -> None:
     controller = controller_of(num_trials=1)

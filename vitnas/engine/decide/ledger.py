@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -169,7 +170,8 @@ class Ledger:
         **result: Any,
     ) -> TrialRecord:
         self.store.tell(number, outcome, values, **result)
-        self._num_ended += self._update(number, outcome=outcome, **result).is_ended_here
+        ended = self._update(number, outcome=outcome, ended=time.time(), **result)
+        self._num_ended += ended.is_ended_here
         return self._tell(event, number)
 
     def _values(self, number: int) -> tuple[float, ...] | None:
