@@ -99,6 +99,8 @@ def test_network_file_systems_are_told_from_disks(tmp_path: Path) -> None:
         "host:/x /home nfs4 rw 0 0\n"
         "/dev/sdb /home/me/local xfs rw 0 0\n"
         "sshfs /with\\040space fuse.cephfs rw 0 0\n"
+        "systemd-1 /data autofs rw 0 0\n"
+        "host:/y /data nfs4 rw 0 0\n"
         "broken\n"
     )
     answers = {
@@ -107,6 +109,7 @@ def test_network_file_systems_are_told_from_disks(tmp_path: Path) -> None:
         "/home/me/local/run/study.db": False,
         "/homes/run/study.db": False,
         "/with space/study.db": True,
+        "/data/run/study.db": True,
     }
     assert {path: is_shared(Path(path), mounts) for path in answers} == answers
     assert not is_shared(Path("/home"), tmp_path / "no such file")

@@ -112,7 +112,8 @@ def is_shared(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
         _, where, kind, *_ = [*line.split(), "", "", ""]
         place = Path(where.replace("\\040", " "))
         if place == path or place in path.parents:
-            found = max(found, (len(place.parts), kind), key=lambda pair: pair[0])
+            # of two at one place, the later covers the earlier: nfs an automounter's autofs
+            found = max((len(place.parts), kind), found, key=lambda pair: pair[0])
     return found[1].removeprefix("fuse.").startswith(_SHARED)
 
 
