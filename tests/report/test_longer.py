@@ -54,6 +54,13 @@ def test_the_agreement_is_kendalls_tau(tmp_path: Path) -> None:
     assert "Ranking by FLOPs alone gives 0.73." in text
 
 
+def test_a_perfect_order_has_no_interval(tmp_path: Path) -> None:
+    """Every resample is in perfect order, too; five networks do not prove a tau of 1."""
+    text = agreement_text(agreement_of(run_with(tmp_path, sorted(AFTER[:LEAST]))))
+    assert "is 1.00 (no interval: a bootstrap of networks in perfect order shows none)." in text
+    assert "1.00 to 1.00" not in text
+
+
 @pytest.mark.parametrize("number", [1, LEAST - 1])
 def test_few_networks_are_too_few_to_say(tmp_path: Path, number: int) -> None:
     text = agreement_text(agreement_of(run_with(tmp_path, AFTER[:number])))

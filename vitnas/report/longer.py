@@ -95,12 +95,19 @@ def _said(found: LongAgreement) -> str:
     images = "test" if found.on_test else "scoring"
     text += (
         ". Kendall's tau between expected top-1, by which this report ranks them, and top-1 on "
-        f"the {images} images after the long training is {found.tau.value:.2f} (95 % interval "
-        f"{found.tau.low:.2f} to {found.tau.high:.2f})."
+        f"the {images} images after the long training is {found.tau.value:.2f} "
+        f"({_interval(found.tau)})."
     )
     if found.flops_tau is not None:
         text += f" Ranking by FLOPs alone gives {found.flops_tau:.2f}."
     return text + " Somebody chose these networks, so they say little of the others."
+
+
+def _interval(tau: Tau) -> str:
+    """The interval in words; a bootstrap has none where every resample has the same tau."""
+    if tau.low == tau.high:
+        return "no interval: a bootstrap of networks in perfect order shows none"
+    return f"95 % interval {tau.low:.2f} to {tau.high:.2f}"
 
 
 def long_rows(run: Run) -> list[dict[str, Any]]:
