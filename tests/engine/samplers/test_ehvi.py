@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.conftest import accuracy, make_space, train, train_some
 from tests.engine.samplers.in_memory import controller_in_memory, keys_of
-from vitnas.config.space import load_space
+from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.decide.job import Decision
 from vitnas.engine.samplers import SAMPLERS, make_sampler
@@ -84,6 +84,21 @@ def test_it_finds_the_front_with_fewer_trainings_than_chance() -> None:
             shares.append(hypervolume(ends, (np.log(3e6), -50.0)))
         volumes[name] = np.mean(shares)
     assert volumes["ehvi"] > volumes["random"]
+
+
+@pytest.mark.slow
+def test_what_was_drawn_long_ago_is_forgotten() -> None:
+    """A search of thousands of trials draws some hundred thousand networks."""
+    samplers: list[EHVISampler] = []
+
+    def make(name: str, seed: int, space: SearchSpace) -> optuna.samplers.BaseSampler:
+        if name == "ehvi":
+            samplers.append(EHVISampler(SpacePool(space, seed, first=8, fresh=8, size=8), seed))
+        return samplers[0]
+
+    keys_of(controller_in_memory(load_space("digits"), num_trials=60, samplers=make))
+    rows = samplers[0]._model._rows
+    assert 60 <= len(rows) <= 2 * (60 + 8 + 8) + 8
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from math import log
@@ -190,6 +190,7 @@ class _Model:
         outside = np.zeros(len(offered))
         for name, bounds in self._bounds.items():
             outside += _excess(COSTS[name].sign * logs[name][len(here) :], bounds)
+        self._forget_others({t.key for t in records} | {p.key for p in offered})
         return np.where(outside > 0, -outside, gain)
 
     def _log_costs(
@@ -229,6 +230,11 @@ class _Model:
             if network.key not in self._rows:
                 self._rows[network.key] = self._encoder.encode([_facts(network)])[0]
         return np.stack([self._rows[network.key] for network in networks])
+
+    def _forget_others(self, keys: Set[str]) -> None:
+        """Keep rows of these networks, and of not much more: each step draws others."""
+        if len(self._rows) > 2 * len(keys):
+            self._rows = {key: self._rows[key] for key in keys & self._rows.keys()}
 
 
 def _facts(network: Proposal | TrialRecord) -> Mapping[str, float]:
