@@ -88,6 +88,13 @@ def test_two_alike_have_even_chances_and_costs_beyond_flops_count() -> None:
     assert either == pytest.approx([1.0, 1.0]), "neither costs less in all"
 
 
+def test_a_network_of_unknown_cost_is_on_no_front() -> None:
+    """As in `vitnas.pareto`: it has no rivals, and is not on the front for that."""
+    noise = measure([[90.0], [99.0]], IMAGES)
+    found = chances([[90.0], [99.0]], [(1.0, 2.0), (1.0, float("nan"))], noise)
+    assert found == pytest.approx([1.0, 0.0])
+
+
 def test_nobody_alone_is_in_doubt() -> None:
     assert chances([[12.0]], [(3.0,)], measure([[12.0]], 10)) == pytest.approx([1.0])
     assert chances([], [], measure([], 10)).shape == (0,)

@@ -137,7 +137,8 @@ def chances_of(
 
     Args:
         expected: of each network.
-        costs: n rows of d exact costs, to be kept low.
+        costs: n rows of d exact costs, to be kept low. A network with a NaN cannot be compared: it
+            is on no front, and nobody's rival.
         degrees: of freedom behind the errors.
 
     Returns:
@@ -146,7 +147,8 @@ def chances_of(
     means, errors = _columns(expected)
     table = _table(costs)
     chance = np.zeros(len(means))
-    near = np.flatnonzero(_contend(means, errors, table, degrees, _NEGLIGIBLE))
+    known = ~np.isnan(table).any(axis=1)
+    near = np.flatnonzero(known & _contend(means, errors, table, degrees, _NEGLIGIBLE))
     if not len(near):
         return chance
     given = _Given(means[near], errors[near], table[near])
