@@ -84,6 +84,20 @@ def test_any_page_may_be_damaged(whole: Run, tmp_path: Path) -> None:
     assert sum(saved > most // 2 for saved in saved_of_page.values()) > len(saved_of_page) // 2
 
 
+@pytest.mark.parametrize("table", ["study_directions", "trial_heartbeats"])
+def test_a_damaged_name_of_another_table_hides_nothing(
+    whole: Run, tmp_path: Path, table: str
+) -> None:
+    """SQLite quotes the name in its error, and Python cannot read it."""
+    file = tmp_path / "study.db"
+    content, name = file.read_bytes(), b"table" + table.encode()
+    assert content.count(name) == 1
+    file.write_bytes(content.replace(name, b"table\xe5" + name[6:]))
+    done = salvage(tmp_path)
+    assert (done.saved, done.lost) == (len(whole.trials), 0)
+    assert read_run(tmp_path).trials == whole.trials
+
+
 @pytest.mark.slow
 def test_a_salvaged_run_goes_on(whole: Run, controller_of: Make, tmp_path: Path) -> None:
     overwrite(tmp_path / "study.db", 1)

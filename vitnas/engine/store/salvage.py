@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 _GAP = 2000  # rows in a row that may be missing before a table is taken to have ended
+_DAMAGED = (sqlite3.Error, UnicodeDecodeError)  # the second where an error quotes what is damaged
 _LOST = "could not be read from the damaged study.db"
 _ENDED = {Outcome.COMPLETE: "COMPLETE", Outcome.STOPPED: "PRUNED"}
 
@@ -158,7 +159,7 @@ def _is_sound(path: Path) -> bool:
         try:
             if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 return False
-        except sqlite3.Error as error:
+        except _DAMAGED as error:
             if "locked" in str(error):
                 raise RunError(f"{path / FILE_NAME}: is locked by another program") from None
             return False
@@ -179,6 +180,8 @@ def _read(path: Path, copy: Path) -> tuple[dict[str, Any], list[_Rows]]:
         shutil.copyfile(wal, copy.with_name(f"{copy.name}-wal"))
     _fill_up(copy)
     with contextlib.closing(sqlite3.connect(copy)) as connection:
+        with contextlib.suppress(*_DAMAGED):  # else one damaged table hides all others
+            connection.execute("PRAGMA writable_schema = ON")
         attrs = {}
         for row in _rows(connection, "study_user_attributes", "study_user_attribute_id"):
             value = _json(row["value_json"])
@@ -265,7 +268,7 @@ def _rows(connection: sqlite3.Connection, table: str, key: str) -> Iterator[Mapp
     while missing < _GAP:
         number += 1
         missing += 1
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(*_DAMAGED):
             row = connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
             if row is not None:
                 missing = 0
