@@ -45,7 +45,8 @@ class AtrousAttention(Attention):  # type: ignore[misc]
     """One pass of RASA: PVT's attention, whose queries are those of `AtrousQuery`.
 
     Source: LVT's recursive atrous self-attention. Keys and values are of the tokens after a
-    convolution whose kernel is its stride, and a norm, as in PVT. No projection to query, key or value has a bias.
+    convolution whose kernel is its stride, and a norm, as in PVT. No projection to query, key or
+    value has a bias.
 
     Args:
         dim: channels C.
