@@ -12,6 +12,7 @@ from tests.engine.conftest import make_space
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.request import Answer, Request
+from vitnas.errors import DataError
 from vitnas.records import Outcome
 from vitnas.training.zero_cost import SCORES
 
@@ -70,6 +71,23 @@ def test_ray_gives_the_same_answers(shared_ray: Any) -> None:
         found = {request.key: answer for request, answer in backend.answers(requests())}
         curves.append({key: (a.outcome, a.curve, a.test_top1) for key, a in found.items()})
     assert curves[0] == curves[1]
+
+
+class Unsettled:
+    """A worker whose images are gone."""
+
+    def settle(self) -> None:
+        raise DataError("images.bin: is gone")
+
+
+@pytest.mark.slow
+def test_a_worker_s_own_mistakes_come_as_they_are(shared_ray: Any) -> None:
+    from vitnas.engine.backends.parallel import RayBackend
+
+    backend = RayBackend(1, 0.0, None)
+    backend._worker = Unsettled()
+    with pytest.raises(DataError, match=r"^images\.bin: is gone$"):
+        list(backend.answers(requests()[:1]))
 
 
 @pytest.mark.slow

@@ -113,6 +113,9 @@ class RayBackend:
 
         A request is taken when a worker is free, so that it may depend on earlier answers. A worker
         that dies is started again; a training that kills it twice has failed.
+
+        Raises:
+            VitnasError: a worker cannot be settled, as where its images are gone.
         """
         asked, running = iter(requests), {}
         desks = [self._desk() for _ in range(self.resources.workers)]
@@ -166,7 +169,8 @@ class _Desk:
 def _answer(done: Any) -> Answer:
     """What a training gave; a failure where its process died again and again."""
     try:
-        found: Answer = ray.get(done)
+        with _their_own_errors():
+            found: Answer = ray.get(done)
     except ray.exceptions.RayActorError:
         return Answer(outcome=Outcome.FAILED, error="its process died twice")
     return found
