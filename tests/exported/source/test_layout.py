@@ -64,7 +64,7 @@ def test_repeats_are_comprehensions() -> None:
 
 
 def test_signatures() -> None:
-    assert signature({}) == ""
+    assert signature({}) == "    def __init__(self) -> None:"
     assert signature({"dim": "int", "blocks": "nn.Module"}) == (
         "    def __init__(self, dim: int, *blocks: nn.Module) -> None:"
     )

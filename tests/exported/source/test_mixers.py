@@ -33,6 +33,8 @@ def test_a_block_without_a_map_of_its_own() -> None:
     assert dict(mixer_call(Place(config, 0, 2)).name.options)["gives_map"]
 
 
-def test_a_convolution_is_printed_with_its_kernel() -> None:
+def test_only_a_grid_that_is_not_square_is_printed() -> None:
     made = mixer_call(Place(hierarchy(), 2, 3))
-    assert ", ".join(printed(made, 0)).endswith("(32, hidden=64, grid=(2, 2), kernel=3)")
+    assert ", ".join(printed(made, 0)).endswith("(32, hidden=64, kernel=3)")
+    made = mixer_call(Place(hierarchy(img_size=(32, 64)), 2, 3))
+    assert ", ".join(printed(made, 0)).endswith("(32, hidden=64, kernel=3, grid=(2, 4))")

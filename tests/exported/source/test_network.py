@@ -28,20 +28,15 @@ def test_a_plain_head_is_a_sequence() -> None:
     facts = network_facts(deep())
     assert facts["plain_head"] == ["        self.head = named(classifier=nn.Linear(24, 7))"]
     assert facts["plain_pool"] == "%s[:, 0]"
-    assert network_facts(deep(head={"kind": "mlp"}))["plain_head"] is None
-
-
-def test_a_function_of_inverted_residuals_has_what_the_network_needs() -> None:
-    stages = [{"token_mixer": "mbconv", "embed_dim": 16, "expansion": 2.0}] * 2
-    facts = network_facts(hierarchy(stages=stages, groups="[1][1]"))
-    assert (facts["kernels"], facts["expands"], facts["inner_strides"]) == ((3,), "all", False)
-    facts = network_facts(hierarchy(stages=stages, groups="[1][1]", downsample="separable"))
-    assert (facts["expands"], facts["inner_strides"]) == ("some", True)
-    assert "stride: int = 1" in facts["inverted_residual"]
+    facts = network_facts(deep(head={"kind": "mlp"}))
+    assert facts["plain_head"][1:4] == [
+        "            classifier=nn.Sequential(",
+        "                nn.Linear(24, 96),",
+        "                SquaredReLU(),",
+    ]
 
 
 def test_the_norm_of_a_class_token_comes_before_the_head() -> None:
     facts = network_facts(deep())
     assert facts["token_norm"]
-    assert not facts["head_norm"]
-    assert facts["head_doc"] == "The class token, then a linear layer."
+    assert facts["plain_pool"] == "%s[:, 0]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.nn.networks import deep, hierarchy
 from vitnas.exported.source.layout import Call, Repeat
-from vitnas.exported.source.plan import has_steps, stage_calls
+from vitnas.exported.source.plan import stage_calls, steps_of
 
 
 def blocks(stage: Call) -> list[Call | Repeat]:
@@ -27,5 +27,5 @@ def test_blocks_with_permutations_are_counted_through_the_network() -> None:
 
 
 def test_only_passes_that_differ_are_told_apart() -> None:
-    assert has_steps(hierarchy())
-    assert not has_steps(deep())
+    assert steps_of(hierarchy()) == {"mixer_step": True, "block_step": True, "loop_step": True}
+    assert not any(steps_of(deep()).values())

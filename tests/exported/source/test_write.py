@@ -142,7 +142,7 @@ def test_it_imports_torch_alone_and_is_short(name: str) -> None:
     assert source.count("\n") < 320
     imported = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
     assert {line.split()[1].split(".")[0] for line in imported} <= {
-        *("__future__", "collections", "json", "math", "sys", "pathlib", "torch")
+        *("__future__", "collections", "functools", "json", "math", "sys", "pathlib", "torch")
     }
 
 

@@ -43,13 +43,10 @@ POSITIONAL = {
     "dim",
     "before",
     "after",
-    "hidden_between",
-    "act",
     "mixer",
     "block",
     "downsample",
     "position",
-    "layers",
 }
 STARRED = {"blocks", "nlls"}
 KEYED = {"named", "stage"}
@@ -155,14 +152,13 @@ def definition(name: str, types: Mapping[str, str], returns: str) -> str:
 
 
 def signature(types: Mapping[str, str]) -> str:
-    """The first lines of an `__init__` with these parameters and their types; may be empty."""
-    if not types:
-        return ""
-    parameters = [f"{'*' * (name in STARRED)}{name}: {kind}" for name, kind in types.items()]
-    line = f"    def __init__(self, {', '.join(parameters)}) -> None:"
+    """The first lines of an `__init__` with these parameters and their types."""
+    given = [f"{'*' * (name in STARRED)}{name}: {kind}" for name, kind in types.items()]
+    parameters = ["self", *given]
+    line = f"    def __init__({', '.join(parameters)}) -> None:"
     if len(line) <= WIDTH:
         return line
-    inside = f"        self, {', '.join(parameters)}"
+    inside = f"        {', '.join(parameters)}"
     if len(inside) > WIDTH:
-        inside = ",\n".join(f"        {parameter}" for parameter in ["self", *parameters]) + ","
+        inside = ",\n".join(f"        {parameter}" for parameter in parameters) + ","
     return f"    def __init__(\n{inside}\n    ) -> None:"

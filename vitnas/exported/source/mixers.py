@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vitnas.config.model import ModelConfig
+from vitnas.config.stage import StageConfig
 from vitnas.exported.source.layout import Call, Code, call
 from vitnas.nn.mixers import Place
 from vitnas.nn.mixers.attention import tau_of
@@ -24,6 +25,16 @@ class BlockIndex(int):
 
 def variant(part: str, **options: Any) -> Variant:
     return Variant(part, tuple(options.items()))
+
+
+def is_square(config: ModelConfig) -> bool:
+    """Whether all grids are, so that their side follows from the number of tokens."""
+    return all(height == width for height, width in config.grids)
+
+
+def gridded(config: ModelConfig, grid: tuple[int, int]) -> dict[str, Any]:
+    """The argument `grid`, where it does not follow from the number of tokens."""
+    return {} if is_square(config) else {"grid": grid}
 
 
 def has_later_norms(config: ModelConfig) -> bool:
@@ -79,10 +90,8 @@ def _ska(place: Place) -> Call:
 
 def _cska(place: Place) -> Call:
     stage = place.stage_config
-    args = {**_attention_args(place), "grid": place.grid, "kernel": stage.key_kernel}
-    args |= _windowed(place)
-    if stage.key_stride > 1:
-        args["keys"] = place.num_keys
+    args = {**_attention_args(place), "keys": place.num_keys, "kernel": stage.key_kernel}
+    args |= gridded(place.config, place.grid) | _windowed(place)
     options = _attention_options(place, **_static(place))
     return call(variant("cska", **{**options, "fused": False, "tap": False}), args)
 
@@ -112,7 +121,7 @@ def _attention_args(place: Place) -> dict[str, Any]:
         per_head = stage.attn_width // stage.heads
         args["scale"] = (per_head**-0.5 if stage.qk_scale else 1.0) / (tau or 1.0)
     if stage.qkv_kernel:
-        args |= {"grid": place.grid, "conv_kernel": stage.qkv_kernel}
+        args |= {**gridded(place.config, place.grid), "conv_kernel": stage.qkv_kernel}
         args |= {"stride": stage.key_stride} if stage.key_stride > 1 else {}
         args |= {"passes": stage.passes} if has_later_norms(place.config) else {}
     return args
@@ -139,35 +148,27 @@ def _attention_options(place: Place, gives_map: bool = False, **more: Any) -> di
 
 def _dwconv(place: Place) -> Call:
     stage = place.stage_config
-    args = {"dim": stage.embed_dim, "hidden": stage.hidden_channels, "grid": place.grid}
-    return call(variant("dwconv"), {**args, "kernel": stage.kernel})
+    args = {"dim": stage.embed_dim, "hidden": stage.hidden_channels, "kernel": stage.kernel}
+    return call(variant("dwconv"), args | gridded(place.config, place.grid))
 
 
 def _mbconv(place: Place) -> Call:
     config, stage = place.config, place.stage_config
-    act = {"relu6": "nn.ReLU6", "hard_swish": "nn.Hardswish", "silu": "nn.SiLU"}[stage.conv_act]
-    dim, residual = stage.embed_dim, config.residual_of(stage)
-    widths = {"before": dim, "hidden_between": stage.hidden_channels, "after": dim}
-    layers: dict[str, Any] = {**widths, "act": Code(act)}
-    if stage.kernel != 3 and len(kernels_of(config)) > 1:
-        layers["kernel"] = stage.kernel
-    if stage.se_channels:
-        layers["squeezed"] = stage.se_channels
-    args: dict[str, Any] = {"dim": dim} if residual == "scale" else {}
-    args |= {"layers": call("inverted_residual", layers), "grid": place.grid}
-    return call(variant("mbconv", residual=residual), args)
+    args = {
+        "dim": stage.embed_dim,
+        "hidden": stage.hidden_channels,
+        "kernel": stage.kernel,
+        "squeezed": stage.se_channels,
+        "act": conv_act(stage),
+        "residual": config.residual_of(stage),
+    }
+    return call(variant("mbconv"), args | gridded(config, place.grid))
 
 
-def kernels_of(config: ModelConfig) -> tuple[int, ...]:
-    """The different kernels of all inverted residuals, those between the stages included."""
-    own = {stage.only("mbconv").kernel for stage in config.stages if "mbconv" in stage.kinds}
-    between = {3} if strides_inside(config) else set()
-    return tuple(sorted(own | between))
-
-
-def strides_inside(config: ModelConfig) -> bool:
-    """Whether inverted residuals halve the grid between stages."""
-    return len(config.stages) > 1 and config.downsample in ("separable", "mbconv")
+def conv_act(stage: StageConfig) -> Code:
+    """The activation of inverted residuals in `stage`."""
+    names = {"relu6": "nn.ReLU6", "hard_swish": "nn.Hardswish", "silu": "nn.SiLU"}
+    return Code(names[stage.conv_act])
 
 
 def _mlp(place: Place) -> Call:
@@ -176,7 +177,8 @@ def _mlp(place: Place) -> Call:
 
 
 def _pool(place: Place) -> Call:
-    return call(variant("pool"), {"grid": place.grid, "kernel": place.stage_config.kernel})
+    args = {"kernel": place.stage_config.kernel, **gridded(place.config, place.grid)}
+    return call(variant("pool"), args)
 
 
 _MIXERS: dict[str, Callable[[Place], Call]] = {

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from vitnas.config.model import ModelConfig
-from vitnas.exported.source.layout import Code, call, definition, literal, printed
-from vitnas.exported.source.mixers import has_later_norms, kernels_of, strides_inside
-from vitnas.exported.source.plan import (
-    crelu_cuts,
-    has_steps,
-    stem_layers,
-)
+from vitnas.exported.source.convolutions import inverted_facts
+from vitnas.exported.source.layout import Call, Code, call, literal, printed, signature
+from vitnas.exported.source.mixers import has_later_norms, is_square
+from vitnas.exported.source.plan import crelu_cuts, stem_layers, steps_of
 
 
 def network_facts(config: ModelConfig) -> dict[str, Any]:
@@ -36,12 +33,14 @@ def network_facts(config: ModelConfig) -> dict[str, Any]:
         "norm": config.norm,
         "norm_eps": literal(config.norm_eps),
         "scale": literal(config.branch_scale),
-        "step": has_steps(config),
+        "square": is_square(config),
+        **steps_of(config),
         "norm_passes": has_later_norms(config),
         "maps": config.map_source is not None,
         "taps": taps,
         **_stem(config),
-        **_convolutions(config),
+        **inverted_facts(config),
+        **_convolved(config),
         **_reattention(config),
         **(_broad(config) if taps else {}),
         **_head(config),
@@ -56,6 +55,8 @@ def _stem(config: ModelConfig) -> dict[str, Any]:
         normed = config.stages[0].embed_dim
     layers = call("nn.Sequential", {"blocks": tuple(stem_layers(config))})
     made = printed(call("named", {"conv": layers}), 8, before="self.stem = ")
+    if len(made) > 1:
+        made = [*printed(layers, 8, before="conv = "), "        self.stem = named(conv=conv)"]
     return {
         "stem": stem_layers(config),
         "stem_norm": normed,
@@ -65,28 +66,15 @@ def _stem(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def _convolutions(config: ModelConfig) -> dict[str, Any]:
-    """What inverted residuals of the network have, and how their function begins."""
-    own = [stage.only("mbconv") for stage in config.stages if "mbconv" in stage.kinds]
-    between = range(1, len(config.stages)) if strides_inside(config) else range(0)
-    channels = [config.downsample_channels(index) for index in between]
-    expands = {stage.hidden_channels != stage.embed_dim for stage in own}
-    expands |= {
-        config.downsample == "mbconv" and hidden != config.stages[index].embed_dim
-        for index, (hidden, _) in enumerate(channels)
-    }
-    kernels = kernels_of(config)
-    squeezes = any([*(squeezed for _, squeezed in channels), *(one.se_channels for one in own)])
-    types = {**dict.fromkeys(("before", "hidden", "after"), "int"), "act": "type[nn.Module]"}
-    types |= {"stride": "int = 1"} if between else {}
-    types |= {"kernel": "int = 3" if 3 in kernels else "int"} if len(kernels) > 1 else {}
-    types |= {"squeezed": "int = 0"} if squeezes else {}
+def _convolved(config: ModelConfig) -> dict[str, Any]:
+    """Of convolutions before the projections of an attention; their batch norm has its own eps."""
+    wanted = any(stage.qkv_kernel for stage in config.stages)
+    passes = has_later_norms(config)
+    types = {"dim": "int"} | ({} if is_square(config) else {"grid": "tuple[int, int]"})
+    types |= {"kernel": "int", "stride": "int = 1"} | ({"passes": "int = 1"} if passes else {})
     return {
-        "inverted_residual": definition("inverted_residual", types, "nn.Sequential"),
-        "squeezes": squeezes,
-        "kernels": kernels,
-        "inner_strides": bool(between),
-        "expands": "some" if len(expands) > 1 else "all" if expands == {True} else "none",
+        "convolved_tokens": signature(types),
+        "other_eps": wanted and literal(config.norm_eps) != "1e-5",
     }
 
 
@@ -114,15 +102,15 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
         "broad_pool": broad.pool,
         "broad_qk": broad.with_qk,
         "broad_v": broad.with_v,
-        "broad_scale": literal((dim if broad.scale == "embed_dim" else dim // heads) ** -0.5),
+        "broad_scale": f"{dim if broad.scale == 'embed_dim' else dim // heads}**-0.5",
         "broad_fits": fits,
         "broad_pools": any(config.grids[index] != grid for index in indices),
+        "broad_resizes": any(stages[index].attn_width != dim for index in indices),
         "broad_heads": heads,
         "broad_dim": dim,
         "broad_grid": grid,
         "broad_grids": grids if len(set(grids)) > 1 else grids[:1],
         "broad_shape": f"(B, {heads}, {config.num_tokens(-1)}, {dim // heads})",
-        "broad_kernel": tuple(a // b for a, b in zip(grids[0], grid, strict=True)),
         "tapped": _chosen(chosen, len(layers)),
     }
 
@@ -138,38 +126,43 @@ def _chosen(indices: list[int], number: int) -> str:
 
 def _head(config: ModelConfig) -> dict[str, Any]:
     over_tokens, normed = config.pool != "avg", config.head.norm == "layernorm"
-    layers = "two linear layers" if config.head.kind == "mlp" else "a linear layer"
-    firsts = {"avg": "The mean of the tokens", "token": "The class token"}
-    first = firsts.get(config.pool, "All tokens of the grid, side by side")
-    between = ", a norm" if normed and not over_tokens else ""
-    doc = f"{first}{between}, then {layers}."
-    if config.has_distillation_token:
-        doc = f"Class and distillation token, each with {layers}; the mean of both."
     return {
         "pool": config.pool,
-        "head_width": config.head_width,
-        "head_norm": normed and not over_tokens,
         "token_norm": normed and over_tokens,
-        "head_kind": config.head.kind,
         "head_eps": literal(config.head.norm_eps),
-        "mlp_norm_eps": literal(config.head.mlp_norm_eps),
-        "head_doc": doc,
+        "classifiers": {
+            name: printed(_classifier(config), 8, before=f"self.{name} = ")
+            for name in ("classifier", "distillation_classifier")
+        },
         **_plain_head(config),
     }
 
 
 def _plain_head(config: ModelConfig) -> dict[str, Any]:
-    """The head of one linear layer as lines of code, and what it gets of the tokens."""
-    if config.head.kind == "mlp" or config.has_distillation_token:
+    """The head as lines of code, and what it gets of the tokens; None with two classifiers."""
+    if config.has_distillation_token:
         return {"plain_head": None}
     args: dict[str, Any] = {}
     if config.head.norm == "layernorm" and config.pool == "avg":
         eps = literal(config.head.norm_eps)
         args["norm"] = Code(f"nn.LayerNorm({config.stages[-1].embed_dim}, eps={eps})")
-    args["classifier"] = Code(f"nn.Linear({config.head_width}, {config.num_classes})")
+    args["classifier"] = _classifier(config)
     patches = f"%s[:, {config.num_prefix_tokens}:]" if config.num_prefix_tokens else "%s"
     pools = {"token": "%s[:, 0]", "flatten": f"{patches}.flatten(1)"}
     return {
         "plain_head": printed(call("named", args), 8, before="self.head = "),
         "plain_pool": pools.get(config.pool, f"{patches}.mean(dim=1)"),
     }
+
+
+def _classifier(config: ModelConfig) -> Call | Code:
+    width, classes = config.head_width, config.num_classes
+    if config.head.kind != "mlp":
+        return Code(f"nn.Linear({width}, {classes})")
+    layers = (
+        Code(f"nn.Linear({width}, {4 * width})"),
+        Code("SquaredReLU()"),
+        Code(f"nn.LayerNorm({4 * width}, eps={literal(config.head.mlp_norm_eps)})"),
+        Code(f"nn.Linear({4 * width}, {classes})"),
+    )
+    return call("nn.Sequential", {"blocks": layers})

@@ -7,13 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from vitnas.config.model import ModelConfig
+from vitnas.config.stage import StageConfig
 from vitnas.exported.source.layout import Call, Code, Repeat, call
-from vitnas.exported.source.mixers import (
-    BlockIndex,
-    has_later_norms,
-    mixer_call,
-    variant,
-)
+from vitnas.exported.source.mixers import BlockIndex, gridded, has_later_norms, mixer_call, variant
 from vitnas.nn.mixers import Place
 
 
@@ -23,39 +19,42 @@ def stage_calls(config: ModelConfig) -> list[Call]:
 
 
 def _stage(config: ModelConfig, index: int) -> Call:
-    stage, several = config.stages[index], len(config.stages) > 1
-    args: dict[str, Any] = {}
-    is_plain = not stage.is_external and config.map_source is None
-    if several and (index or not is_plain):
-        args["downsample"] = downsample_call(config, index) if index else Code("nn.Identity()")
+    stage = config.stages[index]
+    before: dict[str, Any] = {}
+    if index:
+        before["downsample"] = downsample_call(config, index)
     if config.pos_embed == "conditional":
-        made = {"dim": stage.embed_dim, "grid": config.grids[index]}
-        args["position"] = call("ConditionalPosition", made)
-    args["blocks"] = tuple(repeated(list(_blocks(config, index))))
-    if is_plain:
-        return call("stage", {"blocks": args.pop("blocks"), **args})
+        made = {"dim": stage.embed_dim, **gridded(config, config.grids[index])}
+        before["position"] = call("ConditionalPosition", made)
+    blocks: dict[str, Any] = {"blocks": tuple(repeated(list(_blocks(config, index))))}
+    if config.map_source is not None:
+        return _stage_with_maps(config, index, before, blocks)
     if stage.is_external:
-        args["passes"] = stage.passes
-    doc = "Blocks at one resolution."
-    if stage.is_external:
-        doc = "Blocks at one resolution, all of them several times."
-    elif several:
-        doc = "Blocks at one resolution, after the layer that leads to it."
+        loop = call(variant("loop"), {**blocks, "passes": stage.passes})
+        return call("named", {**before, "blocks": loop})
+    return call("stage", {**blocks, **before})
+
+
+def _stage_with_maps(
+    config: ModelConfig, index: int, before: dict[str, Any], blocks: dict[str, Any]
+) -> Call:
+    """A stage whose blocks get the maps of earlier ones."""
+    stage, several = config.stages[index], len(config.stages) > 1
+    if several and not index:
+        before = {"downsample": Code("nn.Identity()"), **before}
+    args = {**before, **blocks} | ({"passes": stage.passes} if stage.is_external else {})
     options = {"downsample": several, "position": "position" in args}
-    return call(variant("stage", **options, external=stage.is_external, doc=doc), args)
+    return call(variant("stage", **options, external=stage.is_external), args)
 
 
 def downsample_call(config: ModelConfig, index: int) -> Call:
     """The layer before stage `index`."""
     before, after = config.stages[index - 1].embed_dim, config.stages[index].embed_dim
-    args: dict[str, Any] = {"before": before, "after": after, "grid": config.grids[index - 1]}
-    hidden, squeezed = config.downsample_channels(index)
+    args: dict[str, Any] = {"before": before, "after": after}
+    args |= gridded(config, config.grids[index - 1])
     if config.downsample == "mbconv":
-        args["hidden"] = hidden
-        if squeezed:
-            args["squeezed"] = squeezed
-    options = {"kind": config.downsample, "squeezes": bool(squeezed)}
-    return call(variant("downsample", **options), args)
+        args["hidden"], args["squeezed"] = config.downsample_channels(index)
+    return call(variant("downsample", kind=config.downsample), args)
 
 
 def _blocks(config: ModelConfig, index: int) -> Iterator[Call]:
@@ -74,40 +73,52 @@ def _block(place: Place) -> Call:
     if stage.facts.whole:
         return mixer_call(place)
     kind = config.norm_of(stage)
-    options = {
-        "mlp": stage.has_mlp,
-        "norm": kind,
-        "residual": config.residual_of(stage),
-        "passes": kind == "batchnorm" and has_later_norms(config),
-    }
+    passes = kind == "batchnorm" and has_later_norms(config)
     args: dict[str, Any] = {"dim": stage.embed_dim, "mixer": mixer_call(place)}
     if stage.has_mlp:
         args["hidden"] = int(stage.mlp_ratio * stage.embed_dim)
-    if options["passes"] and stage.passes > 1:
+    if passes and stage.passes > 1:
         args["passes"] = stage.passes
-    return call(variant("block", **options), args)
+    args["residual"] = config.residual_of(stage)
+    return call(variant("block", mlp=stage.has_mlp, norm=kind, passes=passes), args)
 
 
 def _recursion(place: Place, block: Call, is_last: bool) -> Call:
     config, stage = place.config, place.stage_config
-    has_nll = stage.has_nll and (is_last or not stage.is_external)
+    alike = [other for other in config.stages if other.is_external == stage.is_external]
+    options = {"external": stage.is_external, "nlls": any(other.has_nll for other in alike)}
     args: dict[str, Any] = {"block": block}
-    if has_nll:
-        options = {"norm": config.norm_of(stage), "residual": config.residual_of(stage)}
-        made = {"dim": stage.embed_dim, "hidden": int(stage.nll_ratio * stage.embed_dim)}
-        args["nlls"] = (call(variant("nll", **options), made),) * stage.passes
-    elif not stage.is_external and any(s.has_nll and not s.is_external for s in config.stages):
-        args["nlls"] = (Code("nn.Identity()"),) * stage.passes  # one class for all recursions
+    if stage.has_nll and (is_last or not stage.is_external):
+        args["nlls"] = (Repeat(_nll(config, stage), "_", 0, stage.passes),)
+    elif options["nlls"] and not stage.is_external:  # one class for all recursions
+        args["nlls"] = (Repeat(call("nn.Identity", {}), "_", 0, stage.passes),)
     elif not stage.is_external:
         args["passes"] = stage.passes
-    return call(variant("recursion", external=stage.is_external, nlls="nlls" in args), args)
+    return call(variant("recursion", **options), args)
 
 
-def has_steps(config: ModelConfig) -> bool:
-    """Whether blocks must know which pass it is."""
-    sliced = any(number > 1 for stage in config.stages for number in stage.groups)
-    external = any(stage.is_external for stage in config.stages)
-    return sliced or external or has_later_norms(config)
+def _nll(config: ModelConfig, stage: StageConfig) -> Call:
+    args = {
+        "dim": stage.embed_dim,
+        "hidden": int(stage.nll_ratio * stage.embed_dim),
+        "residual": config.residual_of(stage),
+    }
+    return call(variant("nll", norm=config.norm_of(stage)), args)
+
+
+def steps_of(config: ModelConfig) -> dict[str, bool]:
+    """What must know which pass it is: token mixers, blocks, what is around blocks in a loop."""
+    later = has_later_norms(config)
+    mixers = any(
+        (later and stage.qkv_kernel) or any(number > 1 for number in stage.groups)
+        for stage in config.stages
+    )
+    looped = any(stage.is_external and stage.has_nll for stage in config.stages)
+    return {
+        "mixer_step": mixers,
+        "block_step": mixers or later,
+        "loop_step": mixers or later or looped,
+    }
 
 
 def repeated(blocks: Sequence[Call]) -> Iterator[Call | Repeat]:

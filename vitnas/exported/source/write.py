@@ -16,7 +16,9 @@ from vitnas.exported.preprocessing import Preprocessing
 from vitnas.exported.source.layout import (
     STARRED,
     Call,
+    Code,
     Repeat,
+    call,
     literal,
     printed,
     signature,
@@ -31,21 +33,19 @@ _TYPES = {
     "scale": "float",
     "grid": "tuple[int, int]",
     "groups": "tuple[int, ...]",
-    **dict.fromkeys(
-        ("mixer", "block", "layers", "downsample", "position", "blocks", "nlls"), "nn.Module"
-    ),
+    "act": "type[nn.Module]",
+    "residual": "Callable[[], nn.Module]",
+    **dict.fromkeys(("mixer", "block", "downsample", "position", "blocks", "nlls"), "nn.Module"),
 }
 """Of parameters; the others are `int`."""
 
-_FOLDED = {"block": ("passes",), "recursion": ("passes",)}
-"""Parameters that are constants of a class whose objects all have the same value, by its part;
-`kernel` is one in every part."""
+_FOLDED = ("act", "conv_kernel", "groups", "kernel", "passes", "residual", "squeezed", "stride")
+"""Parameters that are constants of a class whose objects all have the same value."""
 
 _HELPERS = (
     "named",
     "stage",
-    "to_picture",
-    "to_tokens",
+    "on_grid",
     "to_windows",
     "from_windows",
     "by_parts",
@@ -59,6 +59,7 @@ _HELPERS = (
     "BranchResidual",
     "SkipResidual",
     "ScaledResidual",
+    "Residual",
     "feed_forward",
     "HeadMixer",
     "SqueezeExcite",
@@ -70,14 +71,28 @@ _HELPERS = (
 
 _ORDER = (
     *("identity", "pool", "mlp_mixer", "dwconv", "mbconv", "mhsa", "shared", "ska", "cska"),
-    *("block", "nll", "recursion", "downsample", "stage"),
+    *("block", "nll", "recursion", "loop", "downsample", "stage"),
 )
 _RESIDUALS = {
-    "lrc": "LearnedResidual()",
-    "lrc_branch": "BranchResidual()",
-    "lrc_identity": "SkipResidual()",
-    "scale": "ScaledResidual(dim)",
+    "plain": "Residual",
+    "lrc": "LearnedResidual",
+    "lrc_branch": "BranchResidual",
+    "lrc_identity": "SkipResidual",
+    "scale": "ScaledResidual",
 }
+_IMPORTS = {
+    "import json": "",
+    "import math": "math.",
+    "import sys": "",
+    "from collections import OrderedDict": "OrderedDict",
+    "from collections.abc import Callable": "Callable[",
+    "from functools import partial": "partial(",
+    "from pathlib import Path": "",
+    "\nimport torch": "",
+    "import torch.nn.functional as F": "F.",
+    "from torch import Tensor, nn": "",
+}
+"""Lines at the head, and what shows that a line is needed; nothing if it always is."""
 _MAPS = {"softmax": "softmax", "gelu": "GELU", "relu": "ReLU", "star_relu": "StarReLU"}
 
 
@@ -93,8 +108,7 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
     uses = _uses(stages)
     names = names_of(sorted(uses, key=lambda found: _ORDER.index(found.part)))
     stages = [_named(stage, names, uses) for stage in stages]
-    lines = [line for stage in stages for line in printed(stage, 12, after=",")]
-    net = {**network_facts(config), "stages": [line[12:] for line in lines]}
+    net = {**network_facts(config), "stages": _stages(stages)}
     environment = _environment(net)
     parts = [_part(environment, found, name, uses[found]) for found, name in names.items()]
     if not net["plain_stem"]:
@@ -110,22 +124,33 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
         hw=config.image_hw,
         body=body,
         pre=preprocessing,
-        mean=literal(tuple(round(value, 6) for value in preprocessing.mean)),
-        std=literal(tuple(round(value, 6) for value in preprocessing.std)),
+        mean=_by_channel(preprocessing.mean),
+        std=_by_channel(preprocessing.std),
         imports=_imports(body),
     )
     text = re.sub(r"\n{4,}", "\n\n\n", text).strip("\n")
     return "\n".join(map(wrapped, text.split("\n"))) + "\n"
 
 
+def _by_channel(values: Sequence[float]) -> str:
+    """A number for grey images, else one for each channel."""
+    found = tuple(round(value, 6) for value in values)
+    return literal(found if len(found) > 1 else found[0])
+
+
+def _stages(stages: Sequence[Call]) -> list[str]:
+    """The lines that make the stages: one statement each, so that they are not deep inside."""
+    if len(stages) == 1:
+        return printed(call("nn.Sequential", {"blocks": tuple(stages)}), 8, before="self.stages = ")
+    names = ("first", "second", "third", "fourth", "fifth")[: len(stages)]
+    made = zip(names, stages, strict=True)
+    lines = [line for name, one in made for line in printed(one, 8, before=f"{name} = ")]
+    return [*lines, f"        self.stages = nn.Sequential({', '.join(names)})"]
+
+
 def _imports(body: str) -> str:
-    lines = ["import json", "import math", "import sys", "from collections import OrderedDict"]
-    lines += ["from pathlib import Path", "", "import torch", "import torch.nn.functional as F"]
-    lines += ["from torch import Tensor, nn"]
-    unused = {"import math": "math.", "import torch.nn.functional as F": "F."}
-    unused["from collections import OrderedDict"] = "OrderedDict"
-    kept = [line for line in lines if re.search(rf"\b{re.escape(unused.get(line, ''))}", body)]
-    return "\n".join(kept if "" in kept else lines)
+    wanted = [line for line, name in _IMPORTS.items() if re.search(rf"\b{re.escape(name)}", body)]
+    return "\n".join(wanted)
 
 
 def _uses(stages: Sequence[Call]) -> dict[Variant, list[dict[str, Any]]]:
@@ -149,12 +174,24 @@ def _calls(value: Any) -> Iterator[Call]:
             yield from _calls(item)
 
 
-def _constants(variant: Variant, uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    names = ("kernel", *_FOLDED.get(variant.part, ()))
-    found = {name: {use.get(name) for use in uses} for name in names}
-    return {
+def _constants(uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The parameters of a class that all of `uses` give the same value, and `hidden` as code."""
+    found = {name: {use.get(name) for use in uses} for name in _FOLDED}
+    same = {
         name: next(iter(one)) for name, one in found.items() if len(one) == 1 and None not in one
     }
+    multiples = {_multiple(use) for use in uses}
+    multiple = next(iter(multiples))
+    return same | ({"hidden": multiple} if len(multiples) == 1 and multiple else {})
+
+
+def _multiple(use: Mapping[str, Any]) -> Code | None:
+    """The channels inside as a multiple of those outside; None where it is no whole one."""
+    for outside in ("dim", "before"):
+        if outside in use and use.get("hidden"):
+            times, rest = divmod(use["hidden"], use[outside])
+            return None if rest else Code(f"{times} * {outside}" if times > 1 else outside)
+    return None
 
 
 def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]) -> Any:
@@ -165,24 +202,27 @@ def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]
         return tuple(_named(item, names, uses) for item in value)
     if not isinstance(value, Call):
         return value
-    name = value.name
-    folded = _constants(name, uses[name]) if isinstance(name, Variant) else {}
-    kept = [(key, item) for key, item in value.args if key not in folded]
-    args = tuple((key, _named(item, names, uses)) for key, item in kept)
-    return Call(names.get(value.name, value.name), args)
+    given = dict(value.args)
+    folded = _constants(uses[value.name]) if isinstance(value.name, Variant) else {}
+    if given.get("residual") == "plain":
+        del given["residual"]
+    elif "residual" in given:
+        given["residual"] = _factory(given["residual"], given["dim"])
+    args = {key: _named(item, names, uses) for key, item in given.items() if key not in folded}
+    return call(names.get(value.name, value.name), args)
+
+
+def _factory(residual: str, dim: int) -> Code:
+    """What makes a residual of this kind, called without arguments."""
+    name = _RESIDUALS[residual]
+    return Code(f"partial({name}, {dim})" if residual == "scale" else name)
 
 
 def _part(
     environment: Environment, variant: Variant, name: str, uses: Sequence[Mapping[str, Any]]
 ) -> str:
-    constants = _constants(variant, uses)
-    parameters = dict.fromkeys(key for use in uses for key in use if key not in constants)
-    starred = {key: parameters.pop(key) for key in list(parameters) if key in STARRED}
-    types = {key: _TYPES.get(key, "int") for key in (*_before(parameters), *starred)}
-    types |= {key: _TYPES.get(key, "int") for key in parameters}
-    if any("passes" not in use for use in uses):
-        types |= {"passes": "int = 1"} if "passes" in types else {}
-    options = _described(variant)
+    constants = _constants(uses)
+    types = _parameters(uses, constants)
 
     def value(key: str) -> str:
         return literal(constants[key]) if key in constants else key
@@ -190,20 +230,42 @@ def _part(
     def half(key: str) -> str:
         return literal(constants[key] // 2) if key in constants else f"{key} // 2"
 
+    options = _described(variant)
     return environment.get_template(f"{variant.part}.py.j2").render(
         name=name,
         o=options,
+        c=constants,
         init=signature(types),
         v=value,
         half=half,
-        passes=value("passes") if "passes" in types or "passes" in constants else None,
+        passes=value("passes") if "passes" in {*types, *constants} else None,
+        residual=_residual(constants.get("residual")),
         width="width" if options.get("wide") else "dim",
     )
 
 
-def _before(parameters: Mapping[str, Any]) -> list[str]:
-    """Parameters before a starred one; `passes` comes after it, by its name."""
-    return [key for key in parameters if key != "passes" or "mixer" in parameters]
+def _parameters(uses: Sequence[Mapping[str, Any]], constants: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters of a class and their types, those with a default last."""
+    names = dict.fromkeys(key for use in uses for key in use if key not in constants)
+    types = {key: _TYPES.get(key, "int") for key in names}
+    if any("passes" not in use for use in uses) and "passes" in types:
+        types["passes"] = "int = 1"
+    if any(use.get("residual") == "plain" for use in uses) and "residual" in types:
+        types["residual"] += " = Residual"
+    starred = next((key for key in types if key in STARRED), None)
+    after = {"passes"} if starred else set()
+    return dict(
+        sorted(types.items(), key=lambda one: (one[0] in after, one[0] == starred, "=" in one[1]))
+    )
+
+
+def _residual(kind: str | None) -> str:
+    """What makes a residual; none where it is plain in all objects of a class."""
+    if kind is None:
+        return "residual()"
+    if kind == "plain":
+        return ""
+    return f"{_RESIDUALS[kind]}({'dim' if kind == 'scale' else ''})"
 
 
 def _described(variant: Variant) -> dict[str, Any]:
@@ -225,7 +287,8 @@ def _with_helpers(environment: Environment, parts: Sequence[str]) -> list[str]:
     """The parts, behind what they use."""
     found = list(parts)
     for name in reversed(_HELPERS):
-        if any(re.search(rf"\b{name}\(", part) for part in found):
+        used = rf"\b{name}\b" if name[0].isupper() else rf"\b{name}\("
+        if any(re.search(used, part) for part in found):
             found.insert(0, environment.get_template(f"helpers/{name}.py.j2").render())
     return found
 
@@ -233,15 +296,17 @@ def _with_helpers(environment: Environment, parts: Sequence[str]) -> list[str]:
 def _environment(net: Mapping[str, Any]) -> Environment:
     environment = _templates().overlay()
     environment.globals = {**environment.globals, "net": net}
-    outside, given = (", maps: list[Tensor]", ", maps") if net["maps"] else ("", "")
-    step = net["step"]
+    parameter, argument = (", maps: list[Tensor]", ", maps") if net["maps"] else ("", "")
+    environment.globals |= {"maps_parameter": parameter, "maps_argument": argument}
+    for level in ("mixer", "block", "loop"):
+        has_step = net[f"{level}_step"]
+        environment.globals[f"{level}_parameters"] = parameter + has_step * ", step: int = 0"
+        environment.globals[f"{level}_arguments"] = argument + has_step * ", step"
+    grid = "" if net["square"] else ", self.grid"
     environment.globals |= {
-        "parameters": outside + (", step: int = 0" if step else ""),
-        "parameters_outside": outside,
-        "arguments": given + (", step" if step else ""),
-        "arguments_outside": given,
+        "on_grid": lambda layer, tokens: f"on_grid({layer}, {tokens}{grid})",
+        "inverted_residual": net["inverted_call"],
         "norm": partial(_norm, net["norm_eps"]),
-        "residual": _RESIDUALS.__getitem__,
         "scaled": lambda code: code if net["scale"] == "1.0" else f"{net['scale']} * {code}",
         "nobias": lambda has: "" if has else ", bias=False",
     }
