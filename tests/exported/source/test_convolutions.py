@@ -37,4 +37,4 @@ def test_what_differs_is_a_parameter() -> None:
 def test_without_expansion_there_is_no_width_before() -> None:
     found = facts(PLAIN | {"expansion": 1.0}, PLAIN | {"expansion": 1.0})
     assert found["inverted_residual"].startswith("def inverted_residual(hidden: int, after: int)")
-    assert found["inverted_doc"] == "Depthwise convolution 3x3, 1x1 convolution."
+    assert found["inverted_doc"] == "Depthwise 3x3, 1x1 convolution."

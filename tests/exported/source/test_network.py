@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.exported.source.parity import pyramid
-from tests.nn.networks import caformer, deep, hierarchy
+from tests.nn.networks import caformer, deep
 from vitnas.exported.source.network import network_facts
 
 

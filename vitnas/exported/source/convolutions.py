@@ -56,7 +56,7 @@ def inverted_facts(config: ModelConfig) -> dict[str, Any]:
 def _doc(expands: str, side: str, squeezes: str) -> str:
     first = "Depthwise" if expands == "none" else "1x1 convolution, depthwise"
     squeeze = "" if squeezes == "none" else ", squeeze-excitation"
-    return f"{first} convolution{side}{squeeze}, 1x1 convolution."
+    return f"{first}{side}{squeeze}, 1x1 convolution."
 
 
 def _call(parameters: Collection[str]) -> Callable[..., str]:

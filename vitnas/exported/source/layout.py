@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,32 @@ KEYED = {"named", "stage"}
 def call(name: Any, args: Mapping[str, Any]) -> Call:
     """A call with these arguments, in this order."""
     return Call(name, tuple(args.items()))
+
+
+def calls(value: Any) -> Iterator[Call]:
+    """All calls inside of a value, outer ones first."""
+    if isinstance(value, Repeat):
+        yield from calls(value.item)
+    elif isinstance(value, Call):
+        yield value
+        for _, item in value.args:
+            yield from calls(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from calls(item)
+
+
+def changed(value: Any, change: Callable[[Call], Call]) -> Any:
+    """The value, where `change` was made to each call, inner ones first."""
+    if isinstance(value, Repeat):
+        return Repeat(changed(value.item, change), value.variable, value.start, value.stop)
+    if isinstance(value, Call):
+        return change(
+            Call(value.name, tuple((key, changed(item, change)) for key, item in value.args))
+        )
+    if type(value) is tuple:
+        return tuple(changed(item, change) for item in value)
+    return value
 
 
 def literal(value: Any) -> str:

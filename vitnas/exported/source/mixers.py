@@ -80,7 +80,7 @@ def _mhsa(place: Place) -> Call:
 def _shared(place: Place) -> Call:
     args = _attention_args(place)
     args.pop("scale", None)
-    return call(variant("shared", wide="width" in args, **_convolved(place)), args)
+    return call(variant("shared", wide="width" in args, mixes=True, **_convolved(place)), args)
 
 
 def _ska(place: Place) -> Call:

@@ -8,6 +8,7 @@ from typing import Any
 from vitnas.exported.source.mixers import Variant
 
 _NAMES = {
+    "grouped": "GroupAttention",
     "shared": "ReusedAttention",
     "ska": "StaticKeyAttention",
     "cska": "ConvStaticKeyAttention",
@@ -51,7 +52,7 @@ def names_of(variants: Sequence[Variant]) -> dict[Variant, str]:
 def _base(variant: Variant) -> str:
     options = dict(variant.options)
     if variant.part == "mhsa":
-        kind = "Group" if options.get("groups") else "Re" if options["mixes"] else ""
+        kind = "Group" if options["groups"] else "Re" if options["mixes"] is True else ""
         return f"{kind}Attention"
     if variant.part == "block":
         return "Block" if options["mlp"] else "MixerBlock"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -17,13 +17,15 @@ from vitnas.exported.source.layout import (
     STARRED,
     Call,
     Code,
-    Repeat,
     call,
+    calls,
+    changed,
     literal,
     printed,
     signature,
     wrapped,
 )
+from vitnas.exported.source.merging import merged
 from vitnas.exported.source.mixers import Variant
 from vitnas.exported.source.names import names_of
 from vitnas.exported.source.network import network_facts
@@ -34,7 +36,7 @@ _TYPES = {
     "grid": "tuple[int, int]",
     "groups": "tuple[int, ...]",
     "act": "type[nn.Module]",
-    "residual": "Callable[[], nn.Module]",
+    "residual": "type[nn.Module]",
     **dict.fromkeys(("mixer", "block", "downsample", "position", "blocks", "nlls"), "nn.Module"),
 }
 """Of parameters; the others are `int`."""
@@ -70,7 +72,18 @@ _HELPERS = (
 """Parts that others use, each before those that use it."""
 
 _ORDER = (
-    *("identity", "pool", "mlp_mixer", "dwconv", "mbconv", "mhsa", "shared", "ska", "cska"),
+    *(
+        "identity",
+        "pool",
+        "mlp_mixer",
+        "dwconv",
+        "mbconv",
+        "mhsa",
+        "grouped",
+        "shared",
+        "ska",
+        "cska",
+    ),
     *("block", "nll", "recursion", "loop", "downsample", "stage"),
 )
 _RESIDUALS = {
@@ -85,14 +98,13 @@ _IMPORTS = {
     "import math": "math.",
     "import sys": "",
     "from collections import OrderedDict": "OrderedDict",
-    "from collections.abc import Callable": "Callable[",
-    "from functools import partial": "partial(",
     "from pathlib import Path": "",
     "\nimport torch": "",
     "import torch.nn.functional as F": "F.",
     "from torch import Tensor, nn": "",
 }
 """Lines at the head, and what shows that a line is needed; nothing if it always is."""
+_PLAIN = Code("Residual")
 _MAPS = {"softmax": "softmax", "gelu": "GELU", "relu": "ReLU", "star_relu": "StarReLU"}
 
 
@@ -104,13 +116,13 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
         preprocessing: how an image becomes its input.
         title: of the file; one line.
     """
-    stages = stage_calls(config)
+    stages = merged(stage_calls(config))
     uses = _uses(stages)
     names = names_of(sorted(uses, key=lambda found: _ORDER.index(found.part)))
-    stages = [_named(stage, names, uses) for stage in stages]
-    net = {**network_facts(config), "stages": _stages(stages)}
+    stages = [changed(stage, lambda made: _named(made, names, uses)) for stage in stages]
+    net = {**network_facts(config), "stages": _stages(stages), "sized": _sized(uses)}
     environment = _environment(net)
-    parts = [_part(environment, found, name, uses[found]) for found, name in names.items()]
+    parts = [_part(environment, found, names, uses[found]) for found in names]
     if not net["plain_stem"]:
         parts.append(environment.get_template("stem.py.j2").render())
     if net["taps"]:
@@ -156,22 +168,10 @@ def _imports(body: str) -> str:
 def _uses(stages: Sequence[Call]) -> dict[Variant, list[dict[str, Any]]]:
     """The arguments of every object, by its variant."""
     uses: dict[Variant, list[dict[str, Any]]] = {}
-    for made in _calls(stages):
+    for made in calls(stages):
         if isinstance(made.name, Variant):
             uses.setdefault(made.name, []).append(dict(made.args))
     return uses
-
-
-def _calls(value: Any) -> Iterator[Call]:
-    if isinstance(value, Repeat):
-        yield from _calls(value.item)
-    elif isinstance(value, (tuple, list)) and not isinstance(value, Variant):
-        for item in value:
-            yield from _calls(item)
-    elif isinstance(value, Call):
-        yield value
-        for _, item in value.args:
-            yield from _calls(item)
 
 
 def _constants(uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -194,32 +194,25 @@ def _multiple(use: Mapping[str, Any]) -> Code | None:
     return None
 
 
-def _named(value: Any, names: Mapping[Variant, str], uses: Mapping[Variant, Any]) -> Any:
-    """The objects with the names of their classes, without arguments that are constants there."""
-    if isinstance(value, Repeat):
-        return Repeat(_named(value.item, names, uses), value.variable, value.start, value.stop)
-    if isinstance(value, tuple):
-        return tuple(_named(item, names, uses) for item in value)
-    if not isinstance(value, Call):
-        return value
-    given = dict(value.args)
-    folded = _constants(uses[value.name]) if isinstance(value.name, Variant) else {}
-    if given.get("residual") == "plain":
-        del given["residual"]
-    elif "residual" in given:
-        given["residual"] = _factory(given["residual"], given["dim"])
-    args = {key: _named(item, names, uses) for key, item in given.items() if key not in folded}
-    return call(names.get(value.name, value.name), args)
-
-
-def _factory(residual: str, dim: int) -> Code:
-    """What makes a residual of this kind, called without arguments."""
-    name = _RESIDUALS[residual]
-    return Code(f"partial({name}, {dim})" if residual == "scale" else name)
+def _named(
+    made: Call, names: Mapping[Variant, str], uses: Mapping[Variant, Sequence[Mapping[str, Any]]]
+) -> Call:
+    """The object with the name of its class, without arguments that are constants there."""
+    if not isinstance(made.name, Variant):
+        return made
+    given, folded = dict(made.args), _constants(uses[made.name])
+    if "residual" in given:
+        given["residual"] = Code(_RESIDUALS[given["residual"]])
+    left_out = {key for key, value in given.items() if value is False or value == _PLAIN}
+    left_out |= set(folded)
+    return call(names[made.name], {k: v for k, v in given.items() if k not in left_out})
 
 
 def _part(
-    environment: Environment, variant: Variant, name: str, uses: Sequence[Mapping[str, Any]]
+    environment: Environment,
+    variant: Variant,
+    names: Mapping[Variant, str],
+    uses: Sequence[Mapping[str, Any]],
 ) -> str:
     constants = _constants(uses)
     types = _parameters(uses, constants)
@@ -232,14 +225,15 @@ def _part(
 
     options = _described(variant)
     return environment.get_template(f"{variant.part}.py.j2").render(
-        name=name,
+        name=names[variant],
         o=options,
         c=constants,
         init=signature(types),
         v=value,
         half=half,
         passes=value("passes") if "passes" in {*types, *constants} else None,
-        residual=_residual(constants.get("residual")),
+        residual=_residual(constants.get("residual"), environment.globals["net"]["sized"]),
+        base=names.get(options.get("base"), ""),
         width="width" if options.get("wide") else "dim",
     )
 
@@ -252,6 +246,8 @@ def _parameters(uses: Sequence[Mapping[str, Any]], constants: Mapping[str, Any])
         types["passes"] = "int = 1"
     if any(use.get("residual") == "plain" for use in uses) and "residual" in types:
         types["residual"] += " = Residual"
+    if "mixes" in types:
+        types["mixes"] = "bool = False"
     starred = next((key for key in types if key in STARRED), None)
     after = {"passes"} if starred else set()
     return dict(
@@ -259,13 +255,18 @@ def _parameters(uses: Sequence[Mapping[str, Any]], constants: Mapping[str, Any])
     )
 
 
-def _residual(kind: str | None) -> str:
-    """What makes a residual; none where it is plain in all objects of a class."""
-    if kind is None:
-        return "residual()"
+def _residual(kind: str | None, sized: bool) -> str:
+    """What makes a residual; nothing where it is plain in all objects of a class."""
     if kind == "plain":
         return ""
-    return f"{_RESIDUALS[kind]}({'dim' if kind == 'scale' else ''})"
+    dim = "dim" if sized or kind == "scale" else ""
+    return f"{_RESIDUALS[kind] if kind else 'residual'}({dim})"
+
+
+def _sized(uses: Mapping[Variant, Sequence[Mapping[str, Any]]]) -> bool:
+    """Whether residuals are arguments and one kind needs the channels, so that all get them."""
+    kinds = [{use.get("residual") for use in found} for found in uses.values()]
+    return any(len(one) > 1 and "scale" in one for one in kinds)
 
 
 def _described(variant: Variant) -> dict[str, Any]:
