@@ -3,7 +3,8 @@
 Random draws of the small spaces with fresh weights, batch norms in eval mode. A difference is the
 largest one of a score, in units of the largest score. For the speed, eager PyTorch and onnxruntime
 take turns in bursts on one thread; a ratio above 1 says that onnxruntime is faster. Needs the
-extra `onnx`.
+extra `onnx`. `--lines` counts the lines of model.py instead: of 40 random networks of each space,
+within its limits, formatted as `ruff format` does by default.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from common import conclude, draw_configs, is_quick, rounded, show
+from common import ROOT, conclude, draw_configs, quick_parser, rounded, show
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.space import load_space
+from vitnas.config.space import SearchSpace, load_space
+from vitnas.cost.closed_form import closed_form
+from vitnas.cost.limits import over_limits
 from vitnas.deploy.timing import interleaved
 from vitnas.exported.check import TOLERANCES
 from vitnas.exported.preprocessing import unknown
@@ -30,6 +33,11 @@ from vitnas.nn import build_model
 from vitnas.nn.weights import state_of
 
 BATCHES = (1, 32)
+COUNTED = (
+    *("digits", "images_64", "fashion_32", "hybrid_fashion"),
+    *(str(ROOT / "benchmarks/fashion_32_full.yaml"), "papers_32"),
+)
+MOST_LINES = 300
 
 
 @dataclass(frozen=True)
@@ -73,8 +81,45 @@ def exported(name: str, config: ModelConfig, rounds: int) -> Exported:
     return Exported(name, source.count("\n"), differences, ratios)
 
 
+def lines_of(space: SearchSpace, count: int) -> list[int]:
+    """Lines of model.py of the first random draws within the limits, shortest first."""
+    found: list[int] = []
+    for config in draw_configs(space, 20 * count):
+        if not over_limits(closed_form(config), space.config.limits):
+            source = model_source(config, unknown(config.in_chans), config.name)
+            found.append(source.count("\n"))
+        if len(found) == count:
+            return sorted(found)
+    raise SystemExit(f"{space.name}: too few of its draws are within the limits")
+
+
+def count_lines(quick: bool) -> None:
+    """Print how long model.py is."""
+    spaces = [load_space(name) for name in (COUNTED[:2] if quick else COUNTED)]
+    found = {space.name: lines_of(space, 3 if quick else 40) for space in spaces}
+    over = {name: sum(line >= MOST_LINES for line in lines) for name, lines in found.items()}
+    show(
+        ("space", "networks", "least", "median", "most", f"{MOST_LINES} or more"),
+        [
+            (
+                name,
+                *map(str, (len(lines), lines[0], statistics.median(lines), lines[-1], over[name])),
+            )
+            for name, lines in found.items()
+        ],
+    )
+    figures = {f"lines_median_{name}": statistics.median(lines) for name, lines in found.items()}
+    conclude("exports_lines", quick, figures, {})
+
+
 def main() -> None:
-    quick = is_quick(__doc__)
+    parser = quick_parser(__doc__)
+    parser.add_argument("--lines", action="store_true", help="count the lines of model.py instead")
+    options = parser.parse_args()
+    if options.lines:
+        count_lines(options.quick)
+        return
+    quick = options.quick
     torch.set_num_threads(1)
     names = ["digits"] if quick else ["digits", "fashion_32", "images_64", "hybrid_fashion"]
     count, rounds = (2, 3) if quick else (5, 15)

@@ -21,7 +21,7 @@ def test_broad_attention_of_one_stage_needs_no_fitting() -> None:
     assert facts["tapped"] == "taps"
     facts = network_facts(pyramid())
     assert facts["broad_pools"]
-    assert facts["tapped"] == "[taps[index] for index in (1, 2)]"
+    assert facts["tapped"] == "[taps[1], taps[2]]"
 
 
 def test_a_plain_head_is_a_sequence() -> None:

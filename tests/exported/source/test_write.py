@@ -151,7 +151,7 @@ def test_it_imports_torch_alone_and_is_short(name: str) -> None:
     [("digits", 245), ("images_64", 280), ("fashion_32", 300), ("hybrid_fashion", 300)],
 )
 def test_networks_of_a_space_are_short(name: str, most: int) -> None:
-    configs = draws(load_space(shipped_spaces()[name]), 40)
+    configs = draws(load_space(shipped_spaces()[name]), 10)
     assert max(source_of(config).count("\n") for config in configs) < most
 
 

@@ -10,6 +10,8 @@ from vitnas.exported.source.layout import Call, Code, call, literal, printed, si
 from vitnas.exported.source.mixers import has_later_norms, is_square
 from vitnas.exported.source.plan import crelu_cuts, stem_layers, steps_of
 
+_FEW = 4
+
 
 def network_facts(config: ModelConfig) -> dict[str, Any]:
     """Values by name; numbers with a point as text."""
@@ -121,6 +123,8 @@ def _chosen(indices: list[int], number: int) -> str:
         return f"taps[{indices[0] if indices[0] < number - 1 else -1}]"
     if indices == list(range(number)):
         return "taps"
+    if len(indices) <= _FEW:
+        return f"[{', '.join(f'taps[{index}]' for index in indices)}]"
     return f"[taps[index] for index in {literal(tuple(indices))}]"
 
 
