@@ -13,12 +13,18 @@ from vitnas import __version__
 from vitnas.config.model import ModelConfig
 from vitnas.config.one_line import one_line
 from vitnas.exported.preprocessing import Preprocessing
+from vitnas.exported.source.folding import (
+    Uses,
+    are_sized,
+    constants_of,
+    made_residual,
+    parameters_of,
+    uses_of,
+    with_name,
+)
 from vitnas.exported.source.layout import (
-    STARRED,
     Call,
-    Code,
     call,
-    calls,
     changed,
     literal,
     printed,
@@ -30,19 +36,6 @@ from vitnas.exported.source.mixers import Variant
 from vitnas.exported.source.names import names_of
 from vitnas.exported.source.network import network_facts
 from vitnas.exported.source.plan import stage_calls
-
-_TYPES = {
-    "scale": "float",
-    "grid": "tuple[int, int]",
-    "groups": "tuple[int, ...]",
-    "act": "type[nn.Module]",
-    "residual": "type[nn.Module]",
-    **dict.fromkeys(("mixer", "block", "downsample", "position", "blocks", "nlls"), "nn.Module"),
-}
-"""Of parameters; the others are `int`."""
-
-_FOLDED = ("act", "conv_kernel", "groups", "kernel", "passes", "residual", "squeezed", "stride")
-"""Parameters that are constants of a class whose objects all have the same value."""
 
 _HELPERS = (
     "named",
@@ -72,27 +65,10 @@ _HELPERS = (
 """Parts that others use, each before those that use it."""
 
 _ORDER = (
-    *(
-        "identity",
-        "pool",
-        "mlp_mixer",
-        "dwconv",
-        "mbconv",
-        "mhsa",
-        "grouped",
-        "shared",
-        "ska",
-        "cska",
-    ),
+    *("identity", "pool", "mlp_mixer", "dwconv", "mbconv"),
+    *("mhsa", "grouped", "shared", "ska", "cska"),
     *("block", "nll", "recursion", "loop", "downsample", "stage"),
 )
-_RESIDUALS = {
-    "plain": "Residual",
-    "lrc": "LearnedResidual",
-    "lrc_branch": "BranchResidual",
-    "lrc_identity": "SkipResidual",
-    "scale": "ScaledResidual",
-}
 _IMPORTS = {
     "import json": "",
     "import math": "math.",
@@ -104,7 +80,6 @@ _IMPORTS = {
     "from torch import Tensor, nn": "",
 }
 """Lines at the head, and what shows that a line is needed; nothing if it always is."""
-_PLAIN = Code("Residual")
 _MAPS = {"softmax": "softmax", "gelu": "GELU", "relu": "ReLU", "star_relu": "StarReLU"}
 
 
@@ -117,10 +92,10 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
         title: of the file; one line.
     """
     stages = merged(stage_calls(config))
-    uses = _uses(stages)
+    uses = uses_of(stages)
     names = names_of(sorted(uses, key=lambda found: _ORDER.index(found.part)))
-    stages = [changed(stage, lambda made: _named(made, names, uses)) for stage in stages]
-    net = {**network_facts(config), "stages": _stages(stages), "sized": _sized(uses)}
+    stages = [changed(stage, lambda made: with_name(made, names, uses)) for stage in stages]
+    net = {**network_facts(config), "stages": _stages(stages), "sized": are_sized(uses)}
     environment = _environment(net)
     parts = [_part(environment, found, names, uses[found]) for found in names]
     if not net["plain_stem"]:
@@ -165,57 +140,14 @@ def _imports(body: str) -> str:
     return "\n".join(wanted)
 
 
-def _uses(stages: Sequence[Call]) -> dict[Variant, list[dict[str, Any]]]:
-    """The arguments of every object, by its variant."""
-    uses: dict[Variant, list[dict[str, Any]]] = {}
-    for made in calls(stages):
-        if isinstance(made.name, Variant):
-            uses.setdefault(made.name, []).append(dict(made.args))
-    return uses
-
-
-def _constants(uses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The parameters of a class that all of `uses` give the same value, and `hidden` as code."""
-    found = {name: {use.get(name) for use in uses} for name in _FOLDED}
-    same = {
-        name: next(iter(one)) for name, one in found.items() if len(one) == 1 and None not in one
-    }
-    multiples = {_multiple(use) for use in uses}
-    multiple = next(iter(multiples))
-    return same | ({"hidden": multiple} if len(multiples) == 1 and multiple else {})
-
-
-def _multiple(use: Mapping[str, Any]) -> Code | None:
-    """The channels inside as a multiple of those outside; None where it is no whole one."""
-    for outside in ("dim", "before"):
-        if outside in use and use.get("hidden"):
-            times, rest = divmod(use["hidden"], use[outside])
-            return None if rest else Code(f"{times} * {outside}" if times > 1 else outside)
-    return None
-
-
-def _named(
-    made: Call, names: Mapping[Variant, str], uses: Mapping[Variant, Sequence[Mapping[str, Any]]]
-) -> Call:
-    """The object with the name of its class, without arguments that are constants there."""
-    if not isinstance(made.name, Variant):
-        return made
-    given, folded = dict(made.args), _constants(uses[made.name])
-    if "residual" in given:
-        given["residual"] = Code(_RESIDUALS[given["residual"]])
-    left_out = {key for key, value in given.items() if value is False or value == _PLAIN}
-    left_out |= set(folded)
-    return call(names[made.name], {k: v for k, v in given.items() if k not in left_out})
-
-
 def _part(
     environment: Environment,
     variant: Variant,
     names: Mapping[Variant, str],
-    uses: Sequence[Mapping[str, Any]],
+    uses: Uses,
 ) -> str:
-    constants = _constants(uses)
-    types = _parameters(uses, constants)
+    constants = constants_of(uses)
+    types = parameters_of(uses, constants)
 
     def value(key: str) -> str:
         return literal(constants[key]) if key in constants else key
@@ -232,41 +164,9 @@ def _part(
         v=value,
         half=half,
         passes=value("passes") if "passes" in {*types, *constants} else None,
-        residual=_residual(constants.get("residual"), environment.globals["net"]["sized"]),
-        base=names.get(options.get("base"), ""),
+        base=names[options["base"]] if "base" in options else "",
         width="width" if options.get("wide") else "dim",
     )
-
-
-def _parameters(uses: Sequence[Mapping[str, Any]], constants: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters of a class and their types, those with a default last."""
-    names = dict.fromkeys(key for use in uses for key in use if key not in constants)
-    types = {key: _TYPES.get(key, "int") for key in names}
-    if any("passes" not in use for use in uses) and "passes" in types:
-        types["passes"] = "int = 1"
-    if any(use.get("residual") == "plain" for use in uses) and "residual" in types:
-        types["residual"] += " = Residual"
-    if "mixes" in types:
-        types["mixes"] = "bool = False"
-    starred = next((key for key in types if key in STARRED), None)
-    after = {"passes"} if starred else set()
-    return dict(
-        sorted(types.items(), key=lambda one: (one[0] in after, one[0] == starred, "=" in one[1]))
-    )
-
-
-def _residual(kind: str | None, sized: bool) -> str:
-    """What makes a residual; nothing where it is plain in all objects of a class."""
-    if kind == "plain":
-        return ""
-    dim = "dim" if sized or kind == "scale" else ""
-    return f"{_RESIDUALS[kind] if kind else 'residual'}({dim})"
-
-
-def _sized(uses: Mapping[Variant, Sequence[Mapping[str, Any]]]) -> bool:
-    """Whether residuals are arguments and one kind needs the channels, so that all get them."""
-    kinds = [{use.get("residual") for use in found} for found in uses.values()]
-    return any(len(one) > 1 and "scale" in one for one in kinds)
 
 
 def _described(variant: Variant) -> dict[str, Any]:
@@ -307,6 +207,7 @@ def _environment(net: Mapping[str, Any]) -> Environment:
     environment.globals |= {
         "on_grid": lambda layer, tokens: f"on_grid({layer}, {tokens}{grid})",
         "inverted_residual": net["inverted_call"],
+        "made_residual": partial(made_residual, net["sized"]),
         "norm": partial(_norm, net["norm_eps"]),
         "scaled": lambda code: code if net["scale"] == "1.0" else f"{net['scale']} * {code}",
         "nobias": lambda has: "" if has else ", bias=False",
