@@ -13,7 +13,7 @@ from vitnas.exported.source.layout import definition
 from vitnas.exported.source.mixers import conv_act
 
 
-class Inverted(NamedTuple):
+class InvertedShape(NamedTuple):
     """What one inverted residual has; `squeezed` is 0 without squeeze-excitation."""
 
     expands: bool
@@ -27,7 +27,7 @@ def inverted_facts(config: ModelConfig) -> dict[str, Any]:
     """What the templates read, and `inverted_call`, which writes a call of the function."""
     between = _between(config)
     found = [*_in_blocks(config), *between]
-    first = found[0] if found else Inverted(False, "nn.ReLU6", 3, 0, 1)
+    first = found[0] if found else InvertedShape(False, "nn.ReLU6", 3, 0, 1)
     differs = {name: len({getattr(one, name) for one in found}) > 1 for name in first._fields}
     squeezes = _quantity([one.squeezed > 0 for one in found])
     expands = _quantity([one.expands for one in found])
@@ -70,24 +70,26 @@ def _call(parameters: Collection[str]) -> Callable[..., str]:
     return text
 
 
-def _in_blocks(config: ModelConfig) -> list[Inverted]:
+def _in_blocks(config: ModelConfig) -> list[InvertedShape]:
     found = []
     for stage in config.stages:
         if "mbconv" in stage.kinds:
             own = stage.only("mbconv")
             expands = own.hidden_channels != own.embed_dim
-            found.append(Inverted(expands, conv_act(own), own.kernel, own.se_channels, stride=1))
+            found.append(
+                InvertedShape(expands, conv_act(own), own.kernel, own.se_channels, stride=1)
+            )
     return found
 
 
-def _between(config: ModelConfig) -> list[Inverted]:
+def _between(config: ModelConfig) -> list[InvertedShape]:
     if config.downsample not in ("separable", "mbconv"):
         return []
     act, found = "nn.ReLU" if config.downsample == "separable" else "nn.Hardswish", []
     for index in range(1, len(config.stages)):
         hidden, squeezed = config.downsample_channels(index)
         expands = hidden != config.stages[index - 1].embed_dim
-        found.append(Inverted(expands, act, 3, squeezed, stride=2))
+        found.append(InvertedShape(expands, act, 3, squeezed, stride=2))
     return found
 
 
