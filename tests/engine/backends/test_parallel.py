@@ -85,7 +85,7 @@ def test_a_worker_s_own_mistakes_come_as_they_are(shared_ray: Any) -> None:
     from vitnas.engine.backends.parallel import RayBackend
 
     backend = RayBackend(1, 0.0, None)
-    backend._worker = Unsettled()
+    backend._worker = Unsettled()  # type: ignore[assignment]
     with pytest.raises(DataError, match=r"^images\.bin: is gone$"):
         list(backend.answers(requests()[:1]))
 
