@@ -99,6 +99,12 @@ class Noise:
         error = max(hypot(one.error, other.error), _LEAST_ERROR)
         return float(stdtr(self.degrees, (one.top1 - other.top1) / error))
 
+    def exceeded(self, one: Expected) -> float:
+        """Top-1 in percent that the true one exceeds with a probability of 95 %: Student's t."""
+        from scipy.special import stdtrit
+
+        return one.top1 - float(stdtrit(self.degrees, 0.95)) * one.error
+
     def expected(self, trainings: Sequence[Sequence[float]]) -> list[Expected]:
         """What each network's own trainings tell; it has at least one, in percent."""
         means = np.array([fmean(scores) for scores in trainings])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import t as student
 
 from tests.report.runs import run_of, trial
 from vitnas.errors import VitnasError
@@ -119,18 +120,23 @@ def test_all_that_meet_a_target_the_best_first(
         replace(t, measured=measured.get(t.number, {}), num_params=30_000 + (t.number != 2))
         for t in run.trials
     ]
-    chosen = fitting(run_of(run.path, *trials), target)
+    measured_run = run_of(run.path, *trials)
+    chosen = fitting(measured_run, target)
     assert [trial.number for trial in chosen] == numbers
-    assert all(target.is_met(trial) for trial in chosen)
+    assert all(target.is_met(measured_run, trial) for trial in chosen)
 
 
 def test_robust_counts_what_a_network_exceeds_almost_surely() -> None:
     unsure = trial(0, 80.0, expected=Expected(80.0, 3.0))
     sure = trial(1, 79.0, expected=Expected(79.0, 0.1))
-    assert Target().top1(unsure) > Target().top1(sure)
+    run = run_of(Path("r"), unsure, sure)
+    assert run.noise is not None
+    assert Target().top1(run, unsure) > Target().top1(run, sure)
     robust = Target(is_robust=True)
-    assert robust.top1(sure) == pytest.approx(79.0 - 0.1645)
-    assert robust.top1(unsure) < robust.top1(sure)
+    below = student.ppf(0.95, run.noise.degrees)
+    assert below > 1.7, "few degrees of freedom: more than a normal deviate"
+    assert robust.top1(run, sure) == pytest.approx(79.0 - 0.1 * below)
+    assert robust.top1(run, unsure) < robust.top1(run, sure)
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,15 @@ def test_what_limits_the_comparison_is_told() -> None:
     assert "has not ended" not in plain
 
 
+def test_trainings_of_both_runs_are_told() -> None:
+    """Network and curve are equal: one run started from the other, or both have one seed."""
+    one, other = small(A), small(B)
+    assert "4 trainings are part of several runs" in " ".join(compare([one, other]).notes)
+    assert "part of several" not in " ".join(compare([one, small(B, 0.1)]).notes)
+    few = run_of(B, *one.trials[:1], *small(B, 0.1).trials[1:])
+    assert "1 training is part of several runs" in " ".join(compare([one, few]).notes)
+
+
 def test_what_differs_is_listed_by_its_address() -> None:
     other = small(B, space=SPACE | {"limits": {"flops": {"max": 5}}}, environment=told())
     other = replace(other, environment=other.environment.model_copy(update={"seed": 9}))

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from vitnas.run import Run
 
 
-_ROBUST = 1.645
-"""Standard errors below the expected top-1 that a network exceeds with a probability of 95 %."""
-
-
 @dataclass(frozen=True)
 class Target:
     """What a network must keep to.
@@ -36,13 +32,14 @@ class Target:
     min_top1: float | None = None
     is_robust: bool = False
 
-    def top1(self, trial: TrialRecord) -> float:
-        """The top-1 in percent by which a trial is judged."""
-        error = trial.expected.error if self.is_robust and trial.expected else 0.0
-        return (trial.estimate or 0.0) - _ROBUST * error
+    def top1(self, run: Run, trial: TrialRecord) -> float:
+        """The top-1 in percent by which a trial of the run is judged."""
+        if self.is_robust and run.noise is not None and trial.expected is not None:
+            return run.noise.exceeded(trial.expected)
+        return trial.estimate or 0.0
 
-    def is_met(self, trial: TrialRecord) -> bool:
-        enough = self.min_top1 is None or self.top1(trial) >= self.min_top1
+    def is_met(self, run: Run, trial: TrialRecord) -> bool:
+        enough = self.min_top1 is None or self.top1(run, trial) >= self.min_top1
         return enough and all(_over(trial, name, most) <= 1 for name, most in self.bounds.items())
 
     def text(self) -> str:
@@ -77,12 +74,12 @@ def fitting(run: Run, target: Target) -> tuple[TrialRecord, ...]:
             objective = f"{name}: {COSTS[name].direction}"
             rule = f"was not measured: the space's objectives need `{objective}`"
             raise VitnasError(f"{run.path}: {COSTS[name].noun} {rule}")
-    found = [trial for trial in known if target.is_met(trial)]
+    found = [trial for trial in known if target.is_met(run, trial)]
     if not found:
         raise VitnasError(_closest(run, known, target))
     if target.min_top1 is None:
-        return tuple(sorted(found, key=lambda t: (-target.top1(t), t.flops, t.number)))
-    return tuple(sorted(found, key=lambda t: (t.flops, -target.top1(t), t.number)))
+        return tuple(sorted(found, key=lambda t: (-target.top1(run, t), t.flops, t.number)))
+    return tuple(sorted(found, key=lambda t: (t.flops, -target.top1(run, t), t.number)))
 
 
 def _over(trial: TrialRecord, name: str, most: float) -> float:
@@ -99,7 +96,7 @@ def _closest(run: Run, known: list[TrialRecord], target: Target) -> str:
     def miss(trial: TrialRecord) -> float:
         least = target.min_top1 or 0.0
         overs = [_over(trial, name, most) for name, most in target.bounds.items()]
-        return max([*overs, least / max(target.top1(trial), 1e-9)])
+        return max([*overs, least / max(target.top1(run, trial), 1e-9)])
 
     nearest = min(known, key=lambda trial: (miss(trial), trial.number))
     has = [
@@ -109,7 +106,7 @@ def _closest(run: Run, known: list[TrialRecord], target: Target) -> str:
     ]
     if target.min_top1 is not None:
         robust = " that it exceeds with 95 %" if target.is_robust else ""
-        has.append(f"{target.top1(nearest):.2f} % top-1{robust}")
+        has.append(f"{target.top1(run, nearest):.2f} % top-1{robust}")
     return (
         f"{run.path}: no network has {target.text()}; the closest is trial {nearest.number} with "
         f"{' and '.join(has)}"

@@ -269,6 +269,12 @@ def _notes(runs: Sequence[Run]) -> Iterator[str]:
         devices = {t.measured_on for run in runs for t in run.trials if t.measured_on}
         if len(devices) > 1:
             yield "Costs were measured on different devices and cannot be compared."
+    trainings = [{(trial.key, trial.curve) for trial in run.complete} for run in runs]
+    if shared := len(set.union(*(a & b for a, b in combinations(trainings, 2)))):
+        yield (
+            f"{shared} {'training is' if shared == 1 else 'trainings are'} part of several runs, "
+            "as after --start-from, and count as independent: intervals are too wide."
+        )
     if not any(trial.replicates for run in runs for trial in run.complete):
         yield "No network was trained twice, so intervals do not contain the scatter over seeds."
     yield "Each front is one run: another seed of a search gives another front."
