@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.exported.source.parity import pyramid
-from tests.nn.networks import caformer, deep
+from tests.nn.networks import caformer, deep, hierarchy
 from vitnas.exported.source.network import network_facts
 
 
@@ -40,3 +40,15 @@ def test_the_norm_of_a_class_token_comes_before_the_head() -> None:
     facts = network_facts(deep())
     assert facts["token_norm"]
     assert facts["plain_pool"] == "%s[:, 0]"
+
+
+def test_a_pass_with_one_group_keeps_the_order() -> None:
+    stage = {"token_mixer": "mhsa", "embed_dim": 16, "num_heads": 2}
+
+    def orders(groups: str) -> object:
+        return network_facts(hierarchy(stages=[stage, stage], groups=groups))["orders"]
+
+    assert orders("[4,2][4,2]") == "all"
+    assert orders("[4,1][1,1]") == "first"
+    assert orders("[4,1][2,1]") == "some"
+    assert orders("[1,4][1,1]") == "some"

@@ -43,6 +43,7 @@ def network_facts(config: ModelConfig) -> dict[str, Any]:
         **_stem(config),
         **inverted_facts(config),
         **_convolved(config),
+        "orders": _orders(config),
         **_reattention(config),
         **(_broad(config) if taps else {}),
         **_head(config),
@@ -66,6 +67,15 @@ def _stem(config: ModelConfig) -> dict[str, Any]:
         "plain_stem": None if normed else made,
         "crelu_cuts": crelu_cuts(config),
     }
+
+
+def _orders(config: ModelConfig) -> str:
+    """Which passes in groups have an order of their own: all, the first of two, or some."""
+    found = {stage.groups for stage in config.stages if max(stage.groups) > 1}
+    if all(1 not in groups for groups in found):
+        return "all"
+    is_first = all(len(groups) == 2 and groups[1] == 1 for groups in found)
+    return "first" if is_first and len(found) == 1 else "some"
 
 
 def _convolved(config: ModelConfig) -> dict[str, Any]:
