@@ -49,7 +49,7 @@ def run(race: Race, images: Any, seed: int, device: str) -> tuple[float, float]:
     from vitnas.config.training import ProxyConfig
     from vitnas.training.proxy import Training, evaluate
 
-    torch.manual_seed(seed)
+    torch.manual_seed(1000 + seed)  # as in by_hand.py
     proxy = ProxyConfig.model_validate(race.recipe)
     training = Training(builder(race.runner, images)(), proxy, images, seed=seed, device=device)
     began = time.perf_counter()
