@@ -15,6 +15,7 @@ from vitnas.files import (
     append_line,
     check_replaceable,
     exists,
+    is_file,
     open_file,
     own_folder,
     read_bytes,
@@ -185,6 +186,14 @@ def test_a_name_that_no_system_takes_does_not_exist() -> None:
     assert not exists("a\0b")
     assert not exists("x" * 5000)
     assert not exists("")
+    assert not is_file("x" * 5000)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    assert is_file(tmp_path / "a")
+    assert exists(tmp_path)
+    assert not is_file(tmp_path)
 
 
 def test_what_cannot_be_written_is_named_as_the_user_knows_it(tmp_path: Path) -> None:

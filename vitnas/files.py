@@ -234,3 +234,8 @@ def exists(path: str | Path) -> bool:
         return path != "" and Path(path).exists()
     except (OSError, ValueError):
         return False
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file and no folder; otherwise as `exists`."""
+    return exists(path) and Path(path).is_file()

@@ -5,7 +5,7 @@ something the user can mend (one line on stderr), 130 and 143 interrupted by Ctr
 """
 
 from vitnas.cli import runs  # isort: skip  # the order of commands in --help
-from vitnas.cli import calibrate, data, deploy, files, gpu, networks, scoring
+from vitnas.cli import calibrate, data, deploy, diagnose, files, gpu, networks, scoring
 from vitnas.cli.app import app, main
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "calibrate",
     "data",
     "deploy",
+    "diagnose",
     "files",
     "gpu",
     "main",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitnas.config.files import exists, read_yaml
+from vitnas.config.files import exists, is_file, read_yaml
 from vitnas.config.grammar import is_axis
 from vitnas.config.training import with_fields, with_recipe
 from vitnas.errors import ConfigError, nearest_name
@@ -75,7 +75,7 @@ def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
         raise wrong("must name a shipped space or a space file")
     beside = path.parent / name
     try:
-        found = beside if exists(beside) and beside.is_file() else find_space(name)
+        found = beside if is_file(beside) else find_space(name)
     except ConfigError as error:
         raise wrong(error.rule, error.nearest) from None
     if not exists(found) or found.is_dir():

@@ -38,10 +38,6 @@ Grid = npt.NDArray[np.float64]
 Notice = Callable[[str], None]
 
 
-def _ignore(line: str) -> None:
-    pass
-
-
 def axis_of(points: int) -> list[float]:
     """`points` places from -1 to 1, with 0 in the middle.
 
@@ -82,7 +78,11 @@ def mean_loss(network: nn.Module, images: Split, weights: Mapping[str, Tensor]) 
 
 
 def losses_around(
-    network: nn.Module, images: Split, axis: list[float], seed: int, notice: Notice = _ignore
+    network: nn.Module,
+    images: Split,
+    axis: list[float],
+    seed: int,
+    notice: Notice = lambda line: None,
 ) -> Grid:
     """The mean loss at each point of the grid `axis` x `axis`; the network does not change.
 
@@ -151,7 +151,7 @@ def landscape_finding(
     classes: int | None,
     points: int = POINTS,
     seed: int = 0,
-    notice: Notice = _ignore,
+    notice: Notice = lambda line: None,
 ) -> Finding:
     """The loss on a grid around the weights, with a figure.
 

@@ -159,17 +159,17 @@ def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     """Refuse to resume from the checkpoint of another training.
 
-    A field of a recipe that an older vitnas did not write had its default, and its images may be
-    those of now.
+    A field of a recipe that an older vitnas did not write had its default. Images that score, of
+    which it wrote nothing, count as those of now.
 
     Raises:
         RunError: names the first thing that differs.
     """
     before, now = flat(stored), flat(wanted)
     unwritten = flat({"recipe": Recipe().model_dump(mode="json")})
+    scoring = f"images.{SCORING}"
+    unwritten[scoring] = now.get(scoring)
     for name in [*now, *before]:
-        if name == f"images.{SCORING}" and name not in before:
-            continue
         was = before.get(name, unwritten.get(name))
         if was != now.get(name):
             raise RunError(

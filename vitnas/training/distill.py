@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax
 
-from vitnas.config.files import exists
+from vitnas.config.files import exists, is_file
 from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name
@@ -157,7 +157,7 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
     if config.weights is None:  # before anything is fetched
         _check_classes(_declared_classes(name), name, images)
     if config.weights is not None:
-        if not (exists(config.weights) and Path(config.weights).is_file()):
+        if not is_file(config.weights):
             raise DataError(f"teacher {name}: {config.weights}: no such file")
         fresh = {"num_classes": images.num_classes, "in_chans": images.in_chans}
         options = {"checkpoint_path": config.weights, **fresh}

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitnas.config.files import exists
+from vitnas.config.files import exists, is_file
 from vitnas.errors import DataError
 from vitnas.exported.folder import WEIGHTS_FILE
 
@@ -39,7 +39,7 @@ def start_of(text: str) -> Path | FromTimm:
     """
     if text.startswith(_TIMM):
         name, _, file = text.removeprefix(_TIMM).partition(":")
-        if file and not (exists(file) and Path(file).is_file()):
+        if file and not is_file(file):
             raise DataError(f"{file}: no such file")
         return FromTimm(name, file or None)
     folder = Path(text)

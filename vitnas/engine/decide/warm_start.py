@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vitnas.config.costs import COSTS
-from vitnas.config.differences import differences
+from vitnas.config.differences import changed_images, differences
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.space import SearchSpace, SpaceConfig
@@ -96,7 +96,7 @@ def check_same_images(folder: Path, theirs: Data, ours: Data) -> None:
         RunError: it was trained on others.
     """
     stored, here = (data.told().get("fingerprint") for data in (theirs, ours))
-    changes = list(differences(stored, here)) if stored and here else []
+    changes = changed_images(stored, here) if stored and here else []
     if changes:
         raise RunError(
             f"--start-from {folder}: its accuracies cannot be compared: it was trained on other "
