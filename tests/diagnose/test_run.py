@@ -1,4 +1,4 @@
-"""All diagnostics on small networks, and the command."""
+"""All diagnostics on small networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tests.diagnose.networks import CONV, CSKA, MHSA, SKA, config, hooks_of, network, small_swin
 from vitnas import api
-from vitnas.cli import main
 from vitnas.config.files import dump_yaml
 from vitnas.diagnose.names import OF_MAPS, USUAL
 from vitnas.diagnose.run import Diagnosis, check_place, diagnose
@@ -35,26 +34,6 @@ def images(number: int = 6, channels: int = 1, side: int = 8) -> Split:
     x = torch.randint(0, 256, (number, channels, side, side), generator=generator)
     moment: Tensor = torch.full((channels, 1, 1), 100.0)
     return Split(x.to(torch.uint8), torch.zeros(number).long(), moment, moment)
-
-
-def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int) -> tuple[str, str]:
-    """What the command prints to stdout and stderr."""
-    with pytest.raises(SystemExit) as ended:
-        main(["diagnose", *arguments])
-    out, err = capsys.readouterr()
-    assert ended.value.code == code, err
-    return out, err
-
-
-def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line that a mistake is answered with; nothing may have been written."""
-    before = sorted(Path.cwd().rglob("*"))
-    out, err = said(capsys, *arguments, code=2)
-    assert not out
-    assert err.startswith("vitnas: ")
-    assert err.count("\n") == 1
-    assert sorted(Path.cwd().rglob("*")) == before
-    return err
 
 
 def write_model(path: Path, *stages: dict[str, Any], **fields: Any) -> str:
@@ -194,62 +173,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):
         done(tmp_path / "file" / "out", ["cka"])
-
-
-@pytest.mark.slow
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = write_model(tmp_path / "small.yaml", *HIERARCHY, stem={"stride": 1})
-    out, _ = said(capsys, model, "--data", "digits", "--images", "8", code=0)
-    assert out.splitlines()[0] == ("7 layers in 3 stages, 6 with an attention map (none in dwconv)")
-    assert "results/diagnose/small: 8 figures and diagnosis.json" in out
-    tree = json.loads((tmp_path / "results/diagnose/small/diagnosis.json").read_text())
-    assert (tree["network"], tree["weights"]) == ("small", "random, seed 0")
-    assert (tree["data"], tree["images"]) == ("digits", 8)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        (("--data", "digitz"), "--data = 'digitz': must be of digits"),
-        ((), "--data: is required"),
-        (("--data", "digits", "--only", "cka,hed"), "--only = 'hed': must be one of maps"),
-        (("--data", "digits", "--weights", "none"), "none: no such file or directory"),
-        (("--data", "digits", "--trial", "1"), "is a file; a run is a folder with a study.db"),
-        (
-            ("--data", "digits", "--image", "900"),
-            "--image = 900: must be from 0 to 255 (nearest: 255)",
-        ),
-        (
-            ("--data", "digits", "--image", "250", "--map-images", "7"),
-            "--map-images = 7: must be from 1 to 6: --image 250 is followed by 5 (nearest: 6)",
-        ),
-        (
-            ("--data", "digits", "--map-images", "9"),
-            "--map-images = 9: must be from 1 to 8 (nearest: 8)",
-        ),
-        (
-            ("--data", "digits", "--map-images", "0"),
-            "--map-images = 0: must be from 1 to 8 (nearest: 1)",
-        ),
-        (("--data", "digits", "--points", "4"), "--points = 4: must be an odd number"),
-        (("--data", "digits", "--device", "tpu"), "'tpu'"),
-        (("--data", "cifar10"), "cifar10 has images with 3 channels"),
-        (("--data", "digits", "--log", "none.jsonl", "--only", "lrc"), "none.jsonl: no such file"),
-    ],
-)
-def test_every_mistake_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], rule: str
-) -> None:
-    model = write_model(tmp_path / "small.yaml", MHSA, residual="lrc")
-    assert rule in complaint(capsys, model, *arguments)
-
-
-def test_a_name_that_is_almost_right_and_a_folder_that_is_no_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "nearest: sret_s" in complaint(capsys, "sret_sl", "--data", "digits")
-    (tmp_path / "empty").mkdir()
-    assert "has no config.yaml" in complaint(capsys, "empty", "--data", "digits")
 
 
 @pytest.mark.slow
