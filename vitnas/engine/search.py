@@ -12,11 +12,9 @@ from pathlib import Path
 from vitnas.baselines.baseline import PricedBaseline
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import Teller
-from vitnas.durations import span
 from vitnas.engine import session
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings, check_onnx
-from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.baselines import (
     repeat_what_counts,
@@ -38,6 +36,7 @@ from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
+from vitnas.engine.watch.outlook import outlook
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.sessions import Data
@@ -121,12 +120,13 @@ def run_search(
             check_same_images(folder, data, found.data)
         if tuned is None and (line := why_untuned(space, path, options)):
             notice(line)
-        doing(_starting(space, options, backend.resources, found))
         make_folder(path)
         fixed = session.fixed(space, options) | (tuned or {})
         with locked(path), study.writable(path), closing(study.RunStore(path, fixed)) as store:
             options = session.begin(store, space, options, backend.resources, found)
-            _Search(store, space, options, backend, found, start, watcher).run()
+            searching = _Search(store, space, options, backend, found, start, watcher)
+            doing(searching.outlook())
+            searching.run()
         doing("ending the workers")
     return study.read_run(path)
 
@@ -144,23 +144,6 @@ def _known(space: SearchSpace, path: Path, options: SearchOptions) -> Found:
     if is_locked(path):
         raise in_use(path)
     return space, tuned
-
-
-def _starting(
-    space: SearchSpace, options: SearchOptions, resources: Resources, found: Findings
-) -> str:
-    """How many trainings there will be at a time, and about how long all of them take."""
-    number, epochs = options.num_trials, space.config.proxy.epochs
-    workers = f"starting {resources.workers} worker{'s' * (resources.workers > 1)}"
-    text = f"{workers} for {number or 'any number of'} trainings of {epochs} epochs"
-    each = found.training_seconds
-    if number and each:
-        text += f", about {span(number * each / min(number, resources.workers))} in all"
-    if not found.baselines:
-        return text
-    text += f", then {len(found.baselines)} baselines"
-    theirs = found.baseline_seconds
-    return f"{text}, about {span(theirs / resources.workers)}" if theirs else text
 
 
 def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
@@ -194,6 +177,19 @@ class _Search:
     found: Findings
     start: _Start
     watcher: _Watcher
+
+    def outlook(self) -> str:
+        """What is to do, and about how long it takes."""
+        num_ended = sum(trial.is_ended_here for trial in self.store.records())
+        return outlook(
+            self.backend.resources.workers,
+            self.options.num_trials,
+            num_ended,
+            self.space.config.proxy.epochs,
+            seconds=self.found.training_seconds,
+            num_baselines=len(self.found.baselines),
+            baseline_seconds=self.found.baseline_seconds,
+        )
 
     def run(self) -> None:
         """Train, score the front on the test images, and train the baselines."""
