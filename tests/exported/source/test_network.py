@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.exported.source.parity import pyramid
 from tests.nn.networks import caformer, deep, hierarchy
-from vitnas.exported.source.network import network_facts
+from vitnas.exported.source.network import _chosen, network_facts
 
 
 def test_numbers_are_text() -> None:
@@ -21,7 +23,24 @@ def test_broad_attention_of_one_stage_needs_no_fitting() -> None:
     assert facts["tapped"] == "taps"
     facts = network_facts(pyramid())
     assert facts["broad_pools"]
-    assert facts["tapped"] == "[taps[1], taps[2]]"
+    assert facts["tapped"] == "taps[1:]"
+
+
+@pytest.mark.parametrize(
+    ("indices", "written"),
+    [
+        ([0, 1, 2, 3, 4, 5], "taps"),
+        ([3, 4, 5], "taps[3:]"),
+        ([1, 3, 5], "taps[1::2]"),
+        ([0, 2, 4], "taps[::2]"),
+        ([5], "taps[-1]"),
+        ([2], "taps[2]"),
+        ([0, 2], "[taps[0], taps[2]]"),
+        ([0, 1, 2, 3, 4], "[taps[index] for index in (0, 1, 2, 3, 4)]"),
+    ],
+)
+def test_collected_layers_are_a_slice_where_they_can_be(indices: list[int], written: str) -> None:
+    assert _chosen(indices, 6) == written
 
 
 def test_a_plain_head_is_a_sequence() -> None:

@@ -136,6 +136,20 @@ def test_it_is_formatted_and_has_no_long_line(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
+def test_its_types_hold(tmp_path: Path) -> None:
+    """By mypy's own defaults."""
+    spaces = [load_space(name) for name in ("papers_32", "papers_32_vit", "hybrid_fashion")]
+    configs = [config for space in spaces for config in draws(space, 20)]
+    configs += [random_config(seed) for seed in range(20)]
+    for index, config in enumerate(configs):
+        (tmp_path / f"m{index}.py").write_text(source_of(config))
+    (tmp_path / "mypy.ini").write_text("[mypy]\n")
+    order = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "."]
+    done = subprocess.run(order, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", ["deepvit_s", "bvit_5m", "skaformer_s18"])
 def test_it_imports_torch_alone_and_is_short(name: str) -> None:
     source = source_of(zoo_config(name))

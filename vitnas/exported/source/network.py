@@ -131,8 +131,10 @@ def _chosen(indices: list[int], number: int) -> str:
     """What broad attention collects, of so many taps."""
     if len(indices) == 1:
         return f"taps[{indices[0] if indices[0] < number - 1 else -1}]"
-    if indices == list(range(number)):
-        return "taps"
+    first, step = indices[0], indices[1] - indices[0]
+    if indices == list(range(first, number, step)):
+        every = f":{step}" if step > 1 else ""
+        return f"taps[{first or ''}:{every}]" if first or every else "taps"
     if len(indices) <= _FEW:
         return f"[{', '.join(f'taps[{index}]' for index in indices)}]"
     return f"[taps[index] for index in {literal(tuple(indices))}]"

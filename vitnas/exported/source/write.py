@@ -74,6 +74,7 @@ _IMPORTS = {
     "import math": "math.",
     "import sys": "",
     "from collections import OrderedDict": "OrderedDict",
+    "from collections.abc import Sequence": "Sequence[",
     "from pathlib import Path": "",
     "\nimport torch": "",
     "import torch.nn.functional as F": "F.",
@@ -96,6 +97,7 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
     names = names_of(sorted(uses, key=lambda found: _ORDER.index(found.part)))
     stages = [changed(stage, lambda made: with_name(made, names, uses)) for stage in stages]
     net = {**network_facts(config), "stages": _stages(stages), "sized": are_sized(uses)}
+    net["tapping"] = [names[found] for found in names if dict(found.options).get("tap")]
     environment = _environment(net)
     parts = [_part(environment, found, names, uses[found]) for found in names]
     if not net["plain_stem"]:
