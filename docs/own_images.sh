@@ -10,22 +10,16 @@ set -euo pipefail
 [ -d "$1/train" ] && [ -d "$1/test" ] || { echo "$1: has no train/ and test/" >&2; exit 2; }
 images=$(cd "$1" && pwd) work=$2
 shift 2
-classes=("$images"/train/*/) some=("$images"/test/*/*)
+some=("$images"/test/*/*)
 mkdir -p "$work"
 
 step() { printf '\n== %s\n' "$1"; }
 
 step "1. The space: which networks there are"
-cat >"$work/space.yaml" <<YAML
-name: own_images
-extends: images_64
-data: {name: imagefolder, root: "$images", val_fraction: 0.2}
-model: {num_classes: ${#classes[@]}}
-YAML
-vitnas space "$work/space.yaml"
+vitnas space images_64 --data "$images"
 
 step "2. The search: six minutes of short trainings, then baselines"
-vitnas search "$work/space.yaml" --out "$work/run" --trials 24 --hours 0.1 "$@"
+vitnas search images_64 --data "$images" --out "$work/run" --trials 24 --hours 0.1 "$@"
 
 step "3. The choice"
 vitnas pick "$work/run"

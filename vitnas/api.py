@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.data import DataConfig
+from vitnas.config.data_names import read_data
 from vitnas.config.files import validate
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
 from vitnas.config.space import SearchSpace, SpaceConfig
@@ -29,13 +30,20 @@ if TYPE_CHECKING:
 DEFAULT_SPACE = "digits"
 
 
-def load_space(path: str | Path = DEFAULT_SPACE) -> SearchSpace:
+def load_space(
+    path: str | Path = DEFAULT_SPACE, data: str | DataConfig | None = None
+) -> SearchSpace:
     """Read a space file, or a shipped space by name, and make sure that its limits can be met.
+
+    Args:
+        path: the file or the name.
+        data: images in place of the space's own: a data set's name, `name:folder`, a folder of
+            images by class, or a space file. The networks get as many classes and channels.
 
     Raises:
         ConfigError: one line with file, address, value and rule.
     """
-    space = _load_space(path)
+    space = _load_space(path, read_data(data) if isinstance(data, str) else data)
     check_limits(space)
     return space
 
@@ -389,8 +397,6 @@ def evaluate(
     Raises:
         VitnasError: network and images do not fit together, or one of them cannot be read.
     """
-    from vitnas.training.plan import read_data
-
     part = _part(score_on)
     config = data if isinstance(data, DataConfig) else read_data(data)
     from vitnas.scoring import evaluate as scoring
@@ -420,8 +426,6 @@ def deploy_check(
     Raises:
         VitnasError: onnxruntime is missing, or network, weights or images cannot be used.
     """
-    from vitnas.training.plan import read_data
-
     part = _part(score_on)
     config = read_data(data) if isinstance(data, str) else data
     from vitnas.deploy import check

@@ -95,3 +95,19 @@ def test_a_picture_that_cannot_be_is_not_begun(
     arguments, rule = PICTURES[what]
     assert re.match(rule, complaint(capsys, "zoo", "--plot", *arguments))
     assert Path("thesis.png").read_text() == "mine"
+
+
+def test_a_space_is_shown_with_other_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ash", "elm", "oak"):
+        (tmp_path / "leaves/train" / name).mkdir(parents=True)
+    asked = ("space", "images_64", "--data", str(tmp_path / "leaves"), "--json", "--samples", "1")
+    out, _ = vitnas_says(capsys, *asked, code=0)
+    assert json.loads(out)["name"] == "images_64-leaves"
+
+
+@pytest.mark.parametrize("data", ["", "gone", "s.yaml", "digits:/x"])
+def test_images_that_are_none_are_one_line(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, err = vitnas_says(capsys, "space", "digits", "--data", data, code=2)
+    assert len(err.splitlines()) == 1

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.config.trees import TREE
+from vitnas.config.data import DataConfig
+from vitnas.config.data_names import read_data
 from vitnas.config.differences import differences
 from vitnas.config.files import dump_yaml
 from vitnas.config.space import load_space
@@ -139,3 +141,40 @@ def test_every_shipped_space_has_the_name_of_its_file() -> None:
     for name, path in shipped_spaces().items():
         assert find_space(name) == path
         assert load_space(path).name == name.replace("/", "_")
+
+
+def images(folder: Path, *classes: str) -> DataConfig:
+    for name in classes:
+        (folder / "train" / name).mkdir(parents=True)
+    return read_data(str(folder))
+
+
+def test_a_space_with_a_folder_of_images_in_place_of_its_own(tmp_path: Path) -> None:
+    data = images(tmp_path / "my leaves", "ash", "elm", "oak")
+    space = load_space("images_64", data)
+    assert space.name == "images_64-my-leaves"
+    assert space.config.description == "the space images_64 with the images of my leaves"
+    assert space.config.data == data
+    assert (space.example.num_classes, space.example.in_chans) == (3, 3)
+    own = load_space("images_64")
+    assert space.config.proxy == own.config.proxy
+    assert list(differences(own.config.model, space.config.model)) == [
+        "in_chans: null -> 3",
+        "num_classes: 10 -> 3",
+    ]
+
+
+def test_a_space_with_another_data_set(tmp_path: Path) -> None:
+    space = load_space("images_64", read_data("fashion_mnist"))
+    assert space.name == "images_64-fashion_mnist"
+    assert (space.example.num_classes, space.example.in_chans) == (10, 1)
+
+
+def test_with_images_that_are_not_there_a_space_keeps_its_classes(tmp_path: Path) -> None:
+    space = load_space("images_64", DataConfig(name="imagefolder", root=str(tmp_path / "gone")))
+    assert space.example.num_classes == 10
+
+
+def test_a_long_folder_makes_no_name_that_is_too_long(tmp_path: Path) -> None:
+    data = images(tmp_path / ("x" * 200), "ash", "elm")
+    assert len(load_space("images_64", data).name) == 100

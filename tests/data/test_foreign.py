@@ -14,11 +14,12 @@ from PIL import Image
 from torch.utils.data import IterableDataset
 
 from vitnas.config.data import DataConfig
+from vitnas.config.data_names import read_data
 from vitnas.data.foreign import describe
 from vitnas.data.source import DataSource
 from vitnas.data.table import read_source
 from vitnas.errors import DataError, MemoryLimitError
-from vitnas.training.plan import make_plan, read_data
+from vitnas.training.plan import make_plan
 
 
 class Stripes(list[tuple[Any, int]]):  # a list of (image, label) is a map-style data set

@@ -12,9 +12,8 @@ import pytest
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
-from vitnas.config.space import load_space
 from vitnas.errors import VitnasError
-from vitnas.training.plan import make_plan, read_data
+from vitnas.training.plan import make_plan
 
 
 @pytest.fixture
@@ -59,32 +58,11 @@ def test_the_identity_knows_the_first_weights(model_file: Path, tmp_path: Path) 
     assert len(digests) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("digits", {"name": "digits", "root": None}),
-        ("cifar10:/data/x:y", {"name": "cifar10", "root": "/data/x:y"}),
-        ("fashion_mnist", {"name": "fashion_mnist", "root": None}),
-    ],
-)
-def test_data_by_name(text: str, expected: dict[str, Any]) -> None:
-    config = read_data(text)
-    assert {field: getattr(config, field) for field in expected} == expected
-
-
-def test_the_data_of_a_space() -> None:
-    assert read_data("space/digits.yaml") == load_space("digits").config.data
-
-
 def test_it_is_scored_on_images_of_their_own(model_file: Path) -> None:
     plan = make_plan(model_file, score_on="test")
     assert plan.data == DataConfig(val_split="test", val_fraction=0.0)
     assert plan.line(1437, 360).endswith("; trains on 1,437 images, is scored on the 360 of test")
     assert plan.identity() != make_plan(model_file).identity()
-
-
-def test_data_in_a_folder(tmp_path: Path) -> None:
-    assert read_data(str(tmp_path)).name == "imagefolder"
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 RunFolder = Annotated[Path, typer.Argument(help="A results folder.")]
 SpaceName = Annotated[str, typer.Argument(help="A space file, or a shipped one by name.")]
+Images = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="Images in place of the space's own: a folder with train/<class>/<image>, a data set "
+        "by name, name:folder, or a space file.",
+    ),
+]
 NewFolder = Annotated[Path, typer.Option(help="Folder to write; new or empty.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]

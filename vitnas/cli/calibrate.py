@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from vitnas.calibration.options import CalibrationOptions
-from vitnas.cli.app import SpaceName, app
+from vitnas.cli.app import Images, SpaceName, app
 from vitnas.cli.declared import with_options
 from vitnas.cli.streams import complain, say
 
@@ -17,6 +17,7 @@ from vitnas.cli.streams import complain, say
 @with_options(CalibrationOptions)
 def calibrate(
     space: SpaceName = "digits",
+    data: Images = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder to write; default results/calibrate/<name of the space>."),
@@ -27,6 +28,6 @@ def calibrate(
     from vitnas import api
     from vitnas.calibration.text import calibration_text
 
-    found, folder = api.calibrate(space, out, notice=complain, **options)
+    found, folder = api.calibrate(api.load_space(space, data), out, notice=complain, **options)
     say(calibration_text(found))
     say(f"picture: {folder / 'calibration.png'}")

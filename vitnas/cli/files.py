@@ -8,22 +8,24 @@ from typing import Annotated
 
 import typer
 
-from vitnas.cli.app import MOST, Json, SpaceName, app, one_of
+from vitnas.cli.app import MOST, Images, Json, SpaceName, app, one_of
 from vitnas.cli.streams import say
 
 
 @app.command("space")
 def show_space(
     space: SpaceName = "digits",
+    data: Images = None,
     samples: Annotated[int, typer.Option(min=0, max=MOST["samples"], help="Networks to show.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Print how many networks SPACE holds, what they cost, a few of them, and problems."""
+    from vitnas.config.data_names import read_data
     from vitnas.config.space import load_space
     from vitnas.cost.survey import survey
     from vitnas.cost.survey_text import survey_json, survey_text
 
-    found = load_space(space)
+    found = load_space(space, None if data is None else read_data(data))
     result = survey(found, num_samples=samples)
     if as_json:
         say(json.dumps(survey_json(found, result), indent=2))

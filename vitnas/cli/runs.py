@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vitnas.cli.app import MOST, Json, RunFolder, SpaceName, app, one_of, print_front
+from vitnas.cli.app import MOST, Images, Json, RunFolder, SpaceName, app, one_of, print_front
 from vitnas.cli.declared import option_of, with_options
 from vitnas.cli.streams import complain, say
 from vitnas.engine.options import SearchOptions
@@ -23,6 +23,7 @@ from vitnas.engine.tuning.options import TuneOptions
 def search(
     context: typer.Context,
     space: SpaceName = "digits",
+    data: Images = None,
     out: Annotated[
         Path | None, typer.Option(help="Results folder; default results/<name of the space>.")
     ] = None,
@@ -34,7 +35,7 @@ def search(
         options["pruner"] = _no_pruner(context, options["pruner"])
     from vitnas import api
 
-    run = api.search(space, out, notice=complain, **options)
+    run = api.search(api.load_space(space, data), out, notice=complain, **options)
     print_front(run)
     from vitnas.report import ended_text
 
@@ -47,6 +48,7 @@ def search(
 @with_options(TuneOptions)
 def tune(
     space: SpaceName = "digits",
+    data: Images = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder; default results/tune/<name of the space>.")
     ] = None,
@@ -56,7 +58,7 @@ def tune(
     from vitnas import api
     from vitnas.engine.tuning.result import RECIPE_FILE
 
-    found, folder = api.tune(space, out, notice=complain, **options)
+    found, folder = api.tune(api.load_space(space, data), out, notice=complain, **options)
     say(found.text())
     say(f"{folder / RECIPE_FILE}: the recipe, to be put into the space")
 

@@ -26,7 +26,7 @@ from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen
 from vitnas.config.recipe import check_recipe_fits
 from vitnas.config.space_files import find_space as find_space
-from vitnas.config.space_files import read_space
+from vitnas.config.space_files import on_other_data, read_space
 from vitnas.config.space_files import shipped_spaces as shipped_spaces
 from vitnas.config.suggest import suggest_tree
 from vitnas.config.training import ProxyConfig
@@ -233,14 +233,19 @@ class SearchSpace:
             raise error.at(file=self.file, prefix=prefix) from None
 
 
-def load_space(path: str | Path) -> SearchSpace:
+def load_space(path: str | Path, data: DataConfig | None = None) -> SearchSpace:
     """Read a space file; a bare name such as `digits` means a shipped one.
+
+    Args:
+        path: the file or the name.
+        data: images in place of the space's own, see `on_other_data`.
 
     Raises:
         ConfigError: with file, address, value and rule.
     """
     found = find_space(path)
-    config = validate(SpaceConfig, read_space(found), file=found)
+    tree = read_space(found)
+    config = validate(SpaceConfig, tree if data is None else on_other_data(tree, data), file=found)
     return SearchSpace(config, file=found)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vitnas.config.data import DataConfig
 from vitnas.config.files import exists, is_file, read_yaml
 from vitnas.config.grammar import is_axis
 from vitnas.config.training import with_fields, with_recipe
 from vitnas.errors import ConfigError, nearest_name
+
+_LONGEST = 100
+"""Characters of a name."""
 
 
 def shipped_spaces() -> dict[str, Path]:
@@ -49,6 +54,25 @@ def read_space(path: Path) -> dict[str, Any]:
     if "proxy" in tree:
         tree["proxy"] = with_recipe(tree["proxy"], names_recipe)
     return tree
+
+
+def on_other_data(tree: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
+    """The tree of a space with other images; it has another name, so it is another run.
+
+    The networks get the classes and channels of the images, as far as these are known.
+    """
+    name, folder = tree.get("name"), data.folder if data.root else None
+    called = (folder.resolve().name if folder else "") or data.name
+    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", called)
+    sizes = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
+    known = {field: size for field, size in sizes.items() if size is not None}
+    return {
+        **tree,
+        "name": f"{name}-{slug}"[:_LONGEST] if isinstance(name, str) else name,
+        "description": f"the space {name} with the images of {called}",
+        "data": data.model_dump(mode="json"),
+        "model": _merged(tree.get("model"), known),
+    }
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> tuple[dict[str, Any], Path]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitnas.config.data import DATA_FACTS, GROUP, DataConfig
+from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import check_data_fits, check_data_there
+from vitnas.config.data_names import read_data
 from vitnas.config.files import exists, validate
 from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
-from vitnas.config.space import load_space
-from vitnas.errors import ConfigError, nearest_name
+from vitnas.errors import ConfigError
 from vitnas.exported.design import (
     file_of,
     line_of,
@@ -25,7 +25,6 @@ from vitnas.exported.design import (
 )
 from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
 from vitnas.nn.zoo import zoo_config
-from vitnas.plugins import announced, is_path
 from vitnas.training.start import FromTimm, digest, start_of
 
 
@@ -139,29 +138,6 @@ def make_plan(
     check_data_fits(images, config)
     start = None if init_from is None else start_of(str(init_from))
     return Plan(config, images, found, name, seed, start, before=before)
-
-
-def read_data(text: str) -> DataConfig:
-    """`digits`, `cifar10:/data/cifar`, the folder of an `imagefolder`, another package's data set
-    by its name (and a folder) or path, or a space file, for its `data` -> its configuration.
-
-    Raises:
-        ConfigError: none of these.
-    """
-    name, _, root = text.partition(":")
-    names = [*DATA_FACTS, *announced(GROUP)]
-    if name in names:
-        return validate(DataConfig, {"name": name, "root": root or None})
-    if exists(text) and Path(text).is_dir():
-        return validate(DataConfig, {"name": "imagefolder", "root": text})
-    if Path(text).suffix in (".yaml", ".yml"):
-        return load_space(text).config.data
-    if is_path(text):
-        return DataConfig(name=text)
-    rule = "is neither a folder with train/<class>/<image>, a space file nor one of "
-    rule += ", ".join(names)
-    nearest = nearest_name(name, names)
-    raise ConfigError(rule, address="data", value=text, nearest=nearest)
 
 
 def _scored_on(data: DataConfig, split: str) -> DataConfig:
