@@ -80,6 +80,16 @@ def test_ranges(value: dict[str, Any], axis: Axis) -> None:
         ({"choise": [1, 2]}, r"x\.choise: unknown key \(nearest: choice\)"),
         ({"choice": []}, r"x\.choice = \[\]: a choice needs a list with one entry or more"),
         ({"choice": [1, 1.0]}, r"x\.choice\[1\] = 1\.0: stands twice"),
+        (
+            {"choice": list(range(8, 9608, 8))},
+            r"x\.choice = \[8, 16, .*: has 1,200 entries; 1,000 are the most "
+            r"\(nearest: \{int: \[8, 9600\], step: 8\}\)",
+        ),
+        (
+            {"choice": list(range(1001))},
+            r": has 1,001 entries; .* \(nearest: \{int: \[0, 1000\]\}\)",
+        ),
+        ({"choice": [f"m{n}" for n in range(1001)]}, r": has 1,001 entries; 1,000 are the most$"),
         ({"choice": [1, 2], "labels": ["a"]}, r"x\.labels = .*labels are 2 texts"),
         ({"choice": [1], "step": 1}, r"x\.step = 1: beside choice there may be labels, name"),
         ({"int": [1, 2], "lg": True}, r"x\.lg = true: .*\(nearest: log\)"),

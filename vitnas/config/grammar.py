@@ -16,6 +16,7 @@ from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, Path
 from vitnas.config.findings import NUMBER_AS_TEXT, as_number, number_as_text
 from vitnas.errors import ConfigError, join_address, nearest_name
 
+_MOST_ENTRIES = 1_000  # of a choice: every draw asks of each whether it fits
 _LARGEST = 2.0**53  # whole numbers up to here are exact as floats, too
 _RANGE_KEYS = frozenset({"step", "log", "name"})
 _EXTRA_KEYS = {"choice": frozenset({"name", "labels"}), "int": _RANGE_KEYS, "float": _RANGE_KEYS}
@@ -84,6 +85,9 @@ def _parse_choice(entries: Any, given: Any, path: Path, name: str, is_tied: bool
         raise ConfigError(
             "a choice needs a list with one entry or more", address=address, value=entries
         )
+    if len(entries) > _MOST_ENTRIES:
+        rule = f"has {len(entries):,} entries; {_MOST_ENTRIES:,} are the most"
+        raise ConfigError(rule, address=address, value=entries, nearest=_range_of(entries))
     labels = _labels(given, entries, path)
     for texts in [labels] if is_tied and given is not None else [entries, labels]:
         seen = set()
@@ -96,6 +100,15 @@ def _parse_choice(entries: Any, given: Any, path: Path, name: str, is_tied: bool
         parse_tree(entry, path, scope=f"{name}#{index}/") for index, entry in enumerate(entries)
     )
     return Choice(path, name, options, labels)
+
+
+def _range_of(entries: list[Any]) -> str | None:
+    """The range that has all entries, if these are whole numbers."""
+    if not all(_is_number(entry, whole=True) for entry in entries):
+        return None
+    low, high = min(entries), max(entries)
+    step = math.gcd(*(entry - low for entry in entries))
+    return f"{{int: [{low}, {high}]{f', step: {step}' if step > 1 else ''}}}"
 
 
 def _labels(given: Any, entries: list[Any], path: Path) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ offers only what keeps it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from vitnas.config.mixers import facts_of, mixer_named
 
@@ -64,8 +65,9 @@ def pools_fit(pools: int, stride: int) -> str | None:
     return None if pools <= halvings else f"a conv stem of stride {stride} halves the grid {times}"
 
 
-def divisors(number: int) -> list[int]:
-    return [candidate for candidate in range(1, number + 1) if number % candidate == 0]
+@lru_cache(maxsize=1024)  # a space asks for those of a width again for each number of heads
+def divisors(number: int) -> tuple[int, ...]:
+    return tuple(candidate for candidate in range(1, number + 1) if number % candidate == 0)
 
 
 def nearest_divisor(number: int, wanted: int) -> int:
