@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vitnas.data.decode import BrokenImage, check_readable, fitted, read_rgb, without_warnings
+from vitnas.data.decode import (
+    BrokenImage,
+    check_readable,
+    fitted,
+    read_grey,
+    read_rgb,
+    without_warnings,
+)
 
 UPRIGHT = np.zeros((4, 6, 3), np.uint8)
 UPRIGHT[:2, :3] = 255  # the corner above on the left is white
@@ -38,6 +45,31 @@ def test_grey_of_16_bits_is_scaled(tmp_path: Path) -> None:
     Image.fromarray(grey).save(tmp_path / "grey.tif")
     for name in ("grey.png", "grey.tif"):
         assert pixels(tmp_path / name)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+@pytest.mark.parametrize(
+    ("floats", "expected"),
+    [
+        ([0.0, 0.2, 1.0], [0, 51, 255]),
+        ([-0.1, 0.5, 1.2], [0, 128, 255]),  # resampling goes beyond the ends a little
+        ([0.0, 0.6, 254.7], [0, 1, 255]),
+        ([0.0, 0.0, 0.0], [0, 0, 0]),
+    ],
+)
+def test_floats_are_from_0_to_1_or_to_255(
+    tmp_path: Path, floats: list[float], expected: list[int]
+) -> None:
+    Image.fromarray(np.array([floats], np.float32)).save(tmp_path / "x.tif")
+    assert pixels(tmp_path / "x.tif")[0, :, 0].tolist() == expected
+    assert np.asarray(read_grey(tmp_path / "x.tif"))[0].tolist() == expected
+
+
+@pytest.mark.parametrize("floats", [[0.0, np.nan], [0.0, np.inf], [-120.0, 1.0], [0.0, 3000.0]])
+def test_floats_beyond_both_are_refused(tmp_path: Path, floats: list[float]) -> None:
+    Image.fromarray(np.array([floats], np.float32)).save(tmp_path / "x.tif")
+    for read in (read_rgb, check_readable):
+        with pytest.raises(BrokenImage, match=r"floats are from 0 to 1 or from 0 to 255, .* from "):
+            read(tmp_path / "x.tif")
 
 
 @pytest.mark.parametrize(
@@ -112,11 +144,23 @@ def odd_exif() -> bytes:
     return b"Exif\0\0II*\0\x08\0\0\0\2\0" + b"".join(packed) + bytes(4)
 
 
-def test_the_check_finds_all_that_reading_finds(tmp_path: Path) -> None:
-    Image.fromarray(UPRIGHT).save(tmp_path / "x.jpg", exif=odd_exif())
-    for read in (read_rgb, check_readable):
-        with pytest.raises(BrokenImage):
-            read(tmp_path / "x.jpg")
+def test_an_image_whose_exif_cannot_be_written_again_is_turned(tmp_path: Path) -> None:
+    stored = Image.fromarray(UPRIGHT).rotate(90, expand=True)
+    stored.save(tmp_path / "x.png", exif=odd_exif())
+    check_readable(tmp_path / "x.png")
+    assert np.array_equal(pixels(tmp_path / "x.png"), UPRIGHT)
+
+
+def test_an_image_whose_exif_cannot_be_read_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Image.Image) -> Image.Exif:
+        raise SyntaxError("not a TIFF file")
+
+    Image.fromarray(UPRIGHT).save(tmp_path / "x.png")
+    monkeypatch.setattr(Image.Image, "getexif", fails)
+    monkeypatch.setattr("PIL.PngImagePlugin.PngImageFile.getexif", fails)
+    assert np.array_equal(pixels(tmp_path / "x.png"), UPRIGHT)
 
 
 def test_a_broken_image_goes_to_another_process() -> None:

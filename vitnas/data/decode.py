@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from vitnas.errors import DataError
 from vitnas.files import open_file
@@ -18,6 +18,17 @@ from vitnas.files import open_file
 Image.init()  # the formats that Pillow was built with
 _FORMATS = Image.OPEN.keys() & {"BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP"}
 """What is read, whatever a file's name ends in. Pillow knows more, some with code in them (EPS)."""
+
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""By EXIF orientation."""
 
 MOST_BROKEN = 0.01
 """Share of the images that may be broken."""
@@ -68,13 +79,13 @@ def read_rgb(path: Path, file: BinaryIO | None = None) -> Image.Image:
         BrokenImage: it cannot be read, or has more than 179 million pixels (Pillow's bound).
     """
     with _opened(path, file) as image:
-        return as_rgb(ImageOps.exif_transpose(image))
+        return as_rgb(_upright(image))
 
 
 def read_grey(path: Path) -> Image.Image:
     """As `read_rgb`, in grey of 8 bits."""
     with _opened(path) as image:
-        return _in_8_bits(ImageOps.exif_transpose(image)).convert("L")
+        return _in_8_bits(_upright(image)).convert("L")
 
 
 def read_whole(path: Path, file: BinaryIO) -> bytes:
@@ -90,11 +101,11 @@ def check_readable(path: Path) -> None:
     `BrokenImage`."""
     with _opened(path) as image:
         image.draft("RGB", (1, 1))
-        as_rgb(ImageOps.exif_transpose(image))
+        as_rgb(_upright(image))
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
-    """`image` in RGB of 8 bits; grey of 16 bits is scaled."""
+    """`image` in RGB of 8 bits; grey of 16 bits and floats are scaled."""
     return _in_8_bits(image).convert("RGB")
 
 
@@ -152,9 +163,42 @@ def _broken(path: Path, error: Exception) -> BrokenImage:
     return BrokenImage(path, str(reason) or type(error).__name__)
 
 
-def _in_8_bits(image: Image.Image) -> Image.Image:
-    """Pillow clips grey of 16 bits to white."""
-    if not image.mode.startswith("I"):
+def _upright(image: Image.Image) -> Image.Image:
+    """`image` turned as its EXIF says; as it is where that cannot be read.
+
+    `ImageOps.exif_transpose` also writes the EXIF anew, and fails where Pillow cannot.
+    """
+    image.load()
+    try:
+        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # it may hold anything
         return image
-    values = np.asarray(image).astype(np.float32).clip(0, 65535)
-    return Image.fromarray((values / 257).round().astype(np.uint8))
+    return image if turn is None else image.transpose(turn)
+
+
+def _in_8_bits(image: Image.Image) -> Image.Image:
+    """Pillow clips grey of 16 bits to white, and cuts floats to whole numbers."""
+    values: npt.NDArray[np.floating[Any]]
+    if image.mode.startswith("I"):
+        values = np.asarray(image).astype(np.float32).clip(0, 65535) / 257
+    elif image.mode == "F":
+        values = _scaled(np.asarray(image))
+    else:
+        return image
+    return Image.fromarray(values.round().astype(np.uint8))
+
+
+def _scaled(floats: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Floats from 0 to 1, or from 0 to 255 where one is above 2, as 0 to 255. Resampling may have
+    left the range by as much as its length; what is outside is cut off.
+
+    Raises:
+        ValueError: they are farther outside, or not finite.
+    """
+    low, high = float(floats.min()), float(floats.max())
+    top = 1.0 if high <= 2.0 else 255.0
+    if not -top <= low <= high <= 2 * top:
+        rule = "floats are from 0 to 1 or from 0 to 255, and these from"
+        raise ValueError(f"{rule} {low:g} to {high:g}")
+    scaled: npt.NDArray[np.float32] = (floats * np.float32(255 / top)).clip(0, 255)
+    return scaled

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from vitnas.files import remove_folder, write_text
 
 FACTS_FILE = "set.json"
-_FORMAT = 1
+_FORMAT = 2  # of the files, and of what pixels are read from an image
 _METHOD = "bicubic, covering, cut to the centre"
 _MOST_PER_SHARD = 4096
 _SHARD_BYTES = 1 << 26
