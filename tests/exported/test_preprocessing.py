@@ -60,6 +60,14 @@ def test_grey_of_16_bits_is_not_white(tmp_path: Path) -> None:
     torch.testing.assert_close(found, torch.full((3, 32, 32), 128 / 255))
 
 
+@pytest.mark.parametrize("top", [1, 255])
+def test_floats_are_read_as_for_a_training(top: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    Image.fromarray(np.linspace(0, top, 1024, dtype=np.float32).reshape(32, 32)).save(path)
+    found = prepared(vit(), Preprocessing((0.0,) * 3, (1.0,) * 3), path)
+    torch.testing.assert_close(found, torch.from_numpy(fitted(read_rgb(path), (32, 32))) / 255)
+
+
 def test_a_border_is_cut_off(tmp_path: Path) -> None:
     white = Image.new("RGB", (80, 80), "white")
     white.paste("black", (8, 8, 72, 72))
