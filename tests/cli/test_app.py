@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import vitnas
-from tests.cli.conftest import vitnas_says
+from tests.cli.conftest import complaint, vitnas_says
 from vitnas.cli import main
 from vitnas.errors import ConfigError, RunError
 
@@ -66,6 +66,24 @@ def test_a_bug_of_ours_keeps_its_traceback(
     monkeypatch.setattr(sys.modules["vitnas.cli.app"], "app", command)
     with pytest.raises(type(error), match="ours"):
         main(["zoo"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before"),
+    [
+        (("search", "digits", "--out", ""), "--out"),
+        (("data", "prune", "--keep="), "--keep"),
+        (("report", ""), "report"),
+        (("predict", "--top", "3", "", "a.png"), "3"),
+        (("",), "vitnas"),
+    ],
+)
+def test_an_empty_argument_is_refused(
+    arguments: tuple[str, ...], before: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be the working directory, or an option that is not given."""
+    line = complaint(capsys, *arguments)
+    assert line == f"what follows {before} is empty, as a variable of the shell that is not set"
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

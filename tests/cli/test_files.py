@@ -79,7 +79,7 @@ PICTURES = {
         ["a/b.pdf"],
         r"--plot = 'a/b\.pdf': must end in \.png or \.svg .*: a/b\.png\)",
     ),
-    "no name": ([""], r"--plot = '\.': must end in \.png or \.svg \(nearest: zoo\.png\)"),
+    "no name": (["."], r"--plot = '\.': must end in \.png or \.svg \(nearest: zoo\.png\)"),
     "another's file": (["thesis.png"], r"thesis\.png: is a file that vitnas did not write"),
     "no folder": (["thesis.png/a.svg"], r"thesis\.png/a\.svg: cannot be written to"),
     "with a name": (["a.png", "sret_t"], r"--plot: draws all models .*; drop NAME$"),

@@ -86,7 +86,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no such option": (("search", "--sede", "3"), "--sede.*--seed"),
     "no such space": (("space", "digit"), r"digit: no such file.*\(nearest: digits\)"),
-    "no data": (("train", "sret_t", "--to", "x", "--data", ""), "data = '': is neither a folder"),
+    "no data": (("train", "sret_t", "--to", "x", "--data", ""), "what follows --data is empty"),
     "no such file": (("describe", "nope.yaml"), "nope.yaml: no such file"),
     "a folder": (("space", "."), ".: is a directory"),
     "a name beyond names": (("space", "x" * 5000), "no such file"),

@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     """Run a command and say what is wrong; the exit code."""
     try:
+        _refuse_empty(arguments)
         code = app(args=arguments, standalone_mode=False)
     except VitnasError as error:
         complain(str(error))
@@ -99,6 +100,21 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:
         return _usage(error)
     return code if isinstance(code, int) else 0
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse an empty argument: as a path it would be the working directory, and commands take an
+    empty text for an option that is not given.
+
+    Raises:
+        VitnasError: there is one.
+    """
+    for before, argument in zip(("vitnas", *arguments), arguments, strict=False):
+        name, equals, value = argument.partition("=")
+        is_open = name.startswith("--") and equals and not value
+        if is_open or not argument:
+            rule = "is empty, as a variable of the shell that is not set"
+            raise VitnasError(f"what follows {name or before} {rule}")
 
 
 def _lacking(error: ImportError | MemoryError) -> int:
