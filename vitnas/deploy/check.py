@@ -18,7 +18,7 @@ from vitnas.cores import cores
 from vitnas.deploy.blame import Blame, percent, verdict
 from vitnas.deploy.delegates import aten_operators, lint
 from vitnas.deploy.graph import counted, operators_of
-from vitnas.deploy.half import computes_in_half, write_half
+from vitnas.deploy.half import computes_in_half, run_half, write_half
 from vitnas.deploy.images import Pictures, pictures_for
 from vitnas.deploy.result import POINT, DeployCheck, Form, NetworkCheck, Remedy, Timing
 from vitnas.deploy.subjects import TrainedNetwork, is_run, of_folder, of_run
@@ -118,9 +118,8 @@ def _checked(
     files = _Files(model, quantizer.write(place / "int8.onnx"), place / "fp16.onnx")
     write_half(model, files.fp16)
     paths = {"float": files.onnx, "int8": files.int8, "fp16": files.fp16}
-    answers = dict(
-        zip(paths, pictures.answers([run_with(p, threads) for p in paths.values()]), strict=True)
-    )
+    runs = [_run(name, path, threads) for name, path in paths.items()]
+    answers = dict(zip(paths, pictures.answers(runs), strict=True))
     exact = answers["float"]
     forms = {name: _form(answers[name], exact, paths[name]) for name in paths}
     blame = Blame(quantizer, operators, pictures.training, threads)
@@ -146,6 +145,10 @@ def _checked(
         remedy=remedy,
     )
     return done, len(exact)
+
+
+def _run(form: str, path: Path, threads: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    return run_half(path, threads) if form == "fp16" else run_with(path, threads)
 
 
 def _form(answers: Answers, exact: Answers, path: Path) -> Form:
@@ -180,7 +183,7 @@ def _timings(
         forms["fp16"] = files.fp16
     for threads in sorted({1, cores()}):
         torch.set_num_threads(threads)
-        runs = {"pytorch": network, **{n: run_with(p, threads) for n, p in forms.items()}}
+        runs = {"pytorch": network, **{n: _run(n, p, threads) for n, p in forms.items()}}
         for batch in BATCHES:
             images = torch.zeros(batch, *pictures.shape)
             passes = {name: _pass(run, images) for name, run in runs.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from vitnas.cost.device import latency_ms
 from vitnas.exported.programs import write_onnx
 
 
-def session_of(path: Path, threads: int, **options: Any) -> Any:
+def session_of(path: Path, threads: int, *, without: Sequence[str] = (), **options: Any) -> Any:
     """onnxruntime's session of a file on the CPU; errors are the library's own.
 
     Args:
         path: the file.
         threads: of the CPU.
+        without: names of onnxruntime's optimizers that it leaves out.
         **options: more fields of `onnxruntime.SessionOptions`.
     """
     import onnxruntime
@@ -29,7 +30,8 @@ def session_of(path: Path, threads: int, **options: Any) -> Any:
     asked.log_severity_level = 4  # errors come as exceptions
     for name, value in options.items():
         setattr(asked, name, value)
-    return onnxruntime.InferenceSession(str(path), asked, providers=["CPUExecutionProvider"])
+    how: dict[str, Any] = {"disabled_optimizers": list(without)} if without else {}
+    return onnxruntime.InferenceSession(str(path), asked, ["CPUExecutionProvider"], **how)
 
 
 def ask_with(session: Any) -> Callable[[Tensor], Tensor]:
