@@ -49,6 +49,16 @@ def test_a_folder_has_no_trial() -> None:
     assert "\nnet " in text
 
 
+def test_a_folder_far_down_leaves_room_in_the_tables() -> None:
+    folder = "/scratch/projects/of/somebody/who/has/long/names/" + "deep/" * 8 + "network_of_may"
+    found = a_check(checked(None, name=folder, lost=1.5, remedy=REMEDY))
+    text = check_text(found)
+    assert f"{folder}:1xdwconv" in "".join(text.split())
+    rows = [line.split() for line in text.splitlines()]
+    assert ["XNNPACK", "networ...", "4", "of", "40", "expand", "4"] in rows
+    assert max(map(len, text.splitlines())) <= WIDTH, text
+
+
 def test_a_page_is_known_again() -> None:
     page = check_markdown(a_check(), "vitnas deploy-check results/digits")
     assert is_page(page.encode()[:4096])

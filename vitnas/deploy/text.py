@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from textwrap import wrap
 
 from vitnas.columns import columns
@@ -20,6 +21,7 @@ from vitnas.report.text import (
 WIDTH = 80
 _WORDS = "not taken"
 """The head of a last column that is no number."""
+_LONGEST = 9  # characters of a folder's name in a table
 _Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
@@ -115,7 +117,11 @@ def _tables(found: DeployCheck) -> Iterator[tuple[str, _Table, list[str]]]:
 
 
 def _name(one: NetworkCheck) -> str:
-    return one.name if one.trial is None else str(one.trial)
+    """In a table: a trial's number, or a folder's own name as far as it leaves room."""
+    if one.trial is not None:
+        return str(one.trial)
+    name = Path(one.name).name or one.name
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
 def _head(found: DeployCheck) -> str:
