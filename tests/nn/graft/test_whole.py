@@ -59,8 +59,8 @@ def test_another_size_keeps_all_that_has_no_position(name: str) -> None:
     assert target(torch.randn(2, 3, 24, 32)).isfinite().all()
     changed = {key for key, value in state.items() if value.shape != before[key].shape}
     assert all("key" in key or key == "pos_embed" for key in changed)
-    same = state.keys() - changed
-    assert all(torch.equal(state[key], before[key]) for key in same if "class_key" not in key)
+    same = [k for k in state.keys() - changed if "class_key" not in k and "reattention" not in k]
+    assert all(torch.equal(state[key], before[key]) for key in same)
     assert bool(changed) != (name == "swin")  # its windows have the same size at any
 
 
@@ -84,6 +84,20 @@ def test_a_static_key_is_a_picture() -> None:
     assert found.shape == (3, 65, 8)
     torch.testing.assert_close(found[:, 1:], torch.full((3, 64, 8), 3.0))
     assert found[:, 0].eq(7.0).all()
+
+
+@pytest.mark.parametrize(("model", "keys"), [("vit_tiny_patch16_224", 65 / 17), ("pvt_v2_b0", 4)])
+def test_re_attention_expects_the_maps_of_so_many_keys(model: str, keys: float) -> None:
+    """A row of a map has the sum 1, so its entries are smaller where there are more."""
+    sizes = {"patch_size": 8} if model.startswith("vit") else {}
+    options = {"img_size": 32, "num_classes": 3, **sizes}
+    tree = {"model": model, "options": options, "grafts": [{"reattention_blocks": 1}]}
+    file = validate(GraftFile, tree)
+    source, target = built(file), built(file.changed(img_size=64))
+    norm = next(name for name, _ in source.named_buffers() if name.endswith("norm.running_mean"))
+    source.get_buffer(norm).fill_(0.5)
+    load_state(target, resized_state(source, target))
+    torch.testing.assert_close(target.get_buffer(norm) * keys, source.get_buffer(norm))
 
 
 def test_smaller_windows_resize_the_table_and_the_key() -> None:

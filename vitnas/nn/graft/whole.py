@@ -7,13 +7,17 @@ from typing import Any
 
 import torch
 from timm.layers import resize_rel_pos_bias_table_simple
+from timm.models.pvt_v2 import Attention as ReducedAttention
 from torch import Tensor, nn
 
 from vitnas.config.graft_file import GraftFile
 from vitnas.nn.graft.apply import graft
-from vitnas.nn.graft.attention import StaticKeyGraft
+from vitnas.nn.graft.attention import Site, StaticKeyGraft
+from vitnas.nn.graft.families import family_of
 from vitnas.nn.graft.networks import build_network, image_size
-from vitnas.nn.layers.resizing import TokenLayout, resize_tokens
+from vitnas.nn.graft.reattention import ReattentionDropout
+from vitnas.nn.graft.reduced import Reduction
+from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.weights import state_of
 
@@ -64,23 +68,45 @@ def sizes_of(model: Any) -> dict[str, Any]:
 def resized_state(source: nn.Module, target: nn.Module) -> dict[str, Tensor]:
     """The weights of a grafted network, for the same network at another image size.
 
-    Position tables and static keys are interpolated, as `HybridTransformer.resize` does. All else
-    is as it is; what does not fit `target` then keeps its shape.
+    Position tables and static keys are interpolated, and re-attention is scaled, as
+    `HybridTransformer.resize` does. All else is as it is; what does not fit `target` then keeps its
+    shape.
 
     Args:
         source: has the weights.
         target: is built for the other size.
     """
-    state, names = state_of(source), {id(p): name for name, p in source.named_parameters()}
-    for name, module in source.named_modules():
-        if isinstance(module, StaticKeyGraft):
-            other: Any = target.get_submodule(name)
-            for owner, field, value in module.mixer.resized(_layout(module), _layout(other)):
-                if id(getattr(owner, field)) in names:
-                    state[names[id(getattr(owner, field))]] = value
+    state = state_of(source)
+    named = [*source.named_parameters(), *source.named_buffers()]
+    names = {id(tensor): name for name, tensor in named if name in state}
+    for owner, field, value in (*_of_keys(source, target), *_of_reattention(source, target)):
+        if id(getattr(owner, field)) in names:
+            state[names[id(getattr(owner, field))]] = value
     for name, old, new in _tables(source, target):
         state[name] = _table(state[name], old, new)
     return state
+
+
+def _of_keys(source: nn.Module, target: nn.Module) -> Iterator[Change]:
+    for name, module in source.named_modules():
+        if isinstance(module, StaticKeyGraft):
+            other: Any = target.get_submodule(name)
+            yield from module.mixer.resized(_layout(module), _layout(other))
+
+
+def _of_reattention(source: nn.Module, target: nn.Module) -> Iterator[Change]:
+    sites = (family_of(model).sites(model) for model in (source, target))
+    for before, after in zip(*sites, strict=True):
+        drop = getattr(before.attention, "attn_drop", None)
+        if isinstance(drop, ReattentionDropout):
+            yield from drop.reattention.resized(_keys(before), _keys(after))
+
+
+def _keys(site: Site) -> TokenLayout:
+    """What the rows of a map are over; PVT and LVT have fewer keys than tokens."""
+    is_reduced = isinstance(site.attention, ReducedAttention)
+    grid = Reduction(site.attention).after(site.grid) if is_reduced else site.grid
+    return TokenLayout(grid, site.prefix)
 
 
 def _layout(attention: StaticKeyGraft) -> TokenLayout:
