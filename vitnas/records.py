@@ -48,6 +48,7 @@ class TrainingRecord:
         curve: top-1 in percent on the scoring split after each epoch.
         test_top1: top-1 in percent on the test split; None if it was not scored there.
         seconds: wall time of the training.
+        ended: when it ended, a baseline's last one; seconds since 1970, None if unknown.
         seed: of the training.
         error: one line; None for a complete training.
         replicates: top-1 in percent of each complete training of it with another seed.
@@ -60,6 +61,7 @@ class TrainingRecord:
     curve: tuple[float, ...] = ()
     test_top1: float | None = None
     seconds: float | None = None
+    ended: float | None = None
     seed: int = 0
     error: str | None = None
     replicates: tuple[float, ...] = ()
@@ -99,7 +101,7 @@ class TrialRecord(TrainingRecord):
             another run.
         taken: whether its result is another run's, so that nothing was trained here.
         gpu_seconds: GPUs times seconds that its training and lost attempts of it took.
-        started, ended: when it was drawn and when it ended, seconds since 1970; None if unknown.
+        started: when it was drawn, seconds since 1970; None if unknown.
         replicate_of: number of the trial whose network this is trained again with another seed;
             None for a candidate.
         float_top1: where its top-1 is that of the network in int8: that of the network as it is,
@@ -118,7 +120,6 @@ class TrialRecord(TrainingRecord):
     taken: bool = False
     gpu_seconds: float = 0.0
     started: float | None = None
-    ended: float | None = None
     measured: Mapping[str, float] = field(default_factory=dict)
     measured_on: str = ""
     replicate_of: int | None = None

@@ -15,6 +15,7 @@ import pytest
 from tests.baselines.test_baseline import DIGITS
 from tests.engine.conftest import start, train, train_some
 from tests.test_longer import training
+from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.references import FILE_NAME
 from vitnas.engine.batch.request import Answer, Request
@@ -115,6 +116,24 @@ def test_a_session_of_replicates_alone_has_lasted_until_the_last_of_them(
     assert status.seconds >= 0.1
     assert status.epochs_per_second is not None
     assert status.epochs_per_second <= 3 / 0.1, "three epochs in all that time"
+
+
+def test_a_session_of_baselines_alone_has_lasted_until_the_last_of_them(
+    controller_of: Make, tmp_path: Path
+) -> None:
+    controller = controller_of(num_trials=2)
+    train_some(controller, 2)
+    now = datetime.now(timezone.utc).isoformat()
+    controller.store.set("environment", {"sessions": [{"started": now}]})
+    time.sleep(0.1)
+    answer = Answer(outcome=Outcome.COMPLETE, curve=(50.0,))
+    book = Book(tmp_path / FILE_NAME)
+    book.put(Request(DIGITS, ProxyConfig(), 0), answer)
+    once = read_status(tmp_path).seconds
+    assert once >= 0.1
+    time.sleep(0.1)
+    book.put(Request(DIGITS, ProxyConfig(), 1), answer)
+    assert read_status(tmp_path).seconds >= once + 0.1, "a further training of the same baseline"
 
 
 def test_a_session_without_end_says_why_it_ended(searching: Controller, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Entry(BaseModel):
         images: of what the images are, as the owner of the file says it.
         request: what was trained and how, for readers.
         answer: what it gave.
+        ended: when, in seconds since 1970; None if an older version wrote it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -35,6 +37,7 @@ class Entry(BaseModel):
     images: str = ""
     request: dict[str, Any] = {}
     answer: Answer
+    ended: float | None = None
 
 
 class Book:
@@ -59,9 +62,9 @@ class Book:
 
     def put(self, request: Request, answer: Answer) -> None:
         """Keep an answer; it is in the file when this returns."""
-        told = request.told()
+        told, now = request.told(), round(time.time(), 3)
         self._entries.append(
-            Entry(key=request.key, images=self._images, request=told, answer=answer)
+            Entry(key=request.key, images=self._images, request=told, answer=answer, ended=now)
         )
         self._answers[request.key] = answer
         write_text(self._path, "".join(map(_line, self._entries)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,15 @@ def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
         record = _record(folder, entry)
         trainings.setdefault((record.family, record.width), []).append(record)
     families = list(dict.fromkeys(family for family, _ in trainings))
-    found = (repeated(first, again) for first, *again in trainings.values())
+    found = map(_together, trainings.values())
     return tuple(sorted(found, key=lambda one: (families.index(one.family), one.flops)))
+
+
+def _together(trainings: list[BaselineRecord]) -> BaselineRecord:
+    """One record of a baseline's trainings."""
+    first, *again = trainings
+    ended = max((one.ended for one in trainings if one.ended is not None), default=None)
+    return replace(repeated(first, again), ended=ended)
 
 
 def _record(folder: Path, entry: Entry) -> BaselineRecord:
@@ -52,4 +60,5 @@ def _record(folder: Path, entry: Entry) -> BaselineRecord:
         seconds=answer.seconds,
         seed=seed if isinstance(seed, int) else 0,
         error=answer.error,
+        ended=entry.ended,
     )

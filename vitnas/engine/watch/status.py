@@ -189,8 +189,8 @@ def _span(run: Run, session: Session, is_searching: bool) -> tuple[float, float]
         began = min((t.started for t in run.trials if t.started is not None), default=now)
     if is_searching:
         return began, now
-    trainings = (*run.trials, *run.replicates)
-    return began, max((t.ended for t in trainings if t.ended is not None), default=began)
+    ends = (one.ended for one in (*run.trials, *run.replicates, *run.baselines))
+    return began, max((end for end in ends if end is not None), default=began)
 
 
 def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
