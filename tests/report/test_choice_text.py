@@ -43,6 +43,24 @@ def test_a_run_of_one_network_is_alone() -> None:
     text = choice_text(choose(run_of(Path("r"), trial(0)), Target()))
     assert "alone on the front" in text
     assert "1 network" in text
+    assert "best of them" not in text, "there are no others"
+
+
+def test_where_the_choice_is_sure_enough_nothing_is_asked_for() -> None:
+    run = run_of(Path("r"), trial(0, 60.0), trial(1, 61.5, 2_000_000))
+    found = choose(run, Target())
+    assert ([one.number for one in found.rivals], len(found.further)) == ([1, 0], 1)
+    assert "--replicates" not in choice_text(found)
+    assert "After further trainings" not in choice_text(found)
+
+
+def test_the_command_counts_the_replicates_that_there_are() -> None:
+    """`--replicates` is a total, and the table is of further trainings."""
+    again = [trial(2, 60.0, replicate_of=0), trial(3, 60.2, replicate_of=1)]
+    known = [trial(0, 60.0, replicates=(60.0,)), trial(1, 60.2, 2_000_000, replicates=(60.2,))]
+    found = choose(run_of(Path("r"), *known, replicates=tuple(again)), Target())
+    assert found.further[-1].times == 8
+    assert "with --replicates 9 makes them" in choice_text(found)
 
 
 def test_long_trainings_of_the_network_and_its_neighbours_are_told(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -97,6 +98,8 @@ def _sure_text(choice: Picked) -> str:
     if choice.target.min_top1 is not None:
         least = f"{choice.target.min_top1:g}"
         return f"Its true top-1 is at least {least} % with a probability of {choice.chance:.2f}."
+    if choice.number_fitting == 1:
+        return "It is the only one, so there is nothing to compare it with."
     text = f"It is the best of them with a probability of {choice.chance:.2f}"
     others = [one for one in choice.rivals if one.number != choice.trial.number]
     if others:
@@ -106,9 +109,11 @@ def _sure_text(choice: Picked) -> str:
 
 
 def _further_text(choice: Picked) -> list[str]:
-    if not choice.further:
+    if len(choice.further) < 2:  # it is sure enough as it is
         return []
     now = choice.further[0]
+    made = Counter(trial.replicate_of for trial in choice.run.replicates)
+    total = max(made[one.number] for one in choice.rivals) + choice.further[-1].times
     numbers = ", ".join(str(one.number) for one in choice.rivals)
     steps = [
         (
@@ -126,8 +131,8 @@ def _further_text(choice: Picked) -> list[str]:
         "",
         *columns([heads, *steps]),
         "",
-        f"The search's own command with --replicates {choice.further[-1].times} makes them, and "
-        "those of all others that may be on the front.",
+        f"The search's own command with --replicates {total} makes them, and those of all others "
+        "that may be on the front.",
     ]
 
 
