@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.report.runs import run_of, trial
@@ -27,12 +28,19 @@ def test_a_clear_difference_and_one_that_is_none() -> None:
     assert "the fronts of a and b cannot be told apart: +0.10 points" in same
 
 
+def test_all_of_the_range_is_no_rounded_number() -> None:
+    found = compare([small(A, 9.0), small(B)])
+    most = replace(found, gaps=(replace(found.gaps[0], ahead=0.998),))
+    assert "a is ahead over more than 99 % of this range" in gap_sentences(most)[0]
+
+
 def test_test_scores_and_missing_intervals_are_told() -> None:
     one, other = (run_of(p, trial(0, 60.0, test_top1=t)) for p, t in ((A, 58.0), (B, 57.0)))
     assert (
         "On the test images the same difference is +1.00 points"
         in gap_sentences(compare([one, other]))[0]
     )
+    assert "This is at 1.00 M FLOPs. On" in gap_sentences(compare([one, other]))[0]
     blind = compare([small(A, environment={}), small(B, environment={})])
     assert "without an interval" in gap_sentences(blind)[0]
 

@@ -10,7 +10,8 @@ from tests.report.runs import run_of, trial
 from tests.test_versus import baseline, run_with
 from vitnas.records import Outcome
 from vitnas.report import summary_text, write_report
-from vitnas.report.verdict import baseline_rows, verdict
+from vitnas.report.verdict import _basis, _winners, baseline_rows, verdict
+from vitnas.versus import versus
 
 
 def test_a_front_that_is_above() -> None:
@@ -27,7 +28,49 @@ def test_a_front_that_is_above() -> None:
 def test_a_front_that_is_below_says_who_is_ahead_and_where() -> None:
     said = verdict(run_with(baseline("plain", 10_000, 90.0, 89.0)))
     assert "31.00 points below the best baseline" in said
-    assert "over 0 % of this range. Ahead of the front: plain from 10.0 k to 10.0 k FLOPs." in said
+    assert "This is at 10.0 k FLOPs, on 10,000 test images" in said
+    assert "of this range" not in said, "there is one place"
+    assert "Ahead of the front: plain at 10.0 k FLOPs." in said
+
+
+def test_ranges_of_one_family_are_listed() -> None:
+    found = versus(run_with(baseline("plain", 10_000, 55.0, 54.0)))
+    assert found is not None
+    ahead = (("plain", 1e4, 1e4), ("plain", 2e4, 3e4), ("tall", 4e4, 5e4))
+    assert _winners(replace(found, ahead=ahead)) == (
+        " Ahead of the front: plain at 10.0 k and from 20.0 k to 30.0 k FLOPs; tall from 40.0 k to "
+        "50.0 k FLOPs."
+    )
+
+
+def test_all_of_the_range_is_no_rounded_number() -> None:
+    """A family may be ahead in a small part of it."""
+    found = versus(
+        run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
+    )
+    assert found is not None
+    assert "ahead over more than 99 % of" in _basis(replace(found, share=0.998))
+    assert "ahead over less than 1 % of" in _basis(replace(found, share=0.002))
+    assert "ahead over 0 % of" in _basis(replace(found, share=0.0))
+
+
+def test_a_run_that_has_not_trained_all_its_baselines_says_so(tmp_path: Path) -> None:
+    none = run_of(tmp_path, trial(0), num_baselines=19)
+    assert verdict(none) == (
+        "None of 19 baselines has been trained yet, so this report does not say whether the front "
+        "is worth its search."
+    )
+    some = replace(run_with(baseline("plain", 10_000, 55.0, 54.0)), num_baselines=3)
+    assert verdict(some).endswith(
+        " 2 of 3 baselines have not been trained yet; the best of all may be better."
+    )
+
+
+def test_an_unknown_number_of_images_is_the_reason(tmp_path: Path) -> None:
+    data = {"name": "cifar10", "num_classes": 10}
+    known = baseline("plain", 1_000_000, 55.0)
+    run = run_of(tmp_path, trial(0), baselines=(known,), environment={"data": data})
+    assert "does not say on how many images" in verdict(run)
 
 
 def test_a_scatter_that_was_measured_is_in_the_interval() -> None:

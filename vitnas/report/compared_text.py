@@ -8,10 +8,12 @@ from vitnas.columns import columns
 from vitnas.report.compared import Compared, Gap, Side
 from vitnas.report.text import (
     NOTHING,
-    count_text,
     duration_text,
+    listed,
     percent_text,
     plural,
+    range_text,
+    share_text,
     signed_text,
 )
 
@@ -27,14 +29,14 @@ def gap_sentences(found: Compared) -> list[str]:
     empty = [side.name for side in found.sides if not side.run.front]
     if empty:
         have = "has" if len(empty) == 1 else "have"
-        sentences.append(f"{' and '.join(empty)} {have} no network that was trained to the end.")
+        sentences.append(f"{listed(empty)} {have} no network that was trained to the end.")
     elif not sentences:
         sentences.append("The fronts have no FLOPs in common, so they are not compared.")
     return sentences
 
 
 def _gap(gap: Gap) -> str:
-    where = f"from {count_text(gap.low)} to {count_text(gap.high)}"
+    where = range_text(gap.low, gap.high)
     if gap.interval is None:
         interval = "without an interval, because a run does not say how many images score"
     else:
@@ -51,10 +53,13 @@ def _gap(gap: Gap) -> str:
             f"At equal FLOPs the front of {gap.one} is {points} {side} that of {gap.other} "
             f"({interval})."
         )
-    text += (
-        f" This is the mean over log FLOPs {where}; {gap.one} is ahead over {100 * gap.ahead:.0f} "
-        "% of this range."
-    )
+    if where.startswith("at"):  # a front of one network
+        text += f" This is {where} FLOPs."
+    else:
+        text += (
+            f" This is the mean over log FLOPs {where}; {gap.one} is ahead over "
+            f"{share_text(gap.ahead)} of this range."
+        )
     if gap.test is not None:
         test, *ends = gap.test
         text += (

@@ -27,6 +27,22 @@ def named_cost_text(name: str, value: float | None) -> str:
     return cost_text(name, value) + ("" if kind.is_told_by_unit else f" {kind.noun}")
 
 
+def share_text(share: float) -> str:
+    """A share in whole percent: `0.5` -> `50 %`; `0 %` and `100 %` are none and all of it."""
+    whole = round(100 * share)
+    if whole == 100 and share < 1:
+        return "more than 99 %"
+    if whole == 0 and share > 0:
+        return "less than 1 %"
+    return f"{whole} %"
+
+
+def range_text(low: float, high: float) -> str:
+    """A range of counts: `from 10.0 k to 1.00 M`, `at 10.0 k` where both ends are one."""
+    ends = count_text(low), count_text(high)
+    return f"at {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
+
+
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = names

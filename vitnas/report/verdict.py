@@ -6,26 +6,42 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitnas.records import BaselineRecord, Outcome
-from vitnas.report.text import NOTHING, count_text, percent_text, plural, signed_text
+from vitnas.report.text import (
+    NOTHING,
+    count_text,
+    listed,
+    percent_text,
+    plural,
+    range_text,
+    share_text,
+    signed_text,
+)
 from vitnas.run import Run
 from vitnas.versus import Versus, versus
 
-NONE = (
-    "No baselines were trained, so this report does not say whether the front is worth its search."
-)
+_SAYS_NOTHING = "so this report does not say whether the front is worth its search."
 
 
 def verdict(run: Run) -> str:
     """The comparison of the front with the baselines in a few sentences. A report begins so."""
     found = versus(run)
     if found is not None:
-        return f"{_difference(found)} {_basis(found)}{_winners(found)} {_interval(found)}"
+        text = f"{_difference(found)} {_basis(found)}{_winners(found)} {_interval(found)}"
+        return text + _left(run)
     if not run.baselines:
-        return NONE
+        if run.num_baselines:
+            planned = plural(run.num_baselines, "baseline")
+            return f"None of {planned} has been trained yet, {_SAYS_NOTHING}"
+        return f"No baselines were trained, {_SAYS_NOTHING}"
     if not any(one.outcome is Outcome.COMPLETE for one in run.baselines):
         return "No baseline was trained to the end, so the front is not compared."
     if not run.front:
         return "No trial was trained to the end, so the baselines are not compared."
+    if not run.environment.data.num_val_images:
+        return (
+            "The run does not say on how many images top-1 was measured, so the front is not "
+            "compared with the baselines."
+        )
     return "The front and the baselines have no FLOPs in common, so they are not compared."
 
 
@@ -51,21 +67,23 @@ def _basis(found: Versus) -> str:
         if found.on_test
         else f"on the {images} images by which both were chosen, so the best of many is optimistic"
     )
+    over = range_text(found.low, found.high)
+    if over.startswith("at"):  # one baseline, or one candidate
+        return f"This is {over} FLOPs, {where}."
     return (
-        f"This is the mean over log FLOPs from {count_text(found.low)} to "
-        f"{count_text(found.high)}, {where}. The front is ahead over {100 * found.share:.0f} % of "
-        "this range."
+        f"This is the mean over log FLOPs {over}, {where}. The front is ahead over "
+        f"{share_text(found.share)} of this range."
     )
 
 
 def _winners(found: Versus) -> str:
     ranges: dict[str, list[str]] = {}
     for name, low, high in found.ahead:
-        ranges.setdefault(name, []).append(f"{count_text(low)} to {count_text(high)}")
+        ranges.setdefault(name, []).append(range_text(low, high))
     if not ranges:
         return ""
-    listed = "; ".join(f"{name} from {', '.join(of)} FLOPs" for name, of in ranges.items())
-    return f" Ahead of the front: {listed}."
+    told = "; ".join(f"{name} {listed(of)} FLOPs" for name, of in ranges.items())
+    return f" Ahead of the front: {told}."
 
 
 def _interval(found: Versus) -> str:
@@ -78,6 +96,16 @@ def _interval(found: Versus) -> str:
     fewest, most = found.trainings
     number = plural(most, "training") if fewest == most else f"{fewest} to {most} trainings"
     return f"The interval is of images and seeds: each network counts with {number}."
+
+
+def _left(run: Run) -> str:
+    """How many baselines are missing, as after Ctrl-C; empty where all have been trained."""
+    left = run.num_baselines - len(run.baselines)
+    if left <= 0:
+        return ""
+    have = "has" if left == 1 else "have"
+    of = plural(run.num_baselines, "baseline")
+    return f" {left} of {of} {have} not been trained yet; the best of all may be better."
 
 
 def baseline_rows(run: Run) -> list[Mapping[str, str]]:
