@@ -35,6 +35,11 @@ def test_sentences_carry_their_numbers() -> None:
         assert part in text, part
 
 
+def test_one_pair_of_neighbours_is_no_plural() -> None:
+    text = said(trial(0, 50.0), trial(1, 50.1, 10**7), trial(2, 60.0, 10**8))
+    assert "Of 2 pairs of neighbours on the front, 1 is expected to differ" in text
+
+
 def test_replicates_tell_how_sure_the_order_of_neighbours_is() -> None:
     once = [trial(n, 50.0 + n, 10 ** (n + 4)) for n in range(3)]
     again = [replace(one, replicates=(50.0 + one.number,)) for one in once]

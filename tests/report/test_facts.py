@@ -47,6 +47,10 @@ def test_sessions_are_readable() -> None:
     assert session["hardware"] == "NVIDIA H100, AMD EPYC 9354, 16 cores, 128 GB"
     assert session["workers"] == "4 × tune"
     assert session["revision"] == "40a507c81f2e"
+    revised = {"sessions": [{"git_revision": "40a507c81f2e+"}]}
+    (changed,) = session_rows(run_of(PATH, environment=revised))
+    assert changed["revision"] == "40a507c81f2e+", "files differed"
+    assert hardware_text(Session(hardware=Hardware(cores=1))) == "1 core"
     assert session["versions"].startswith("python 3.11.7, vitnas 0.1.0")
 
 
@@ -72,5 +76,6 @@ def test_why_a_run_has_less_than_it_was_to_have() -> None:
     replicate = trial(1, replicate_of=0)
     cut = replace(bare, environment=Environment(sessions=[Session(ended_by="the time is up")]))
     assert ended_text(cut) == "1 of 4 trials: the time is up"
+    assert ended_text(replace(cut, num_trials=0)) == "1 trial: the time is up"
     cut = replace(cut, replicates=(replicate,))
     assert ended_text(cut) == "1 of 4 trials, 1 replicate: the time is up"

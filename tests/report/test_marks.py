@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vitnas.baselines.families import FAMILIES
 from vitnas.config.mixers import MIXERS
-from vitnas.report.marks import and_text, colour, cost_range, cost_ticks, shape, top1_range
+from vitnas.report.marks import (
+    and_text,
+    baseline_shape,
+    colour,
+    cost_range,
+    cost_ticks,
+    shape,
+    top1_range,
+)
 
 costs = st.floats(1.0, 1e12)
 
@@ -15,6 +24,11 @@ costs = st.floats(1.0, 1e12)
 def test_every_mixer_has_a_mark_of_its_own_and_unknown_ones_have_one() -> None:
     assert len({(colour(mixer), shape(mixer)) for mixer in MIXERS}) == len(MIXERS)
     assert colour("somebody's") == colour("")
+
+
+def test_every_family_of_baselines_has_a_mark_of_its_own() -> None:
+    for marks in zip(*map(baseline_shape, range(len(FAMILIES))), strict=True):
+        assert len(set(marks)) == len(FAMILIES)
 
 
 @given(costs, costs)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.report.runs import invented_run, run_of, trial
 from vitnas.records import Outcome, TrialRecord
-from vitnas.report.page import code_spans, render_pages
+from vitnas.report.page import code_spans, render_pages, template
 from vitnas.run import Run
 
 
@@ -107,3 +109,25 @@ records = st.builds(
 def test_any_run_has_pages(trials: list[TrialRecord]) -> None:
     run = run_of(Path("results/any"), *trials)
     assert render_pages(run, b"").html.endswith("</html>\n")
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_a_colour(outcome: Outcome) -> None:
+    css = template("report.css")
+    assert re.search(rf"^\.{outcome.value}\b[^{{]*{{ background: var\(--(\w+)\)", css, re.MULTILINE)
+    assert f"  --{outcome.value}: #" in css
+
+
+def test_a_timeout_is_among_the_lost(tmp_path: Path) -> None:
+    run = run_of(tmp_path, trial(0, 10.0, outcome=Outcome.TIMEOUT, error="too long"), trial(1))
+    pages = render_pages(run, b"")
+    for page in (pages.markdown, pages.html):
+        assert "Lost: failed, diverged, out of memory or out of time." in page
+
+
+def test_one_choice_that_cannot_be_told_is_no_plural(tmp_path: Path) -> None:
+    run = run_of(tmp_path, trial(0))
+    axis = {"name": "stem.act", "values": [("relu", "+0.1", "0.2")], "members": 3}
+    found = {"effects": [], "unclear_effects": [axis], "doubling": "+0.4"}
+    with patch("vitnas.report.summary._effect_views", return_value=found):
+        assert "1 choice whose values cannot be told apart" in render_pages(run, b"").html

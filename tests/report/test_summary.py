@@ -76,6 +76,11 @@ def test_when_the_front_was_nearly_what_it_is() -> None:
     )
 
 
+def test_one_complete_trial_is_no_plural() -> None:
+    trials = [trial(0, 90.0, 10**6), trial(1, 50.0, 10**6)]
+    assert "after 1 complete trial, 99 % after 1, of 2" in progress_text(run_of(PATH, *trials))
+
+
 def test_a_gain_within_the_noise_is_marked_as_unsure() -> None:
     """Of 5,000 images: the error of a difference is about a point."""
     trials = [trial(0, 60.0, 10**6), trial(1, 60.3, 2 * 10**6), trial(2, 80.0, 3 * 10**6)]

@@ -55,7 +55,8 @@ def _sampling(trust: Trust) -> str:
     if pairs and trust.close_neighbours is not None:
         text += (
             f" Of {plural(pairs, 'pair')} of neighbours on the front, {trust.close_neighbours} "
-            "are expected to differ by less than one standard error of their difference"
+            f"{_are(trust.close_neighbours)} expected to differ by less than one standard error "
+            "of their difference"
         )
         text += (
             ", which comes from replicates."

@@ -88,7 +88,7 @@ def _session_row(session: Session) -> dict[str, str]:
     return {
         "started": _value(session.started).replace("T", " ") or NOTHING,
         "command": _value(session.command) or NOTHING,
-        "revision": _value(session.git_revision)[:12] or NOTHING,
+        "revision": _revision(session) or NOTHING,
         "hardware": hardware_text(session) or NOTHING,
         "workers": " × ".join(
             text for fact in (session.workers, session.backend) if (text := _value(fact))
@@ -98,13 +98,20 @@ def _session_row(session: Session) -> dict[str, str]:
     }
 
 
+def _revision(session: Session) -> str:
+    """Twelve digits; `+` where files differed."""
+    told = _value(session.git_revision)
+    return told[:12] + "+" * told.endswith("+")
+
+
 def hardware_text(session: Session) -> str:
     """`NVIDIA H100, 16 cores, 128 GB` from what is known."""
     hardware = session.hardware
     parts = [_value(name) for name in (session.device, hardware.cpu) if name != "cpu"]
-    for value, unit in ((hardware.cores, "cores"), (hardware.memory_gb, "GB")):
-        if value is not None:
-            parts.append(f"{value:.3g} {unit}")
+    if hardware.cores is not None:
+        parts.append(plural(hardware.cores, "core"))
+    if hardware.memory_gb is not None:
+        parts.append(f"{hardware.memory_gb:.3g} GB")
     return ", ".join(dict.fromkeys(part for part in parts if part))
 
 

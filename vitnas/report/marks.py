@@ -32,6 +32,7 @@ _BASELINES = (
     ("3", "y-left-open"),
     ("4", "y-right-open"),
     ((8, 2, 0), "asterisk-open"),
+    ("|", "line-ns-open"),
 )
 
 

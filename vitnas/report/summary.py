@@ -317,8 +317,8 @@ def progress_text(run: Run) -> str:
         return ""
     nearly, almost = reached(curve, 0.95), reached(curve, 0.99)
     return (
-        f"95 % of the {_extent(run)} under the final front was reached after {nearly:,} complete "
-        f"trials, 99 % after {almost:,}, of {len(curve):,}."
+        f"95 % of the {_extent(run)} under the final front was reached after "
+        f"{plural(nearly or 0, 'complete trial')}, 99 % after {almost:,}, of {len(curve):,}."
     )
 
 

@@ -42,9 +42,9 @@ def ended_text(run: Run) -> str:
     why = run.environment.last.ended_by
     ended = sum(trial.is_ended_here for trial in run.trials)
     again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
-    total = f" of {run.num_trials}" if run.num_trials else ""
+    trials = f"{ended} of {run.num_trials} trials" if run.num_trials else plural(ended, "trial")
     replicates = f", {plural(again, 'replicate')}" if again else ""
-    return f"{ended}{total} trials{replicates}: {why}" if why else ""
+    return f"{trials}{replicates}: {why}" if why else ""
 
 
 def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:

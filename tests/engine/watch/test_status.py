@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -144,6 +145,7 @@ def test_a_session_without_end_says_why_it_ended(searching: Controller, tmp_path
     assert status.num_trials is None
     assert status.seconds < 3600, "the first trial's start is the next best"
     assert "2 trials, not searching" in status_text(status)
+    assert "1 trial, not searching" in status_text(replace(status, num_ended=1))
     assert "ended: the time is up" in status_text(status)
 
 

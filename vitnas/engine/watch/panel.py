@@ -16,7 +16,7 @@ from rich.text import Text
 from vitnas.config.costs import COSTS, amount
 from vitnas.durations import clock
 from vitnas.engine.watch.progress import Progress
-from vitnas.engine.watch.text import network_of, replicates_text
+from vitnas.engine.watch.text import network_of, replicates_text, trials_text
 from vitnas.records import TrialRecord
 
 _ROWS = 8
@@ -43,10 +43,9 @@ class _Panel:
     def _summary(self) -> str:
         """`12/24 trials, 2 running, 1.2 epochs/s, 3:05 left`."""
         progress = self._progress
-        total = f"/{progress.num_trials}" if progress.num_trials else ""
         again = progress.num_replicates
         parts = [
-            f"{progress.num_ended}{total} trials",
+            trials_text(progress.num_ended, progress.num_trials),
             replicates_text(again) if again else "",
             f"{len(progress.running())} running",
             progress.rates(),

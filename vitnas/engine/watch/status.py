@@ -14,7 +14,14 @@ from vitnas.durations import clock
 from vitnas.engine.store.folder import is_locked
 from vitnas.engine.store.study import read_run
 from vitnas.engine.watch.pace import Pace, pace_of
-from vitnas.engine.watch.text import long_text, network_of, rates_text, replicates_text, said
+from vitnas.engine.watch.text import (
+    long_text,
+    network_of,
+    rates_text,
+    replicates_text,
+    said,
+    trials_text,
+)
 from vitnas.longer import LongResult
 from vitnas.plugins import closed
 from vitnas.records import Outcome, TrialRecord
@@ -146,9 +153,8 @@ def read_status(path: str | Path) -> Status:
 
 def status_text(status: Status) -> str:
     """A few lines for a terminal."""
-    total = "" if status.num_trials is None else f"/{status.num_trials}"
     doing = "searching" if status.is_searching else "not searching"
-    parts = [f"{status.num_ended}{total} trials"]
+    parts = [trials_text(status.num_ended, status.num_trials)]
     if status.num_replicates:
         parts.append(replicates_text(status.num_replicates))
     if status.most_baselines:

@@ -20,6 +20,11 @@ def rates_text(pace: Pace) -> str:
     return ", ".join(parts)
 
 
+def trials_text(number: int, total: int | None) -> str:
+    """`12/24 trials`; `1 trial` and `12 trials` without a total."""
+    return f"{number}/{total} trials" if total else f"{number} trial{'s' * (number != 1)}"
+
+
 def replicates_text(number: int) -> str:
     """`1 replicate`, `2 replicates`."""
     return f"{number} replicate{'s' * (number != 1)}"
