@@ -102,6 +102,18 @@ def test_each_cost_has_its_band() -> None:
     assert front_png(run).startswith(b"\x89PNG")
 
 
+def test_a_network_that_is_on_the_front_by_another_cost_is_not_what_the_median_is_above() -> None:
+    """Trial 1 is on the front for its throughput alone; trial 0 is better with fewer FLOPs."""
+    costs = {"name": "x", "objectives": {"flops": "minimize", "throughput": "maximize"}}
+    fast = [
+        trial(n, top1, flops, measured={"throughput": speed})
+        for n, (top1, flops, speed) in enumerate([(90.0, 10**6, 50.0), (60.0, 10**7, 99.0)])
+    ]
+    run = run_of(PATH, *fast, space=costs)
+    assert len(run.front) == 2
+    assert "The median is above the front" not in band_text(run)
+
+
 def test_both_plots_and_both_pages_have_it() -> None:
     run = made_up()
     figure = front_figure(run)

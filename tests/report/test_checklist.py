@@ -70,6 +70,18 @@ def test_changed_files_and_changed_versions_are_a_no() -> None:
     assert "torch" in why
 
 
+def test_code_that_changed_between_sessions_is_a_no() -> None:
+    told = session()
+    told["sessions"] += [{**told["sessions"][0], "git_revision": "880da2fef8a5"}]
+    found = answers(run_of(PATH, trial(0), environment=told))
+    answer, why = found["Confounding factors controlled: hardware, versions"]
+    assert (answer, why) == (NO, "git revisions of the sessions: 40a507c81f2e, 880da2fef8a5")
+    told["sessions"][0]["git_revision"] = "40a507c+"
+    answer, why = answers(run_of(PATH, trial(0), environment=told))["Code of the search method"]
+    assert answer == NO, "also where the last session's files were committed"
+    assert "git 40a507c+, 880da2fef8a5: files differed" in why
+
+
 def test_samplers_are_named() -> None:
     item = "Random search as a baseline"
     drawn = run_of(PATH, trial(0), environment=session(sampler="random"))

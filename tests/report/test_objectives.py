@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
+from vitnas.config.costs import COSTS
 from vitnas.engine.store.study import read_run
 from vitnas.pareto import hypervolume
-from vitnas.records import Outcome, TrialRecord
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report import front_text, write_report
 from vitnas.report.front_figure import front_figure
+from vitnas.report.page import render_pages
 from vitnas.report.plots import step_line
 from vitnas.report.progress import reference_point, volume_curve
 from vitnas.report.summary import key_numbers, lead, summary_view
@@ -179,3 +181,20 @@ def test_words_about_a_maximised_cost(tmp_path: Path) -> None:
     assert "4,000 images/s" in front_text(found)
     both = replace(found, space={"objectives": THREE | {"throughput": "maximize"}})
     assert summary_view(both)["bound"] == "at most (at least for throughput)"
+
+
+def test_the_caption_tells_of_baselines_where_they_are_drawn(tmp_path: Path) -> None:
+    """Nobody measures a baseline's throughput; what is below the axis is told at its plot."""
+    known = [
+        BaselineRecord(family="vgg", width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,))
+        for top1 in (60.0, 1.0)
+    ]
+    trials = [trial(n, 60.0 + n, measured={"throughput": 9.0 - n}) for n in range(3)]
+    pages = {}
+    for costs in (("throughput",), ("flops", "throughput")):
+        objectives = {"top1": "maximize", **{cost: COSTS[cost].direction for cost in costs}}
+        made = run_of(tmp_path, *trials, space={**SPACE, "objectives": objectives})
+        pages[costs] = render_pages(replace(made, baselines=tuple(known)), b"").html
+    assert "stars are the baselines" not in pages["throughput",]
+    assert "stars are the baselines" in pages["flops", "throughput"]
+    assert pages["flops", "throughput"].count("Below the axis: 1 baseline.") == 1

@@ -111,6 +111,13 @@ def test_any_run_has_pages(trials: list[TrialRecord]) -> None:
     assert render_pages(run, b"").html.endswith("</html>\n")
 
 
+def test_where_all_trainings_failed_nothing_is_said_to_be_untrained(tmp_path: Path) -> None:
+    run = run_of(tmp_path, trial(0, None, outcome=Outcome.FAILED, error="no memory"))
+    page = render_pages(run, b"").html
+    assert "Nothing has been trained" not in page
+    assert "No network has a top-1 yet, so there is nothing to draw." in page
+
+
 @pytest.mark.parametrize("outcome", Outcome)
 def test_every_outcome_has_a_colour(outcome: Outcome) -> None:
     css = template("report.css")

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.report.runs import invented_run, run_of, trial
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.marks import top1_range
-from vitnas.report.plots import front_png, shown_families, shown_top1
+from vitnas.report.plots import _legend_place, front_png, shown_families, shown_top1
 
 PATH = Path("results/small")
 
@@ -36,6 +36,16 @@ def test_baselines_below_the_axis_are_counted_and_have_no_entry_in_the_legend() 
     run = replace(run, baselines=tuple(known))
     assert shown_top1(run, "flops")[1] == "2 baselines"
     assert shown_families(run, "flops") == {"vgg"}
+
+
+def test_the_legend_is_where_no_front_is() -> None:
+    """Where more is better, the front falls to the right."""
+    run = run_of(PATH, trial(0))
+    assert _legend_place(run, "flops")["loc"] == "lower right"
+    assert _legend_place(run, "throughput")["loc"] == "lower left"
+    costs = {"objectives": {"flops": "minimize", "throughput": "maximize"}}
+    several = run_of(PATH, trial(0), space=costs)
+    assert all("bbox_to_anchor" in _legend_place(several, cost) for cost in several.costs)
 
 
 @pytest.mark.parametrize("number", [0, 1, 40])

@@ -93,12 +93,12 @@ def band_text(run: Run) -> str:
 
 
 def _above(run: Run, band: Band) -> str:
-    """Why the median is above the front, where it is."""
-    gaps = []
-    for trial in run.front:
-        value = _cost(trial, band.cost)
-        there = band.there(value) if value is not None else None
-        gaps.append(there[1] - (trial.estimate or 0.0) if there else 0.0)
+    """Why the median is above the front, where it is: above the best member for this cost."""
+    known = [(value, t.estimate or 0.0) for t in run.front if (value := _cost(t, band.cost))]
+    gaps, best = [], 0.0
+    for value, top1 in sorted(known, key=lambda one: log_cost(band.cost, one[0])):
+        best, there = max(best, top1), band.there(value)
+        gaps.append(there[1] - best if there else 0.0)
     if not gaps or float(np.mean(gaps)) < _ALIKE:
         return ""
     return (

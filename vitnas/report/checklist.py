@@ -43,13 +43,14 @@ _Found = tuple[str, str]
 
 
 def _code(run: Run) -> _Found:
-    versions, revision = run.environment.last.versions, run.environment.last.git_revision
+    versions, revisions = run.environment.last.versions, _revisions(run)
     version = f"vitnas {versions['vitnas']}" if versions.get("vitnas") else ""
-    if not version and not revision:
+    if not version and not revisions:
         return UNKNOWN, "the run does not say which version of vitnas made it"
-    told = ", ".join(filter(None, (version, f"git {revision}" if revision else "")))
-    if (revision or "").endswith("+"):
-        return NO, f"{told}: files differed from this revision; commit them before a run"
+    revised = f"git {', '.join(revisions)}" if revisions else ""
+    told = ", ".join(filter(None, (version, revised)))
+    if any(revision.endswith("+") for revision in revisions):
+        return NO, f"{told}: files differed from the revision with +; commit them before a run"
     return YES, f"{told}; whether your own files are public is not known here"
 
 
@@ -100,6 +101,8 @@ def _confounders(run: Run) -> _Found:
     if not devices or not sessions:
         return UNKNOWN, "devices or versions are not recorded"
     parts = [f"devices: {', '.join(devices)}"] * (len(devices) > 1)
+    revisions = _revisions(run)
+    parts += [f"git revisions of the sessions: {', '.join(revisions)}"] * (len(revisions) > 1)
     parts += [f"versions that changed between sessions: {', '.join(changed)}"] * bool(changed)
     return (NO, "; ".join(parts)) if parts else (YES, f"one device ({devices[0]}), same versions")
 
@@ -171,6 +174,11 @@ def _setup(run: Run) -> _Found:
     if missing:
         return NO, f"not recorded: {', '.join(missing)}"
     return YES, f"{', '.join(facts)}: below"
+
+
+def _revisions(run: Run) -> list[str]:
+    """The different git revisions of the sessions."""
+    return _different(session.git_revision for session in run.environment.sessions)
 
 
 def _different(texts: Iterable[str | None]) -> list[str]:

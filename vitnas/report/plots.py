@@ -161,11 +161,15 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
         _mark_knee(axes, cost, run.knee)
     if axes.get_legend_handles_labels()[0]:
         looks = {"fontsize": 8, "frameon": True, "framealpha": 0.85, "edgecolor": "none"}
-        where: dict[str, Any] = {"loc": "lower right"}
-        if drawn_baselines(run, cost):  # too many entries for a place among the marks
-            where = {"loc": "upper left", "bbox_to_anchor": (0, -0.12), "ncols": 5}
+        where = _legend_place(run, cost)
         legend = axes.legend(title="mixer that runs most, or first", **where, **looks)
         legend.get_title().set_fontsize(8)
+
+
+def _legend_place(run: Run, cost: str) -> dict[str, Any]:
+    if drawn_baselines(run, cost) or len(run.costs) > 1:  # no place among the marks
+        return {"loc": "upper left", "bbox_to_anchor": (0, -0.12), "ncols": 5}
+    return {"loc": "lower right" if COSTS[cost].sign > 0 else "lower left"}
 
 
 def _dress(axes: Any, run: Run, cost: str) -> None:

@@ -18,7 +18,7 @@ from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_line
 from vitnas.report.papers import papers_text
-from vitnas.report.plots import drawn_papers
+from vitnas.report.plots import drawn_baselines, drawn_papers
 from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.spent import spent_text
 from vitnas.report.standing import (
@@ -83,6 +83,7 @@ def summary_view(run: Run) -> View:
         "band_rows": band_rows(run),
         "papers": papers_text(run),
         "any_paper_drawn": bool(drawn_papers(run)),
+        "any_baseline_drawn": any(drawn_baselines(run, cost) for cost in run.costs),
         "first_cost": COSTS[run.costs[0]].noun,
         "long_rows": long_rows(run),
         **_effect_views(run),
