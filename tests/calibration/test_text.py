@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.calibration.made_up import judged
-from vitnas.calibration.text import calibration_markdown, calibration_text, percent, verdict
+from vitnas.calibration.agreement import Tau
+from vitnas.calibration.text import (
+    calibration_markdown,
+    calibration_text,
+    percent,
+    tau_text,
+    verdict,
+)
 
 
 def test_the_verdict_names_what_to_search_with() -> None:
@@ -20,6 +27,27 @@ def test_the_verdict_names_what_to_search_with() -> None:
 def test_it_says_so_when_nothing_beats_size() -> None:
     found = judged().model_copy(update={"best": "proxy", "cheapest": "FLOPs"})
     assert verdict(found).startswith("Nothing here ranks networks of similar FLOPs reliably better")
+
+
+def test_a_size_that_is_the_best_is_not_compared_with_itself() -> None:
+    found = judged().model_copy(update={"best": "FLOPs", "cheapest": "FLOPs"})
+    assert verdict(found).startswith("Nothing here ranks networks of similar FLOPs better than")
+    assert "FLOPs alone has the highest tau within FLOPs bins, " in verdict(found)
+    assert "cannot be told" not in verdict(found)
+
+
+def test_one_network_is_no_plural() -> None:
+    found = judged().model_copy(update={"lost": 1})
+    first = found.proxies[0].model_copy(update={"missing": 1})
+    text = calibration_text(found.model_copy(update={"proxies": (first, *found.proxies[1:])}))
+    assert "no figure of 1 network\n" in text.replace("  ", "\n")
+    assert "1 network could not be trained long to the end and is left out." in text
+
+
+def test_where_all_resamples_agree_there_is_no_interval() -> None:
+    """As where a score ranks a few networks perfectly."""
+    assert tau_text(Tau(0.62, 0.41, 0.78)) == "0.62 (0.41 to 0.78)"
+    assert tau_text(Tau(1.0, 1.0, 1.0)) == "1.00 (no interval)"
 
 
 def test_the_verdict_comes_first_and_every_proxy_has_a_row() -> None:

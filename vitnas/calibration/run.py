@@ -115,8 +115,9 @@ def _starting(
     plan: CalibrationPlan, left: list[Request], kept: int, workers: int, found: Findings
 ) -> str:
     """How many trainings there are, and about how long all of them take."""
-    text = f"{len(left)} trainings of {len(plan.networks)} networks on {workers} worker"
-    text += f"{'s' * (workers > 1)}; {kept} are kept" if kept else "s" * (workers > 1)
+    text = f"{len(left)} training{'s' * (len(left) > 1)} of {len(plan.networks)} networks on "
+    text += f"{workers} worker{'s' * (workers > 1)}"
+    text += f"; {kept} {'is' if kept == 1 else 'are'} kept" if kept else ""
     if not found.training_seconds:
         return text
     proxy = plan.fidelities[0].proxy

@@ -15,6 +15,11 @@ def verdict(found: Calibration) -> str:
     """What to search with, in one sentence; plainly so where nothing beats size."""
     chosen, best, size = (found.figures(found.cheapest), found.figures(found.best), found.best_size)
     of = f"of {len(found.networks)} networks of {found.space.get('name')}"
+    if best.kind == "size":
+        return (
+            f"Nothing here ranks networks of similar FLOPs better than their size: {of}, "
+            f"{best.name} alone has the highest tau within FLOPs bins, {tau_text(best.within)}."
+        )
     if not found.beats_size:
         return (
             f"Nothing here ranks networks of similar FLOPs reliably better than their size: {of}, "
@@ -61,21 +66,26 @@ def _rows(found: Calibration) -> Iterator[tuple[str, ...]]:
 
 
 def _what(one: ProxyFigures) -> str:
-    return SAID[one.kind] + (f"; no figure of {one.missing} networks" if one.missing else "")
+    return SAID[one.kind] + (f"; no figure of {_networks(one.missing)}" if one.missing else "")
+
+
+def _networks(number: int) -> str:
+    return f"{number} network{'s' * (number != 1)}"
 
 
 def _notes(found: Calibration) -> Iterator[str]:
     yield (
         f"tau: Kendall's tau-b to the mean of {found.seeds} long trainings of {found.long_epochs} "
         f"epochs, over {len(found.networks)} networks; within FLOPs bins: {_bins(found.bins)}. In "
-        "brackets: 95 % intervals of a bootstrap over networks."
+        "brackets: 95 % intervals of a bootstrap over networks; it shows none of a perfect order."
     )
     yield (
         "A part of a long training is compared to the other long trainings alone. Cost: seconds, "
         "as a share of one long training. A proxy that has no figure of a network ranks it last."
     )
     if found.lost:
-        yield f"{found.lost} networks could not be trained long to the end and are left out."
+        are = "is" if found.lost == 1 else "are"
+        yield f"{_networks(found.lost)} could not be trained long to the end and {are} left out."
 
 
 def _bins(number: int) -> str:
@@ -83,5 +93,7 @@ def _bins(number: int) -> str:
 
 
 def tau_text(tau: Tau) -> str:
-    """`0.62 (0.41 to 0.78)`."""
+    """`0.62 (0.41 to 0.78)`; `1.00 (no interval)` where every resample has the same tau."""
+    if tau.low == tau.high:
+        return f"{tau.value:.2f} (no interval)"
     return f"{tau.value:.2f} ({tau.low:.2f} to {tau.high:.2f})"
