@@ -17,6 +17,7 @@ from vitnas.noise import binomial_error, measure
 from vitnas.records import Outcome
 from vitnas.report.compared import MOST, check_folders, compare
 from vitnas.run import Run
+from vitnas.sessions import Pruner, Session
 
 A, B = Path("results/a"), Path("results/b")
 
@@ -177,7 +178,8 @@ def test_trainings_of_both_runs_are_told() -> None:
     assert "4 trainings are part of several runs" in " ".join(compare([one, other]).notes)
     assert "part of several" not in " ".join(compare([one, small(B, 0.1)]).notes)
     few = run_of(B, *one.trials[:1], *small(B, 0.1).trials[1:])
-    assert "1 training is part of several runs" in " ".join(compare([one, few]).notes)
+    text = " ".join(compare([one, few]).notes)
+    assert "1 training is part of several runs, as after --start-from, and counts as" in text
 
 
 def test_what_differs_is_listed_by_its_address() -> None:
@@ -189,6 +191,17 @@ def test_what_differs_is_listed_by_its_address() -> None:
     assert differing["space.limits.num_params.max"] == ("8000000", "–")
     assert "sampler" not in differing
     assert compare([small(A), small(B)]).differing == {}
+
+
+def test_what_a_run_does_not_say_is_a_dash_and_options_are_words() -> None:
+    pruned = small(A)
+    session = Session(pruner=Pruner.model_validate({"name": "curve", "confidence": 0.98}))
+    pruned = replace(
+        pruned, environment=pruned.environment.model_copy(update={"sessions": [session]})
+    )
+    differing = compare([pruned, small(B)]).differing
+    assert differing["pruner"] == ("curve, confidence 0.98", "–")
+    assert differing["git revision"] == ("–", "40a507c81f2e")
 
 
 def test_empty_and_failed_runs_have_no_gap() -> None:

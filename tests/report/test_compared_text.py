@@ -53,7 +53,14 @@ def test_why_nothing_is_compared() -> None:
         "a and b have no network that was trained to the end."
     ]
     apart = compare([small(A), run_of(B, trial(0, 60.0, 10**9))])
-    assert gap_sentences(apart) == ["The fronts have no FLOPs in common, so they are not compared."]
+    assert gap_sentences(apart) == [
+        "The fronts of a and b have no FLOPs in common, so they are not compared."
+    ]
+    far = run_of(Path("results/c"), trial(0, 60.0, 10**9))
+    assert gap_sentences(compare([small(A, 9.0), small(B), far]))[1:] == [
+        "The fronts of a and c have no FLOPs in common, so they are not compared.",
+        "The fronts of b and c have no FLOPs in common, so they are not compared.",
+    ]
 
 
 def test_rows_have_a_cell_for_each_head() -> None:

@@ -17,8 +17,10 @@ from vitnas.noise import measure
 from vitnas.pairing import Pairing, Scored, places_of, shares_of
 from vitnas.pareto import hypervolume
 from vitnas.records import TrialRecord
+from vitnas.report.facts import pruner_text
 from vitnas.report.marks import and_text
 from vitnas.report.spent import Spent, corner_of, spent_curve
+from vitnas.report.text import NOTHING
 from vitnas.run import Run
 from vitnas.versus import error_of, interval_of
 
@@ -273,7 +275,8 @@ def _notes(runs: Sequence[Run]) -> Iterator[str]:
     if shared := len(set.union(*(a & b for a, b in combinations(trainings, 2)))):
         yield (
             f"{shared} {'training is' if shared == 1 else 'trainings are'} part of several runs, "
-            "as after --start-from, and count as independent: intervals are too wide."
+            f"as after --start-from, and {'counts' if shared == 1 else 'count'} as independent: "
+            "intervals are too wide."
         )
     if not any(trial.replicates for run in runs for trial in run.complete):
         yield "No network was trained twice, so intervals do not contain the scatter over seeds."
@@ -288,19 +291,20 @@ def _differ(runs: Sequence[Run], part: str) -> bool:
 def _differing(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
     told = [dict(_facts(run)) for run in runs]
     names = dict.fromkeys(name for facts in told for name in facts)
-    rows = {name: tuple(facts.get(name, "–") for facts in told) for name in names}
+    rows = {name: tuple(facts.get(name, NOTHING) for facts in told) for name in names}
     return {name: values for name, values in rows.items() if len(set(values)) > 1}
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     told, last = run.environment, run.environment.last
-    yield "seed", str(told.seed)
-    yield "trials asked for", str(run.num_trials)
-    yield "sampler", str(last.sampler)
-    yield "pruner", str(last.pruner.told() if last.pruner else None)
-    yield "recipe tuned first", str(told.tuned)
-    yield "device", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))
-    yield "git revision", str(last.git_revision)
+    yield "seed", NOTHING if told.seed is None else str(told.seed)
+    yield "trials asked for", str(run.num_trials or NOTHING)
+    yield "sampler", last.sampler or NOTHING
+    yield "pruner", pruner_text(last) or NOTHING
+    yield "recipe tuned first", told.tuned or NOTHING
+    device = ", ".join(sorted({trial.device for trial in run.trials if trial.device}))
+    yield "device", device or NOTHING
+    yield "git revision", last.git_revision or NOTHING
     for name, version in last.versions.items():
         yield f"version of {name}", str(version)
     for name, value in told.data.told().items():

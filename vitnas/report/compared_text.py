@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from vitnas.columns import columns
 from vitnas.report.compared import Compared, Gap, Side
@@ -24,14 +25,19 @@ HEADS = (
 
 
 def gap_sentences(found: Compared) -> list[str]:
-    """A paragraph for every two runs, or one sentence that says why there is none."""
+    """A paragraph for every two runs, or a sentence that says why there is none."""
     sentences = [_gap(gap) for gap in found.gaps]
+    known = {(gap.one, gap.other) for gap in found.gaps}
+    names = [side.name for side in found.sides if side.run.front]
+    sentences += [
+        f"The fronts of {one} and {other} have no FLOPs in common, so they are not compared."
+        for one, other in combinations(names, 2)
+        if (one, other) not in known
+    ]
     empty = [side.name for side in found.sides if not side.run.front]
     if empty:
         have = "has" if len(empty) == 1 else "have"
         sentences.append(f"{listed(empty)} {have} no network that was trained to the end.")
-    elif not sentences:
-        sentences.append("The fronts have no FLOPs in common, so they are not compared.")
     return sentences
 
 

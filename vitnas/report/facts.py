@@ -31,7 +31,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("Objectives", _mapping(_inner(run.space, "objectives"))),
         ("Limits", _mapping(_inner(run.space, "limits"))),
         ("Proposed by", _distinct(_value(one.sampler) for one in sessions)),
-        ("Stopped early by", _distinct(_pruner(one) for one in sessions)),
+        ("Stopped early by", _distinct(pruner_text(one) for one in sessions)),
         ("Seed", _seed(run)),
         ("Trained on", ", ".join(sorted({trial.device for trial in run.trials if trial.device}))),
         ("Measured on", ", ".join(sorted({t.measured_on for t in run.trials if t.measured_on}))),
@@ -57,7 +57,7 @@ def _classes(run: Run) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _pruner(session: Session) -> str:
+def pruner_text(session: Session) -> str:
     """`curve, confidence 0.98`; `nobody` without pruning; empty if it is not known."""
     if session.pruner is None:
         return ""
