@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 
 from tests.report.runs import invented_run, run_of, trial
+from vitnas.plotting import empty_figure
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.marks import top1_range
-from vitnas.report.plots import _legend_place, front_png, shown_families, shown_top1
+from vitnas.report.plots import _dress, _legend_place, front_png, shown_families, shown_top1
 
 PATH = Path("results/small")
 
@@ -46,6 +47,17 @@ def test_the_legend_is_where_no_front_is() -> None:
     costs = {"objectives": {"flops": "minimize", "throughput": "maximize"}}
     several = run_of(PATH, trial(0), space=costs)
     assert all("bbox_to_anchor" in _legend_place(several, cost) for cost in several.costs)
+
+
+def test_a_picture_of_baselines_alone_ends_where_they_end() -> None:
+    known = [
+        BaselineRecord(family="vgg", width=8, outcome=Outcome.COMPLETE, flops=flops, curve=(9.0,))
+        for flops in (1_000, 8_000)
+    ]
+    axes = empty_figure(8, 5).subplots()
+    _dress(axes, run_of(PATH, baselines=tuple(known)), "flops")
+    assert 8_000 < axes.get_xlim()[1] < 10_000
+    assert [text.get_text() for text in axes.texts] == ["no candidate has a top-1 yet"]
 
 
 @pytest.mark.parametrize("number", [0, 1, 40])

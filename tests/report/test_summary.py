@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from tests.report.runs import run_of, trial
+from tests.report.runs import run_of, tree, trial
 from vitnas.records import Outcome
 from vitnas.report.summary import (
     error_rows,
@@ -86,6 +87,17 @@ def test_a_gain_within_the_noise_is_marked_as_unsure() -> None:
     trials = [trial(0, 60.0, 10**6), trial(1, 60.3, 2 * 10**6), trial(2, 80.0, 3 * 10**6)]
     rows = summary_view(run_of(PATH, *trials))["rows"]
     assert [row["unsure"] for row in rows] == [False, True, False]
+
+
+def test_networks_beside_the_front_are_told_as_briefly_as_its_own() -> None:
+    """What all of them have is left out in both tables."""
+    again: dict[str, Any] = {"replicates": (60.2,)}
+    trials = [trial(0, 60.0, 10**6, **again), trial(1, 59.9, 2 * 10**6, **again)]
+    trials += [trial(2, 80.0, 3 * 10**6, config=tree("mhsa"))]
+    view = summary_view(run_of(PATH, *trials))
+    (other,) = view["others"]
+    assert other["number"] == 1
+    assert other["network"] == view["rows"][0]["network"]
 
 
 def test_the_command_to_export_names_the_knee_and_is_quoted() -> None:

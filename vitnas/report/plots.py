@@ -184,9 +184,10 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     open_axes(axes)
     drawn = drawable(run, Outcome.COMPLETE) + drawable(run, Outcome.STOPPED)
     if not drawn:
-        axes.text(0.5, 0.5, "no trained networks yet", transform=axes.transAxes, ha="center")
-    values = [value for trial in drawn for value in trial.costs([cost])] or [1_000_000.0]
+        axes.text(0.5, 0.5, "no candidate has a top-1 yet", transform=axes.transAxes, ha="center")
+    values = [value for trial in drawn for value in trial.costs([cost])]
     values += [getattr(one, cost) for _, family in drawn_baselines(run, cost) for one in family]
+    values = values or [1_000_000.0]
     low, high = cost_range(min(values), max(values))
     axes.set_xlim(low, high)
     positions, labels = cost_ticks(cost, low, high)

@@ -16,7 +16,7 @@ from vitnas.report.effects import AxisEffects, effects_of
 from vitnas.report.facts import space_name
 from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
-from vitnas.report.networks import network_line
+from vitnas.report.networks import network_lines
 from vitnas.report.papers import papers_text
 from vitnas.report.plots import drawn_baselines, drawn_papers
 from vitnas.report.progress import reached, reference_point, volume_curve
@@ -76,7 +76,7 @@ def summary_view(run: Run) -> View:
         "is_repeated": is_repeated(run),
         "has_errors": run.noise is not None,
         "expected_hint": "" if run.noise is None else EXPECTED_HINT,
-        "others": [_other_view(trial, run) for trial in off_front(run) if is_repeated(run)],
+        "others": _other_views(run),
         "any_test": tested is not None,
         "export_command": _export_command(run, rows),
         "band": band_text(run),
@@ -213,7 +213,14 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
     }
 
 
-def _other_view(trial: TrialRecord, run: Run) -> View:
+def _other_views(run: Run) -> list[View]:
+    """Networks that may be on the true front, told as briefly as those on it."""
+    others = off_front(run) if is_repeated(run) else []
+    lines = network_lines([*run.front, *others])[len(run.front) :]
+    return [_other_view(trial, line, run) for trial, line in zip(others, lines, strict=True)]
+
+
+def _other_view(trial: TrialRecord, network: str, run: Run) -> View:
     return {
         "number": trial.number,
         "top1": mean_text(run, trial),
@@ -223,7 +230,7 @@ def _other_view(trial: TrialRecord, run: Run) -> View:
         "flops": count_text(trial.flops),
         "params": count_text(trial.num_params or None),
         "measured": _measured(trial, run),
-        "network": network_line(trial),
+        "network": network,
         "is_long": run.long.of(trial.number) is not None,
     }
 
