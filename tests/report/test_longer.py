@@ -104,6 +104,9 @@ def test_tables_mark_what_was_trained_long(tmp_path: Path) -> None:
     assert "](configs/1.yaml) long |" in pages.markdown
     assert "](configs/2.yaml) long |" not in pages.markdown
     assert "trained long: 2 networks (trials 0, 1)" in front_text(run)
+    (tmp_path / "one").mkdir()
+    one = run_with(tmp_path / "one", AFTER[:1])
+    assert "trained long: 1 network (trial 0)" in front_text(one)
     for text in (trials_csv(run), front_csv(run)):
         rows = {row["trial"]: row for row in csv.DictReader(io.StringIO(text))}
         assert (rows["1"]["long_top1_percent"], rows["1"]["long_test_top1_percent"]) == (

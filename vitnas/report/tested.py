@@ -18,7 +18,7 @@ from statistics import fmean
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import TrialRecord
-from vitnas.report.text import NOTHING, listed, signed_text
+from vitnas.report.text import NOTHING, listed, plural, signed_text
 from vitnas.run import Run
 
 _NORMAL = 1.96  # standard errors of a 95 % interval
@@ -31,6 +31,7 @@ class Tested:
 
     Attributes:
         num_members: front members with a test top-1; no other network has one.
+        num_untested: front members without one, as in a run that was stopped before its end.
         beaten_by: those that fall off by test top-1, each with the best one that dominates it.
         gap: mean of scoring minus test top-1, in points; above 0, scores are optimistic.
         interval: of `gap`, 95 %; None where the number of images is not known.
@@ -39,6 +40,7 @@ class Tested:
     """
 
     num_members: int
+    num_untested: int
     beaten_by: Mapping[int, int]
     gap: float
     interval: tuple[float, float] | None
@@ -62,6 +64,7 @@ def compare_by_test(run: Run) -> Tested | None:
     expected = [one.expected.top1 - _test(one) for one in members if one.expected is not None]
     return Tested(
         num_members=len(members),
+        num_untested=len(run.front) - len(members),
         beaten_by=_beaten(members, run.costs),
         gap=gap,
         interval=None if error is None else (gap - _NORMAL * error, gap + _NORMAL * error),
@@ -120,8 +123,9 @@ def comparison_text(found: Tested | None) -> str:
         else ("95 % interval {} to {}; ".format(*map(signed_text, found.interval)))
     )
     text = (
-        f"{_stays(found)} Scoring minus test top-1 is {signed_text(found.gap)} points on average "
-        f"({low_high}{signed_text(found.least)} to {signed_text(found.most)} for single networks)"
+        f"{_stays(found)}{_untested(found)} Scoring minus test top-1 is {signed_text(found.gap)} "
+        f"points on average ({low_high}{signed_text(found.least)} to {signed_text(found.most)} for "
+        "single networks)"
     )
     if found.expected_gap is not None:
         text += f", expected minus test top-1 {signed_text(found.expected_gap)}"
@@ -141,7 +145,8 @@ def _stays(found: Tested) -> str:
     if number == 1:
         return "The front's one member with a test top-1 has no other to be compared with."
     if not off:
-        return f"By test top-1 all {number} front members stay on the front."
+        members = "both" if number == 2 else f"all {number}"
+        return f"By test top-1 {members} front members stay on the front."
     named = [f"trial {one} (behind {other})" for one, other in list(off.items())[:_NAMED]]
     named += [f"{len(off) - _NAMED} more"] if len(off) > _NAMED else []
     fall = "falls" if len(off) == 1 else "fall"
@@ -149,3 +154,9 @@ def _stays(found: Tested) -> str:
         f"By test top-1 {number - len(off)} of {number} front members stay on the front; "
         f"{listed(named)} {fall} off. Test scores scatter, too, and no other network has one."
     )
+
+
+def _untested(found: Tested) -> str:
+    number = found.num_untested
+    have = "has" if number == 1 else "have"
+    return f" {plural(number, 'front member')} {have} no test top-1 yet." if number else ""
