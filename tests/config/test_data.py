@@ -49,6 +49,10 @@ def test_data_that_cannot_be_is_refused_with_its_address(tree: Any, address: str
     assert "\n" not in str(caught.value)
 
 
+def test_a_share_may_be_next_to_nothing() -> None:
+    assert validate(DataConfig, {"val_fraction": 1e-320, "folds": 3}).folds == 3
+
+
 def test_numbers_in_the_place_of_names_are_said_to_be_none() -> None:
     with pytest.raises(ConfigError, match=r"classes = \[3, 4\]: names of classes are text: quote"):
         validate(DataConfig, {"classes": [3, 4]})

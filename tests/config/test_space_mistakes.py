@@ -53,6 +53,25 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"stages": [{"token_mixer": "mhsa", "embed_dim": 16, "num_heads": 3}]},
         r"model\.stages\[0\]\.num_heads = 3: must divide embed_dim 16 \(nearest: 2\)",
     ),
+    "passes that are no number beside the network's groups": (
+        {"stages": [MHSA | {"passes": "mhsa"}]},
+        r"model\.stages\[0\]\.passes = 'mhsa': should be a whole number",
+    ),
+    "groups without brackets beside the network's": (
+        {"stages": [MHSA | {"groups": {"choice": [1, 2]}}]},
+        r"model\.stages\[0\]\.groups = 1: should be a list",
+    ),
+    "groups of the network and of a stage": (
+        {"stages": [MHSA | {"groups": [2]}]},
+        r"model\.stages\[0\]\.groups = \[2\]: groups are given for the network; give them",
+    ),
+    "a wrong type behind a broken rule": (
+        {
+            "reattention_blocks": {"choice": [[1], 2]},
+            "stages": [CONV | {"expansion": 1e-9}],
+        },
+        r"model\.reattention_blocks = \[1\]: should be a whole number",
+    ),
     "null beside what it may stand for": (
         {
             "residual": {"choice": ["plain", "lrc"]},

@@ -261,8 +261,8 @@ class DataConfig(Frozen):
                 rule = f"with val_split: {self.val_split} the same images score in every training"
                 raise RuleError(rule, "folds", self.folds, 1)
             return self
-        most = int(1 / self.val_fraction + 1e-9)
-        if self.folds > most:
+        if self.folds > (1 + 1e-9) / self.val_fraction:
+            most = int(1 / self.val_fraction + 1e-9)
             rule = f"at most {most} parts of val_fraction {self.val_fraction:g} are apart"
             raise RuleError(rule, "folds", self.folds, most)
         return self

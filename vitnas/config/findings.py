@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
@@ -33,7 +33,27 @@ def as_config_error(
     error: ValidationError, model: type[BaseModel], file: str | Path | None = None
 ) -> ConfigError:
     """pydantic's first finding, in our words."""
-    found = min(error.errors(), key=_order)
+    return _in_words(min(error.errors(), key=_order), model, file)
+
+
+def field_error(error: ValidationError, model: type[BaseModel]) -> ConfigError | None:
+    """The first finding about a field alone; None where only rules across fields are broken."""
+    findings = error.errors()
+    found = [finding for finding in findings if _is_of_field(finding, findings)]
+    return _in_words(min(found, key=_order), model) if found else None
+
+
+def _is_of_field(finding: Any, findings: Sequence[Any]) -> bool:
+    """Whether it is about a field alone. A list is too short where its items are wrong, too."""
+    broken, place = finding.get("ctx", {}).get("error"), finding["loc"]
+    if isinstance(broken, RuleError):
+        return not broken.address or isinstance(broken, FieldError)
+    inner = (other["loc"] for other in findings if len(other["loc"]) > len(place))
+    is_short = finding["type"] == "too_short"
+    return not (is_short and any(loc[: len(place)] == place for loc in inner))
+
+
+def _in_words(found: Any, model: type[BaseModel], file: str | Path | None = None) -> ConfigError:
     location, broken = _location(found), found.get("ctx", {}).get("error")
     if isinstance(broken, RuleError):
         address = join_address(*location, broken.address)

@@ -18,7 +18,7 @@ from vitnas.config.costs import MEASURED
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.files import dump_yaml, validate
-from vitnas.config.findings import FieldError, RuleError, as_config_error
+from vitnas.config.findings import as_config_error, field_error
 from vitnas.config.grammar import check_ties, parse_tree
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule
@@ -182,13 +182,11 @@ class SearchSpace:
     def _check_fields(self) -> None:
         """Check keys and types of every option alone; rules across fields come with the draws."""
         for tree in probes(self.template):
+            tree.pop("groups", None)  # which is checked; where it does not fit, all else is hidden
             try:
                 ModelConfig.model_validate(tree)
             except ValidationError as error:
-                broken = error.errors()[0].get("ctx", {}).get("error")
-                is_of_field = not isinstance(broken, RuleError) or not broken.address
-                if is_of_field or isinstance(broken, FieldError):
-                    found = as_config_error(error, ModelConfig)
+                if found := field_error(error, ModelConfig):
                     raise found.at(file=self.file, prefix="model") from None
 
     def _check_draws(self, attempts: int = 300) -> None:
@@ -251,9 +249,9 @@ def load_space(path: str | Path, data: DataConfig | None = None) -> SearchSpace:
 
 def _check_schedules(template: Any) -> None:
     """Every schedule on offer must be readable and have one bracket for each stage."""
-    offered = template.get("groups")
-    if offered is None:
+    if "groups" not in template:
         return
+    offered = template["groups"]
     if isinstance(offered, (IntRange, FloatRange)):
         raise ConfigError("can only be searched by choice", address="groups", nearest="choice")
     options = offered.options if isinstance(offered, Choice) else (offered,)
