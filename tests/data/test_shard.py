@@ -132,6 +132,21 @@ def test_damaged_facts_are_no_facts(place: Path, damage: str) -> None:
     assert read_facts(place, 5) is None
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_no_flipped_byte_is_an_error(place: Path, suffix: str) -> None:
+    """zipfile says that the file is encrypted or of a later version; numpy has its own errors."""
+    path = place.with_suffix(suffix)
+    content = path.read_bytes()
+    for index in range(len(content)):
+        for bits in (1, 32, 128):
+            damaged = bytearray(content)
+            damaged[index] ^= bits
+            path.write_bytes(damaged)
+            read_facts(place, 5)
+            offset_of(place, SHAPE)
+
+
 def test_facts_of_other_images_are_no_facts(place: Path) -> None:
     assert read_facts(place, 4) is None
 
