@@ -72,7 +72,7 @@ def summary_view(run: Run) -> View:
         "axes": and_text(run.costs),
         "bound": _bound(run.costs),
         "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
-        "measured_heads": [COSTS[cost].noun.capitalize() for cost in measured_columns(run)],
+        "measured_heads": [f"{COSTS[c].noun}, {COSTS[c].unit}" for c in measured_columns(run)],
         "is_repeated": is_repeated(run),
         "has_errors": run.noise is not None,
         "expected_hint": "" if run.noise is None else EXPECTED_HINT,
@@ -236,7 +236,9 @@ def _other_view(trial: TrialRecord, network: str, run: Run) -> View:
 
 
 def _measured(trial: TrialRecord, run: Run) -> list[str]:
-    return [cost_text(cost, cost_of(trial, cost)) for cost in measured_columns(run)]
+    """Amounts without their units, which stand in the heads: a row has little room."""
+    texts = {cost: cost_text(cost, cost_of(trial, cost)) for cost in measured_columns(run)}
+    return [text.removesuffix(f" {COSTS[cost].unit}") for cost, text in texts.items()]
 
 
 def _difference_error(row: FrontRow, before: FrontRow, run: Run) -> float:
