@@ -162,6 +162,10 @@ FILTER = """
   field.dispatchEvent(new Event("input"));
   const said = document.getElementById("found").value;
   Object.assign(found, { texts: texts(), rows: rows(), said });
+  const numbers = texts().map((text) => text.match(/\\d+/)[0]);
+  field.value = `trial ${numbers[0]}, trial ${numbers[1]}`;
+  field.dispatchEvent(new Event("input"));
+  Object.assign(found, { asked: numbers.slice(0, 2), one: texts() });
   field.value = "";
   field.dispatchEvent(new Event("input"));
   found.again = [texts().length, rows().length];
@@ -182,6 +186,7 @@ def test_the_filter_leaves_the_networks_that_were_asked_for(tmp_path: Path) -> N
     for text in (*found["texts"], *found["rows"]):
         assert re.search(r"\bska\b", text), "cska is another mixer"
     assert found["said"] == f"{len(found['rows'])} of {found['all'][1]} rows of the tables"
+    assert {re.findall(r"trial (\d+)", text)[0] for text in found["one"]} == {*found["asked"]}
     assert found["again"] == found["all"]
     assert found["roles"] == ["application", "img"]
 

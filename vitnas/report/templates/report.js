@@ -35,17 +35,24 @@ function paintedTrace(trace, colours) {
   return painted;
 }
 
-/* The networks that the field asks for: each word begins a word of what is said of the network. */
+/* The networks that the field asks for: each word begins a word of what is said of the network;
+   `trial 1` is that trial alone, and several of these are any of them. */
 
 const field = document.getElementById("filter");
 
 function asked() {
-  const words = field?.value.toLowerCase().split(/[\s,]+/).filter(Boolean) ?? [];
+  const trial = /\btrial\s+(\d+)/g, typed = field?.value.toLowerCase() ?? "";
+  const numbers = [...typed.matchAll(trial)].map((found) => new RegExp(`\\btrial\\s+${found[1]}(?!\\d)`));
+  const words = typed.replace(trial, " ").split(/[\s,]+/).filter(Boolean);
   const starts = words.map((word) => {
     const exact = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
     return new RegExp(`(^|[^a-z0-9.])${exact}`);
   });
-  return (text) => starts.every((start) => start.test(text.replace(/<[^>]*>/g, " ").toLowerCase()));
+  return (text) => {
+    const said = text.replace(/<[^>]*>/g, " ").toLowerCase();
+    const isOne = !numbers.length || numbers.some((number) => number.test(said));
+    return isOne && starts.every((start) => start.test(said));
+  };
 }
 
 function filteredTrace(trace, fits) {
