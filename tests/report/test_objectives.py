@@ -25,6 +25,7 @@ from vitnas.report.progress import reference_point, volume_curve
 from vitnas.report.summary import key_numbers, lead, summary_view
 from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.trust import assess
+from vitnas.report.write import config_text
 from vitnas.run import Run
 
 THREE = {"top1": "maximize", "num_params": "minimize", "latency_ms": "minimize"}
@@ -207,3 +208,10 @@ def test_units_of_measured_costs_stand_in_the_heads(tmp_path: Path) -> None:
     assert 'data-label="Latency, ms">2.00</td>' in pages.html
     assert " latency, ms | peak memory, MB |" in pages.markdown
     assert " 2.00 | 1.50 |" in pages.markdown
+
+
+def test_a_model_file_lists_what_was_measured(tmp_path: Path) -> None:
+    measured = {"latency_ms": 2.0, "peak_memory_mb": 1.5, "throughput": 900.0}
+    one = trial(0, 50.0, measured=measured, measured_on="a card")
+    text = config_text(run_of(tmp_path, one), one, on_front=True)
+    assert "2.00 ms latency, 1.50 MB peak memory and 900 images/s throughput on a card." in text

@@ -17,7 +17,7 @@ from vitnas.report.networks import network_line
 from vitnas.report.page import render_pages
 from vitnas.report.plots import front_png
 from vitnas.report.tables import baselines_csv, front_csv, trials_csv
-from vitnas.report.text import cost_text, count_text, percent_text, plural
+from vitnas.report.text import cost_text, count_text, listed, percent_text, plural
 from vitnas.run import Run
 from vitnas.versus import versus
 
@@ -107,7 +107,7 @@ def _seeds(trial: TrialRecord) -> str:
 def _measured_text(trial: TrialRecord) -> str:
     known = [(COSTS[name], trial.measured[name]) for name in MEASURED if name in trial.measured]
     parts = [f"{cost_text(kind.name, value)} {kind.noun}" for kind, value in known]
-    return f", {' and '.join(parts)} on {trial.measured_on}" if parts else ""
+    return f", {listed(parts)} on {trial.measured_on}" if parts else ""
 
 
 def _provenance_line(run: Run, trial: TrialRecord) -> str:
