@@ -12,6 +12,7 @@ from vitnas.engine.watch.outlook import outlook
     [
         ((2, 60, 0, 2), "starting 2 workers for 60 trainings of 2 epochs"),
         ((2, 60, 32, 2), "starting 2 workers for the last 28 of 60 trainings of 2 epochs"),
+        ((1, 1, 0, 3), "starting 1 worker for 1 training of 3 epochs"),
         ((1, None, 0, 1), "starting 1 worker for any number of trainings of 1 epoch"),
         ((1, None, 3, 1), "starting 1 worker for any number of further trainings of 1 epoch"),
         ((2, 60, 60, 2), "all 60 trials have ended"),

@@ -30,7 +30,7 @@ def outlook(
         text = f"all {num_trials} trials have ended"
     else:
         workers = f"{num_workers} worker{'s' * (num_workers > 1)}"
-        trainings = f"trainings of {epochs} epoch{'s' * (epochs != 1)}"
+        trainings = f"training{'s' * (num_trials != 1)} of {epochs} epoch{'s' * (epochs != 1)}"
         text = f"starting {workers} for {_number(num_trials, num_ended)} {trainings}"
     if num_trials is not None and (left := num_trials - num_ended) > 0 and seconds:
         text += f", about {span(left * seconds / min(left, num_workers))} in all"
