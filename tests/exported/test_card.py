@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from tests.report.runs import ENVIRONMENT, run_of, tree, trial
+from tests.report.runs import ENVIRONMENT, SPACE, run_of, tree, trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.exported.card import Scores, model_card
@@ -20,9 +21,14 @@ from vitnas.nn.weights import weights_bytes
 PROXY = Scores(3, 61.25, 60.5, anew=False)
 
 
-def card(scores: Scores = PROXY, environment: dict[str, Any] = ENVIRONMENT, **more: Any) -> str:
+def card(
+    scores: Scores = PROXY,
+    environment: dict[str, Any] = ENVIRONMENT,
+    space: Mapping[str, Any] = SPACE,
+    **more: Any,
+) -> str:
     chosen = trial(5, 61.25, 2_500_000, test_top1=60.5, **more)
-    run = run_of(Path("results/small"), chosen, environment=environment)
+    run = run_of(Path("results/small"), chosen, environment=environment, space=space)
     config = validate(ModelConfig, dict(chosen.config))
     return model_card(run, chosen, config, scores, Path("nets/one"), "vitnas export here")
 
@@ -58,6 +64,19 @@ def test_weights_trained_anew_are_told_apart() -> None:
     assert "| top-1 on the scoring split | 88.00 % |" in text
     assert "test split" not in text
     assert "optimistic" not in text
+
+
+def test_folds_are_told() -> None:
+    """The score of the search is a mean over them, and the weights are those of the first."""
+    space = {**SPACE, "data": {"name": "cifar10", "folds": 3}}
+    text = card(space=space)
+    assert "| top-1 on the scoring split, mean over 3 folds | 61.25 % |" in text
+    assert "| top-1 on the test split | 60.50 % |" in text
+    assert "epochs 3, seed 7, on the first of 3 folds. Such weights" in text
+    anew = card(Scores(100, 88.0, None, anew=True), space=space)
+    assert "| top-1 on the scoring split | 88.00 % |" in anew
+    assert "epochs 100, seed 7, on the first of 3 folds." in anew
+    assert "fold" not in card()
 
 
 def test_normalisation_is_told_where_known() -> None:

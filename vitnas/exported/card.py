@@ -63,6 +63,7 @@ def model_card(
         standalone=written,
         scores=scores,
         quality="top-1" if scores.anew else run.quality,
+        folds=_folds(run),
         run=run,
         space=run.space.get("name") or run.name,
         error=_error(run, trial),
@@ -135,6 +136,13 @@ def card_of(
         **facts,
     )
     return re.sub(r"\n{3,}", "\n\n", card).rstrip() + "\n"
+
+
+def _folds(run: Run) -> int:
+    """In how many folds each network of the search was trained; the weights are the first one's."""
+    data = run.space.get("data")
+    folds = data.get("folds") if isinstance(data, Mapping) else None
+    return folds if isinstance(folds, int) else 1
 
 
 def _flops_by_stage(cost: Cost) -> dict[str, tuple[int, float]]:
