@@ -38,6 +38,12 @@ def test_a_network_of_a_run(searched: Run) -> None:
     assert f"trial {number}: " in check_text(found)
 
 
+def test_nothing_is_not_the_current_folder() -> None:
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(VitnasError, match=r"DIR\|RUN: is empty"):
+        check.deploy_check("", DataConfig(name="digits"))
+
+
 def test_without_onnxruntime_it_is_one_line(searched: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = "onnxruntime not installed (pip install vitnas[onnx])"
     monkeypatch.setattr(check, "without_onnx", lambda: missing)

@@ -78,6 +78,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"img_size": 9}, r"net\.yaml: img_size = 9: must be a multiple of 4.*\(nearest: 8\)"),
     ({"score_on": "val"}, r"val_split = 'val': digits has train and test.*\(nearest: test\)"),
     ({"score_on": "train"}, "val_split = 'train': should be 'val' or 'test'"),
+    ({"model": ""}, "MODEL: is empty"),
+    ({"init_from": ""}, "--init-from: is empty"),
     ({"init_from": "gone"}, r"gone: is no exported folder: it has no model\.safetensors"),
     (
         {"recipe": Recipe(mixed_depth=True), "model": "vit_16b", "img_size": 32},

@@ -41,8 +41,12 @@ def test_timms_own_are_told_apart_by_their_tag() -> None:
         ("gone", r"gone: is no exported folder: it has no model\.safetensors"),
         ("timm:vit:gone.pth", r"gone\.pth: no such file"),
         ("timm:vit:/", "/: no such file"),
+        ("", "--init-from: is empty"),
     ],
 )
-def test_what_is_not_there(text: str, said: str) -> None:
+def test_what_is_not_there(
+    text: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     with pytest.raises(DataError, match=said):
         start_of(text)

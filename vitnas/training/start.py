@@ -35,13 +35,15 @@ def start_of(text: str) -> Path | FromTimm:
     """An exported folder, or weights that timm loads.
 
     Raises:
-        DataError: the folder is none, or there is no such file.
+        DataError: the folder is none, or there is no such file, or the text is empty.
     """
     if text.startswith(_TIMM):
         name, _, file = text.removeprefix(_TIMM).partition(":")
         if file and not is_file(file):
             raise DataError(f"{file}: no such file")
         return FromTimm(name, file or None)
+    if not text:  # as of a variable of the shell that is not set; not the current folder
+        raise DataError("--init-from: is empty: a folder or timm:NAME is wanted")
     folder = Path(text)
     if not exists(folder / WEIGHTS_FILE):
         raise DataError(f"{folder}: is no exported folder: it has no {WEIGHTS_FILE}")
