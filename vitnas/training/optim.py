@@ -50,11 +50,11 @@ def make_optimizer(
 
 
 def layer_scales(model: nn.Module, decay: float) -> dict[nn.Parameter, float]:
-    """The share of the rate that each parameter has: 1 in the head and the last norm, and `decay`
-    times as much with each layer towards the stem.
+    """The share of the rate that each parameter has: 1 in the head, and `decay` times as much with
+    each layer towards the stem.
 
-    The layers are those of timm's `group_matcher`, or the modules in their order where the model
-    has none.
+    The layers are those of timm's `group_matcher`, where the last norm is of the last block, or the
+    modules in their order where the model has none.
     """
     from timm.models import group_parameters
 
