@@ -3,10 +3,10 @@
 Three races, in the manner of airbench: train on all 60,000 images from nothing, score once on the
 10,000 of test, and name n, mean, deviation and hardware. A race is won where the mean top-1 over
 the seeds reaches its mark. The first network is of the front of `vitnas search fashion_32 --trials
-60 --seed 0`, the others, hybrids, of that of `benchmarks/fashion_32_full.yaml`. Beside each of these
-runs the best baseline of a little more FLOPs, which no mark is for. Epochs and rate of the first
-race were chosen on images held out of the training images; the recipe of the others was written by
-hand for the second race, with test scores of two earlier trainings in view.
+60 --seed 0`, the others, hybrids, of that of `benchmarks/fashion_32_full.yaml`. Beside each of
+these runs the best baseline of a little more FLOPs, which no mark is for. Epochs and rate of the
+first race were chosen on images held out of the training images; the recipe of the others was
+written by hand for the second race, with test scores of two earlier trainings in view.
 """
 
 from __future__ import annotations
