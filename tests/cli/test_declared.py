@@ -19,7 +19,7 @@ def test_the_command_line_has_every_option_with_its_default_and_range() -> None:
         assert shown[name].help == option.text()
         assert shown[name].default == (default if default != () else None), name
         assert name in (SearchOptions.__doc__ or "")
-    assert set(shown) - set(declared(SearchOptions)) == {"space", "out", "no_prune"}
+    assert set(shown) - set(declared(SearchOptions)) == {"space", "data", "out", "no_prune"}
     assert set(declared(SearchOptions)) == {field.name for field in fields(SearchOptions)}
 
 

@@ -17,7 +17,7 @@ from vitnas.errors import ConfigError
 def test_the_command_line_has_every_option() -> None:
     command = typer.main.get_command(app).commands["tune"]  # type: ignore[attr-defined]
     shown = {parameter.name: parameter for parameter in command.params}
-    assert set(shown) - set(declared(TuneOptions)) == {"space", "out"}
+    assert set(shown) - set(declared(TuneOptions)) == {"space", "data", "out"}
     for name, (_, default, option) in declared(TuneOptions).items():
         assert shown[name].help == option.text()
         assert shown[name].default == default
