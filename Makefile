@@ -14,6 +14,8 @@ demo: setup
 test: setup
 	$(PYTEST)
 
+# One process more than elsewhere: many of these tests wait for processes that they start.
+slow: JOBS = 3
 slow: setup
 	$(PYTEST) -m "slow and not nightly"
 

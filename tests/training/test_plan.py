@@ -63,6 +63,7 @@ def test_it_is_scored_on_images_of_their_own(model_file: Path) -> None:
     assert plan.data == DataConfig(val_split="test", val_fraction=0.0)
     assert plan.line(1437, 360).endswith("; trains on 1,437 images, is scored on the 360 of test")
     assert plan.identity() != make_plan(model_file).identity()
+    assert ", 1 epoch of small;" in make_plan(model_file, epochs=1).line(1437, 360)
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

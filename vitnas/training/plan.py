@@ -65,7 +65,8 @@ class Plan:
         split = self.data.val_split
         scored = f"the {scoring:,} of {split}" if split else f"{scoring:,} held out of train"
         on = f"trains on {trained:,} images, is scored on {scored}"
-        line = f"{what}: {size}, {self.recipe.epochs} epochs of {self.recipe_name}; {on}"
+        epochs = f"{self.recipe.epochs} epoch{'s' * (self.recipe.epochs != 1)}"
+        line = f"{what}: {size}, {epochs} of {self.recipe_name}; {on}"
         if self.before is None:
             return line
         return (
