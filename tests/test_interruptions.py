@@ -23,7 +23,7 @@ from vitnas.errors import RunError
 from vitnas.records import Outcome
 
 pytestmark = pytest.mark.slow
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from vitnas.engine.store.study import STUDY_NAME
 
 pytestmark = pytest.mark.slow
 Make = Callable[..., Controller]
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 
 
 @contextmanager
