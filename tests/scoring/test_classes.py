@@ -41,6 +41,15 @@ def test_without_names_the_numbers_count(
     assert matched("net", 3, names, "data", classes) == ((0, 1, 2), remark)
 
 
+def test_folders_with_numbers_are_in_the_order_of_text_and_this_is_said() -> None:
+    wanted = sorted(map(str, range(12)))
+    places, remark = matched("net", 12, (), "folder", wanted)
+    assert places == tuple(range(12))
+    assert remark == (
+        "net has no names of classes: they are matched by number, and number 2 is '10'"
+    )
+
+
 def test_names_are_compared_as_labels_txt_has_them() -> None:
     assert matched("net", 2, ("a b", "c"), "data", ("a  b", "c"))[0] == (0, 1)
 

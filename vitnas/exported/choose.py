@@ -179,4 +179,4 @@ def _by_number(run: Run, number: int) -> TrialRecord:
 
 
 def _empty(run: Run) -> VitnasError:
-    return VitnasError(f"{run.path}: no trial is complete yet, so there is nothing to export")
+    return VitnasError(f"{run.path}: no trial is complete yet, so there is no network to choose")

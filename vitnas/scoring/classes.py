@@ -56,7 +56,11 @@ def _by_number(model: str, names: Sequence[str], data: str, wanted: Sequence[str
     """What is said where only one side has names."""
     if bool(names) != _are_numbers(wanted):
         return ""
-    return f"{data if names else model} has no names of classes: they are matched by number"
+    remark = f"{data if names else model} has no names of classes: they are matched by number"
+    other = [place for place, name in enumerate(wanted) if name.isdigit() and name != str(place)]
+    if other:  # folders are sorted as text: 0, 1, 10, 2
+        remark += f", and number {other[0]} is '{wanted[other[0]]}'"
+    return remark
 
 
 def _remark(found: Sequence[int], outputs: int) -> str:
