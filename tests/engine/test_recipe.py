@@ -14,7 +14,7 @@ from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import read_entries
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.recipe import tune_options
+from vitnas.engine.recipe import too_short, tune_options
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_study
 from vitnas.errors import DataError, RunError
@@ -44,6 +44,21 @@ def test_its_share_of_the_search(
 
 def test_a_short_search_does_not_tune() -> None:
     assert tune_options(SearchOptions(trials=11)) is None
+
+
+def test_a_tuning_that_cannot_try_one_recipe_in_its_time_is_left_out() -> None:
+    """It had taken 90 s of a search of six minutes, and found nothing."""
+    how = tune_options(SearchOptions(hours=0.1, trials=24))
+    assert how is not None
+    assert too_short(how, 50.0, 2) == (
+        "the space's own recipe is used: tuning has 1.5 min, and its first 8 trainings take about "
+        "3 min; `vitnas tune` takes its time"
+    )
+    assert too_short(how, 20.0, 2) is None
+    assert too_short(how, None, 2) is None
+    by_trials = tune_options(SearchOptions())
+    assert by_trials is not None
+    assert too_short(by_trials, 1e6, 1) is None
 
 
 def search(space: SearchSpace, out: Path, said: list[str], **options: Any) -> Run:

@@ -10,6 +10,7 @@ from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.data.telling import Teller
+from vitnas.durations import span
 from vitnas.engine.backends.backend import Backend
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
@@ -18,6 +19,7 @@ from vitnas.engine.store.stored import stored_run
 from vitnas.engine.tuning.options import TuneOptions
 from vitnas.engine.tuning.result import BOOK_FILE
 from vitnas.engine.tuning.run import NothingTunedError, tune_on
+from vitnas.engine.tuning.tuner import WAVE
 
 SHARE = 0.25
 """Trainings of tuning for each trial of the search; minutes of tuning for each minute."""
@@ -67,17 +69,40 @@ def tuned_recipe(
     how = tune_options(options) if _is_asked(space, path, options) else None
     if how is None:
         return space, None
+    folder = path / TUNE_FOLDER
+    check_folder(folder, BOOK_FILE)
+    images = backend.prepare(space, teller=Teller(notice, doing))
+    if line := too_short(how, images.training_seconds, backend.resources.workers):
+        notice(line)
+        return space, None
     notice("no recipe is known for these images: tuning it first (--no-tune: the space's own)")
     try:
-        folder = path / TUNE_FOLDER
-        check_folder(folder, BOOK_FILE)
-        images = backend.prepare(space, teller=Teller(notice, doing))
         found = tune_on(backend, images, space, folder, how, notice, doing)
     except NothingTunedError as error:
         notice(f"the space's own recipe is used: {error}")
         return space, None
     notice(found.line)
     return space.with_proxy(found.proxy), {"tuned": found.stored()}
+
+
+def too_short(how: TuneOptions, seconds: float | None, workers: int) -> str | None:
+    """A line if the time for tuning is over before the first recipes can have been tried.
+
+    Args:
+        how: what the tuning would be.
+        seconds: of one training; None where it is not known.
+        workers: how many train at a time.
+    """
+    if how.minutes is None or not seconds:
+        return None
+    number = min(WAVE, how.trials) * how.networks
+    first = number * seconds / min(number, workers)
+    if first <= 60 * how.minutes:
+        return None
+    return (
+        f"the space's own recipe is used: tuning has {how.minutes:g} min, and its first {number} "
+        f"trainings take about {span(first)}; `vitnas tune` takes its time"
+    )
 
 
 def why_untuned(space: SearchSpace, path: Path, options: SearchOptions) -> str | None:

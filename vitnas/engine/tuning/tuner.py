@@ -30,7 +30,8 @@ from vitnas.seeds import derive_seed
 if TYPE_CHECKING:
     import optuna
 
-_WAVE = 4
+WAVE = 4
+"""Recipes that are tried side by side."""
 _TOGETHER = 2
 _WORSE = 0.3  # one-sided p; 0.25 where both of two networks are worse
 _STARTUP = 8
@@ -117,7 +118,7 @@ class Tuner:
         """Try so many recipes, or fewer where the time is up before."""
         asked = 0
         while asked < num_trials:
-            wave = min(_WAVE, num_trials - asked)
+            wave = min(WAVE, num_trials - asked)
             if not self._wave([self._study.ask() for _ in range(wave)]):
                 return
             asked += wave
