@@ -40,7 +40,7 @@ def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> N
     out, _ = says(capsys, "net.yaml", "--to", "out", "--recipe", "short.yaml", "--device", "cpu")
     first, second, *_ = out.splitlines()
     assert first.startswith("network on digits at 8x8 px: ")
-    ends = "1 epochs of short.yaml; trains on 229 images, is scored on 287 held out of train"
+    ends = "1 epoch of short.yaml; trains on 229 images, is scored on 287 held out of train"
     assert first.endswith(" FLOPs, " + ends)
     assert second.startswith("epoch 1/1  loss ")
     assert "out: load it with vitnas.load('out')" in out
