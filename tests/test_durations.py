@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vitnas.durations import clock, span
+from vitnas.durations import clock, in_turns, span
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,8 @@ def test_clock(seconds: float, text: str) -> None:
 )  # fmt: skip
 def test_span(seconds: float, text: str) -> None:
     assert span(seconds) == text
+
+
+def test_workers_take_turns_and_no_more_work_than_there_is() -> None:
+    assert in_turns(60, 60.0, 2) == 1800.0
+    assert in_turns(1, 180.0, 4) == 180.0

@@ -29,6 +29,7 @@ FLOORS = [
         "plugins",
         "point_names",
         "seeds",
+        "words",
     ),
     ("config",),
     ("surrogate",),

@@ -10,6 +10,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
+def in_turns(number: int, seconds: float, workers: int) -> float:
+    """Seconds until so many workers have done `number` things of `seconds` each; one or more."""
+    return number * seconds / min(number, workers)
+
+
 def span(seconds: float) -> str:
     """About how long: `20 s`, `3 min`, `5 h`, `2 days`."""
     for unit, size in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):

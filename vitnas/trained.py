@@ -25,6 +25,7 @@ from vitnas.run import Run
 from vitnas.training.data import load_data
 from vitnas.training.device import own_threads
 from vitnas.training.proxy import ProxyTraining, evaluate
+from vitnas.words import plural
 
 Notice = Callable[[str], None]
 
@@ -103,7 +104,7 @@ def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
     tells."""
     number = epochs or trial.epochs
     what = "its weights are not kept; training it again" if epochs is None else "training it anew"
-    line = f"trial {trial.number}: {what} for {number} epoch{'s' * (number > 1)}"
+    line = f"trial {trial.number}: {what} for {plural(number, 'epoch')}"
     if trial.seconds and trial.curve:
         line += f", about {span(trial.seconds / len(trial.curve) / folds * number)}"
     return line

@@ -18,6 +18,7 @@ from vitnas.cost.survey import networks_within
 from vitnas.engine.batch.request import Request
 from vitnas.errors import ConfigError
 from vitnas.seeds import derive_seed
+from vitnas.words import plural
 
 _IMAGE_SHARES = ((1, 2), (3, 4))
 ImageHW = tuple[int, int]
@@ -160,7 +161,7 @@ def _fidelities(
 ) -> Iterator[Fidelity]:
     yield Fidelity(PROXY, proxy)
     for epochs in sorted({proxy.epochs // 2, proxy.epochs // 4} - {0}, reverse=True):
-        name = f"{epochs} epoch{'s' * (epochs > 1)}"
+        name = f"{plural(epochs, 'epoch')}"
         yield Fidelity(name, proxy.for_epochs(epochs))
     half = proxy.model_copy(update={"train_fraction": proxy.train_fraction / 2})
     yield Fidelity("half of the images", half)

@@ -25,6 +25,7 @@ from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, 
 from vitnas.environment import session_facts
 from vitnas.errors import RunError, reason_of
 from vitnas.files import exists, read_bytes, write_text
+from vitnas.words import plural
 
 PLAN_FILE = "plan.json"
 BOOK_FILE = "trainings.jsonl"
@@ -115,8 +116,8 @@ def _starting(
     plan: CalibrationPlan, left: list[Request], kept: int, workers: int, found: Findings
 ) -> str:
     """How many trainings there are, and about how long all of them take."""
-    text = f"{len(left)} training{'s' * (len(left) > 1)} of {len(plan.networks)} networks on "
-    text += f"{workers} worker{'s' * (workers > 1)}"
+    networks = plural(len(plan.networks), "network")
+    text = f"{plural(len(left), 'training')} of {networks} on {plural(workers, 'worker')}"
     text += f"; {kept} {'is' if kept == 1 else 'are'} kept" if kept else ""
     if not found.training_seconds:
         return text

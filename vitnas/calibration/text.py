@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vitnas.calibration.agreement import Tau
 from vitnas.calibration.result import SAID, Calibration, ProxyFigures
 from vitnas.columns import columns
+from vitnas.words import plural
 
 _HEADS = ("proxy", "cost %", "tau overall", "tau within FLOPs bins", "what it is")
 
@@ -66,11 +67,8 @@ def _rows(found: Calibration) -> Iterator[tuple[str, ...]]:
 
 
 def _what(one: ProxyFigures) -> str:
-    return SAID[one.kind] + (f"; no figure of {_networks(one.missing)}" if one.missing else "")
-
-
-def _networks(number: int) -> str:
-    return f"{number} network{'s' * (number != 1)}"
+    lost = plural(one.missing, "network")
+    return SAID[one.kind] + (f"; no figure of {lost}" if one.missing else "")
 
 
 def _notes(found: Calibration) -> Iterator[str]:
@@ -84,8 +82,8 @@ def _notes(found: Calibration) -> Iterator[str]:
         "as a share of one long training. A proxy that has no figure of a network ranks it last."
     )
     if found.lost:
-        are = "is" if found.lost == 1 else "are"
-        yield f"{_networks(found.lost)} could not be trained long to the end and {are} left out."
+        lost, are = plural(found.lost, "network"), "is" if found.lost == 1 else "are"
+        yield f"{lost} could not be trained long to the end and {are} left out."
 
 
 def _bins(number: int) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from vitnas.cli.app import Json, app
 from vitnas.cli.streams import say
+from vitnas.words import plural
 
 if TYPE_CHECKING:
     from vitnas.data.cache import HeldSet
@@ -36,7 +37,7 @@ def show(as_json: Json = False) -> None:
         rows = [["set", "images", "pixels", "size", "last used", "from"], *map(_row, found)]
         say("\n".join(columns(rows, left=(0, -1))))
     total = size_text(sum(held.size for held in found))
-    say(f"{place or 'no folder'}: {len(found)} set{'s' * (len(found) != 1)}, {total}")
+    say(f"{place or 'no folder'}: {plural(len(found), 'set')}, {total}")
 
 
 @data.command()
@@ -53,7 +54,7 @@ def prune(
     for held in used:
         say(f"{held.images.folder}: is in use and stays")
     freed = size_text(sum(held.size for held in gone))
-    say(f"{len(gone)} set{'s' * (len(gone) != 1)} deleted, {freed}")
+    say(f"{plural(len(gone), 'set')} deleted, {freed}")
 
 
 def _facts(held: HeldSet) -> dict[str, object]:

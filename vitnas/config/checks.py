@@ -9,6 +9,7 @@ from vitnas.config.findings import RuleError
 from vitnas.config.fits import broad_problem, reattention_limit
 from vitnas.config.mixers import mixer_named, names_with
 from vitnas.config.network import Network
+from vitnas.words import plural
 
 
 def check_network(config: Network) -> None:
@@ -33,7 +34,7 @@ def _check_resolution(config: Network) -> None:
             nearest = max(total, round(side / total) * total)
             rule = f"must be a multiple of {total}: a stem of stride {config.stem.stride}"
             if (later := len(config.stages) - 1) > 0:
-                rule += f", and the grid is halved before {later} stage{'s' * (later > 1)}"
+                rule += f", and the grid is halved before {plural(later, 'stage')}"
             raise RuleError(rule, "img_size", config.img_size, nearest)
 
 

@@ -10,7 +10,7 @@ from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.data.telling import Teller
-from vitnas.durations import span
+from vitnas.durations import in_turns, span
 from vitnas.engine.backends.backend import Backend
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.store import study
@@ -96,7 +96,7 @@ def too_short(how: TuneOptions, seconds: float | None, workers: int) -> str | No
     if how.minutes is None or not seconds:
         return None
     number = min(WAVE, how.trials) * how.networks
-    first = number * seconds / min(number, workers)
+    first = in_turns(number, seconds, workers)
     if first <= 60 * how.minutes:
         return None
     return (

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from vitnas.config.costs import COSTS, amount
 from vitnas.config.notation import human
+from vitnas.words import plural as plural
 
 NOTHING = "–"
 
@@ -75,14 +76,6 @@ def duration_text(seconds: float | None) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     days, hours = divmod(hours, 24)
     return f"{days} d {hours} h" if hours else f"{days} d"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 trial`, `2 trials`, `1,200 trials`."""
-    if number == 1:
-        return f"1 {noun}"
-    ending = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{number:,} {ending}"
 
 
 def bytes_text(size: int) -> str:

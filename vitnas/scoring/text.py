@@ -16,6 +16,7 @@ from vitnas.errors import printable
 from vitnas.scoring.answers import BINS
 from vitnas.scoring.evaluate import Evaluation
 from vitnas.scoring.predict import Prediction
+from vitnas.words import plural
 
 _MOST_IN_A_TABLE = 20
 """Classes of a confusion matrix that is printed; of more, the most frequent mistakes are."""
@@ -50,7 +51,7 @@ def _wrapped(note: str) -> list[str]:
 
 
 def _place(found: Evaluation) -> str:
-    threads = f"{found.threads} thread{'s' * (found.threads > 1)}"
+    threads = f"{plural(found.threads, 'thread')}"
     return f"{found.device}, {threads}" if found.device == "cpu" else found.device
 
 

@@ -26,6 +26,7 @@ from vitnas.exported.design import (
 from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
 from vitnas.nn.zoo import zoo_config
 from vitnas.training.start import FromTimm, digest, start_of
+from vitnas.words import plural
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Plan:
         split = self.data.val_split
         scored = f"the {scoring:,} of {split}" if split else f"{scoring:,} held out of train"
         on = f"trains on {trained:,} images, is scored on {scored}"
-        epochs = f"{self.recipe.epochs} epoch{'s' * (self.recipe.epochs != 1)}"
+        epochs = plural(self.recipe.epochs, "epoch")
         line = f"{what}: {size}, {epochs} of {self.recipe_name}; {on}"
         if self.before is None:
             return line

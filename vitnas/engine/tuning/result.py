@@ -16,6 +16,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.engine.tuning.knobs import KNOBS
 from vitnas.engine.tuning.tuner import Gain, Tried
 from vitnas.files import write_text
+from vitnas.words import plural
 
 BOOK_FILE, RESULT_FILE, RECIPE_FILE = "tune.jsonl", "tune.json", "recipe.yaml"
 
@@ -55,7 +56,7 @@ class Tuned:
         if self.gain is None:
             return f"no recipe of {len(self.tried)} is better than the space's own ({best})"
         points = f"{self.gain.points:+.1f} +- {self.gain.error:.1f} points of top-1"
-        where = f"on {len(self.networks)} network{'s' * (len(self.networks) > 1)}"
+        where = f"on {plural(len(self.networks), 'network')}"
         if self.is_better:
             return f"{best}: {points} {where}, above the space's own recipe"
         return f"the space's own recipe is kept: the best other one ({best}) gives {points} {where}"
@@ -129,7 +130,7 @@ def ranked(tried: Sequence[Tried], best: Tried) -> tuple[Tried, ...]:
 def told(one: Tried) -> str:
     """A recipe that has been tried, in one line."""
     count = len(one.gains)
-    where = f"{one.gain:+.1f} points on {count} network{'s' * (count > 1)}"
+    where = f"{one.gain:+.1f} points on {plural(count, 'network')}"
     return f"recipe {one.number}: {where}  {_told(one.proxy, KNOBS)}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import Teller
-from vitnas.durations import span
+from vitnas.durations import in_turns, span
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.batch.book import Book, images_name
@@ -178,5 +178,5 @@ def _starting(number: int, backend: Backend, found: Findings) -> str:
     text = f"starting up to {number} trainings"
     if not found.training_seconds:
         return text
-    seconds = number * found.training_seconds / min(number, backend.resources.workers)
+    seconds = in_turns(number, found.training_seconds, backend.resources.workers)
     return f"{text}, about {span(seconds)} in all"

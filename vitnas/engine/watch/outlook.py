@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vitnas.durations import span
+from vitnas.durations import in_turns, span
+from vitnas.words import plural
 
 
 def outlook(
@@ -26,21 +27,22 @@ def outlook(
         num_baselines: how many follow.
         baseline_seconds: of one worker for all of them; None where it is not known.
     """
-    if num_trials is not None and num_ended >= num_trials:
+    left = None if num_trials is None else max(0, num_trials - num_ended)
+    if left == 0:
         text = f"all {num_trials} trials have ended"
     else:
-        workers = f"{num_workers} worker{'s' * (num_workers > 1)}"
-        trainings = f"training{'s' * (num_trials != 1)} of {epochs} epoch{'s' * (epochs != 1)}"
-        text = f"starting {workers} for {_number(num_trials, num_ended)} {trainings}"
-    if num_trials is not None and (left := num_trials - num_ended) > 0 and seconds:
-        text += f", about {span(left * seconds / min(left, num_workers))} in all"
+        workers, trainings = plural(num_workers, "worker"), _trainings(num_trials, num_ended)
+        text = f"starting {workers} for {trainings} of {plural(epochs, 'epoch')}"
+    if left and seconds:
+        text += f", about {span(in_turns(left, seconds, num_workers))} in all"
     if not num_baselines:
         return text
-    text += f", then {num_baselines} baseline{'s' * (num_baselines > 1)}"
+    text += f", then {plural(num_baselines, 'baseline')}"
     return f"{text}, about {span(baseline_seconds / num_workers)}" if baseline_seconds else text
 
 
-def _number(num_trials: int | None, num_ended: int) -> str:
+def _trainings(num_trials: int | None, num_ended: int) -> str:
     if num_trials is None:
-        return "any number of further" if num_ended else "any number of"
-    return f"the last {num_trials - num_ended} of {num_trials}" if num_ended else f"{num_trials}"
+        return "any number of further trainings" if num_ended else "any number of trainings"
+    whole = plural(num_trials, "training")
+    return f"the last {num_trials - num_ended} of {whole}" if num_ended else whole

@@ -8,6 +8,7 @@ from vitnas.durations import clock
 from vitnas.engine.watch.pace import Pace
 from vitnas.longer import LongResult
 from vitnas.records import TrialRecord
+from vitnas.words import plural
 
 
 def rates_text(pace: Pace) -> str:
@@ -22,19 +23,19 @@ def rates_text(pace: Pace) -> str:
 
 def trials_text(number: int, total: int | None) -> str:
     """`12/24 trials`; `1 trial` and `12 trials` without a total."""
-    return f"{number}/{total} trials" if total else f"{number} trial{'s' * (number != 1)}"
+    return f"{number}/{total} trials" if total else plural(number, "trial")
 
 
 def replicates_text(number: int) -> str:
     """`1 replicate`, `2 replicates`."""
-    return f"{number} replicate{'s' * (number != 1)}"
+    return plural(number, "replicate")
 
 
 def long_text(number: int, best: LongResult) -> str:
     """`2 long trainings; best 97.50 % (trial 3, 30 epochs), 96.00 % on test`."""
     test = "" if best.test_top1 is None else f", {best.test_top1:.2f} % on test"
-    after = f"trial {best.trial}, {best.epochs:,} epoch{'s' * (best.epochs != 1)}"
-    return f"{number} long training{'s' * (number != 1)}; best {best.top1:.2f} % ({after}){test}"
+    after = f"trial {best.trial}, {plural(best.epochs, 'epoch')}"
+    return f"{plural(number, 'long training')}; best {best.top1:.2f} % ({after}){test}"
 
 
 def said(trial: TrialRecord, cost: str) -> str:
