@@ -239,3 +239,8 @@ def exists(path: str | Path) -> bool:
 def is_file(path: str | Path) -> bool:
     """Whether there is a file and no folder; otherwise as `exists`."""
     return exists(path) and Path(path).is_file()
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder; otherwise as `exists`."""
+    return exists(path) and Path(path).is_dir()

@@ -37,3 +37,7 @@ def test_data_in_a_folder(tmp_path: Path) -> None:
 def test_another_name_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is neither a folder"):
         read_data(text)
+
+
+def test_a_shipped_space_stands_for_its_data() -> None:
+    assert read_data("fashion_32") == load_space("fashion_32").config.data

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitnas.config.data import DATA_FACTS, GROUP, DataConfig
-from vitnas.config.files import exists, validate
-from vitnas.config.space import load_space
+from vitnas.config.files import is_folder, validate
+from vitnas.config.space import load_space, shipped_spaces
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.plugins import announced, is_path
 
@@ -18,17 +18,33 @@ def read_data(text: str) -> DataConfig:
     Raises:
         ConfigError: none of these.
     """
-    name, _, root = text.partition(":")
-    names = [*DATA_FACTS, *announced(GROUP)]
-    if name in names:
-        return validate(DataConfig, {"name": name, "root": root or None})
-    if exists(text) and Path(text).is_dir():
+    if (found := named_data(text)) is not None:
+        return found
+    if is_folder(text):
         return validate(DataConfig, {"name": "imagefolder", "root": text})
-    if Path(text).suffix in (".yaml", ".yml"):
-        return load_space(text).config.data
-    if is_path(text):
-        return DataConfig(name=text)
+    names = data_names()
     rule = "is neither a folder with train/<class>/<image>, a space file nor one of "
     rule += ", ".join(names)
-    nearest = nearest_name(name, names)
+    nearest = nearest_name(text.partition(":")[0], names)
     raise ConfigError(rule, address="data", value=text, nearest=nearest)
+
+
+def named_data(text: str) -> DataConfig | None:
+    """As `read_data`, but None for a folder and for what is none of these; a shipped space, too.
+
+    Raises:
+        ConfigError: the space file is wrong, or the data set has no folder.
+    """
+    name, _, root = text.partition(":")
+    if name in data_names():
+        return validate(DataConfig, {"name": name, "root": root or None})
+    if is_folder(text):
+        return None
+    if text in shipped_spaces() or Path(text).suffix in (".yaml", ".yml"):
+        return load_space(text).config.data
+    return DataConfig(name=text) if is_path(text) else None
+
+
+def data_names() -> list[str]:
+    """Names of data sets, those of installed packages included."""
+    return [*DATA_FACTS, *announced(GROUP)]

@@ -18,6 +18,7 @@ from vitnas.config.findings import as_config_error
 from vitnas.errors import ConfigError, reason_of, shorten
 from vitnas.files import exists as exists
 from vitnas.files import is_file as is_file
+from vitnas.files import is_folder as is_folder
 from vitnas.files import read_input
 from vitnas.files import write_bytes as write_bytes
 from vitnas.files import write_text as write_text

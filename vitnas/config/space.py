@@ -25,8 +25,8 @@ from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen
 from vitnas.config.recipe import check_recipe_fits
+from vitnas.config.space_files import LONGEST_NAME, on_other_data, read_space
 from vitnas.config.space_files import find_space as find_space
-from vitnas.config.space_files import on_other_data, read_space
 from vitnas.config.space_files import shipped_spaces as shipped_spaces
 from vitnas.config.suggest import suggest_tree
 from vitnas.config.training import ProxyConfig
@@ -39,9 +39,9 @@ _MOST_SIZES = 8
 class SpaceConfig(Frozen):
     """A space file. `model` is a model file in which any value may be an axis."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)] = Field(
-        description="also the name of the results folder: letters, digits, `_`, `.` and `-`"
-    )
+    name: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=LONGEST_NAME)
+    ] = Field(description="also the name of the results folder: letters, digits, `_`, `.` and `-`")
     description: str = Field("", description="a text for readers")
     extends: str | None = Field(
         None,

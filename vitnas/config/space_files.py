@@ -13,8 +13,8 @@ from vitnas.config.grammar import is_axis
 from vitnas.config.training import with_fields, with_recipe
 from vitnas.errors import ConfigError, nearest_name
 
-_LONGEST = 100
-"""Characters of a name."""
+LONGEST_NAME = 100
+"""Characters of the name of a space."""
 
 
 def shipped_spaces() -> dict[str, Path]:
@@ -68,7 +68,7 @@ def on_other_data(tree: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
     known = {field: size for field, size in sizes.items() if size is not None}
     return {
         **tree,
-        "name": f"{name}-{slug}"[:_LONGEST] if isinstance(name, str) else name,
+        "name": f"{name}-{slug}"[:LONGEST_NAME] if isinstance(name, str) else name,
         "description": f"the space {name} with the images of {called}",
         "data": data.model_dump(mode="json"),
         "model": _merged(tree.get("model"), known),

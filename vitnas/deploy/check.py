@@ -61,7 +61,7 @@ def deploy_check(
     """
     if missing := without_onnx():
         raise VitnasError(f"deploy-check: {missing}")
-    if not str(subject):  # as of a variable of the shell that is not set; not the current folder
+    if not str(subject):  # as a path, it is the current folder
         raise VitnasError("DIR|RUN: is empty: an exported folder or a run is wanted")
     path, load = Path(subject), round(os.getloadavg()[0], 1)
     if is_run(path):

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from vitnas.config.data import DATA_FACTS, GROUP, DataConfig, class_names
-from vitnas.config.files import exists, validate
-from vitnas.config.space import load_space, shipped_spaces
+from vitnas.config.data import DataConfig, class_names
+from vitnas.config.data_names import data_names, named_data
+from vitnas.config.files import is_folder
+from vitnas.config.space import shipped_spaces
 from vitnas.data.imagefolder import labels_of, read_files
 from vitnas.data.imageset import ImageFile
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.source import ImageHW, split_by_class
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
-from vitnas.plugins import announced, is_path
 from vitnas.training.data import load_data
 from vitnas.training.split import Split
 
@@ -52,18 +52,12 @@ def data_named(text: str) -> DataConfig | Path:
     Raises:
         ConfigError: it is none of these (the error names the nearest), or the space file is wrong.
     """
-    names = [name for name in (*DATA_FACTS, *announced(GROUP)) if name != "imagefolder"]
-    asked, _, root = text.partition(":")
-    if asked in names:
-        return validate(DataConfig, {"name": asked, "root": root or None})
-    if exists(text) and Path(text).is_dir():
+    if (found := named_data(text)) is not None:
+        return found
+    if is_folder(text):
         return Path(text)
-    if is_path(text):
-        return DataConfig(name=text)
-    spaces = shipped_spaces()
-    if text in spaces or Path(text).suffix in (".yaml", ".yml"):
-        return load_space(text).config.data
-    nearest = nearest_name(text, [*names, *spaces])
+    names = [name for name in data_names() if name != "imagefolder"]
+    nearest = nearest_name(text, [*names, *shipped_spaces()])
     rule = f"must be of {', '.join(names)}, a folder of images or a space file"
     raise ConfigError(rule, address="--data", value=text, nearest=nearest)
 

@@ -9,7 +9,7 @@ from typing import Any
 import timm
 from torch import nn
 
-from vitnas.config.files import exists
+from vitnas.config.files import is_folder
 from vitnas.config.model import load_config
 from vitnas.errors import ConfigError, VitnasError, nearest_name
 from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, LOG_FILE
@@ -64,7 +64,7 @@ def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subje
         VitnasError: the folder has no network in it.
     """
     path = Path(model)
-    if exists(path) and path.is_dir() and (_has_network(path) or not _is_known(model)):
+    if is_folder(path) and (_has_network(path) or not _is_known(model)):
         return _from_folder(path, weights)
     network = _by_name(model, seed)
     how = f"random, seed {seed}"

@@ -10,6 +10,7 @@ from vitnas.report.compared import Compared, Gap, Side
 from vitnas.report.text import (
     NOTHING,
     duration_text,
+    is_one_place,
     listed,
     percent_text,
     plural,
@@ -59,7 +60,7 @@ def _gap(gap: Gap) -> str:
             f"At equal FLOPs the front of {gap.one} is {points} {side} that of {gap.other} "
             f"({interval})."
         )
-    if where.startswith("at"):  # a front of one network
+    if is_one_place(gap.low, gap.high):  # a front of one network
         text += f" This is {where} FLOPs."
     else:
         text += (

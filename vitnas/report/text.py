@@ -40,8 +40,14 @@ def share_text(share: float) -> str:
 
 def range_text(low: float, high: float) -> str:
     """A range of counts: `from 10.0 k to 1.00 M`, `at 10.0 k` where both ends are one."""
-    ends = count_text(low), count_text(high)
-    return f"at {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
+    if is_one_place(low, high):
+        return f"at {count_text(low)}"
+    return f"from {count_text(low)} to {count_text(high)}"
+
+
+def is_one_place(low: float, high: float) -> bool:
+    """Whether the ends of a range read the same, as those of a front of one network."""
+    return count_text(low) == count_text(high)
 
 
 def listed(names: Sequence[str]) -> str:

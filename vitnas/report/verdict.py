@@ -9,6 +9,7 @@ from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.text import (
     NOTHING,
     count_text,
+    is_one_place,
     listed,
     percent_text,
     plural,
@@ -68,7 +69,7 @@ def _basis(found: Versus) -> str:
         else f"on the {images} images by which both were chosen, so the best of many is optimistic"
     )
     over = range_text(found.low, found.high)
-    if over.startswith("at"):  # one baseline, or one candidate
+    if is_one_place(found.low, found.high):  # one baseline, or one candidate
         return f"This is {over} FLOPs, {where}."
     return (
         f"This is the mean over log FLOPs {over}, {where}. The front is ahead over "

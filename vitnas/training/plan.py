@@ -157,7 +157,7 @@ def _network(
     if isinstance(model, ModelConfig):
         return validate(ModelConfig, {**model.model_dump(), **changes}), None
     text, path = str(model), Path(model)
-    if not text:  # as of a variable of the shell that is not set; not the current folder
+    if not text:  # as a path, it is the current folder
         rule = "is empty: a model of the zoo, a model file or a folder is wanted"
         raise ConfigError(rule, address="MODEL")
     if exists(path / CONFIG_FILE) or exists(path / GRAFT_FILE):

@@ -42,7 +42,7 @@ def start_of(text: str) -> Path | FromTimm:
         if file and not is_file(file):
             raise DataError(f"{file}: no such file")
         return FromTimm(name, file or None)
-    if not text:  # as of a variable of the shell that is not set; not the current folder
+    if not text:  # as a path, it is the current folder
         raise DataError("--init-from: is empty: a folder or timm:NAME is wanted")
     folder = Path(text)
     if not exists(folder / WEIGHTS_FILE):
