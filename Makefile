@@ -4,7 +4,7 @@ BIN := .venv/bin
 JOBS ?= 2
 # One thread a process: the processes share the cores. Compiled files are kept: where the
 # environment forbids them, each process compiles the tests, and hundreds of processes vitnas.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+PYTEST = env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: demo test slow nightly check format setup clean
 
