@@ -234,6 +234,7 @@ def train(
     data: str | DataConfig | None = None,
     recipe: str | Path | Recipe | None = None,
     device: str = "auto",
+    threads: int | None = None,
     workers: int = 0,
     listener: Callable[[dict[str, Any]], None] | None = None,
     notice: Callable[[str], None] | None = None,
@@ -253,6 +254,7 @@ def train(
         data: a data set's name, `name:folder`, or a folder of images by class; None = `digits`.
         recipe: the name of a shipped recipe, a file, or a `Recipe`; None = `small`, or the run's.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        threads: of the CPU; None = one, and beside a GPU all cores.
         workers: processes that read images from folders.
         listener: called with the log's entry after every epoch.
         notice: called with what is about to be trained, and with what is said of `formats`.
@@ -287,6 +289,7 @@ def train(
         plan,
         to,
         device=device,
+        threads=threads,
         workers=workers,
         listener=listener,
         notice=notice,

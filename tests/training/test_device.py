@@ -64,4 +64,6 @@ def test_a_training_has_the_threads_of_a_search_and_gives_them_back(
         assert torch.get_num_threads() == 1
     with own_threads(torch.device("cuda")):
         assert torch.get_num_threads() == 2
+    with own_threads(torch.device("cpu"), 3):
+        assert torch.get_num_threads() == 3
     assert torch.get_num_threads() == before

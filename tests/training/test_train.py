@@ -274,7 +274,10 @@ def test_first_weights_of_another_network_are_refused(
     assert not (tmp_path / "b.training").exists()
 
 
-def test_it_trains_with_the_threads_of_a_search(model_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("threads", "taken"), [(None, 1), (3, 3)])
+def test_it_trains_with_the_threads_of_a_search_or_those_asked_for(
+    threads: int | None, taken: int, model_file: Path, tmp_path: Path
+) -> None:
     before, seen = torch.get_num_threads(), []
     torch.set_num_threads(2)
     try:
@@ -282,9 +285,10 @@ def test_it_trains_with_the_threads_of_a_search(model_file: Path, tmp_path: Path
             plan(model_file, epochs=1),
             tmp_path / "out",
             device="cpu",
+            threads=threads,
             listener=lambda _: seen.append(torch.get_num_threads()),
         )
-        assert (seen, torch.get_num_threads()) == ([1], 2)
+        assert (seen, torch.get_num_threads()) == ([taken], 2)
     finally:
         torch.set_num_threads(before)
 

@@ -88,6 +88,12 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=MOST["seed"], help="Seed of the training.")] = 0,
     device: Device = "auto",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST["threads"], help="Of the CPU; default 1, and beside a GPU all cores."
+        ),
+    ] = None,
     workers: Annotated[
         int, typer.Option(min=0, max=MOST["workers"], help="Processes that read image files.")
     ] = 0,
@@ -119,6 +125,7 @@ def train(
             data=data,
             recipe=recipe,
             device=device,
+            threads=threads,
             workers=workers,
             listener=_print_epoch,
             notice=_print_now,

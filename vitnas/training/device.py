@@ -38,10 +38,11 @@ def resolve_device(name: str | torch.device = "auto") -> torch.device:
 
 
 @contextmanager
-def own_threads(device: torch.device) -> Iterator[None]:
-    """Inside, torch has as many CPU threads as one training of a search on `device`."""
+def own_threads(device: torch.device, threads: int | None = None) -> Iterator[None]:
+    """Inside, torch has so many CPU threads; None: as many as one training of a search on `device`.
+    """
     before = torch.get_num_threads()
-    torch.set_num_threads(threads_beside(device.type == "cuda"))
+    torch.set_num_threads(threads or threads_beside(device.type == "cuda"))
     try:
         yield
     finally:

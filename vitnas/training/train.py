@@ -51,6 +51,7 @@ def train_network(
     to: str | Path,
     *,
     device: str = "auto",
+    threads: int | None = None,
     workers: int = 0,
     listener: Callable[[Entry], None] | None = None,
     notice: Callable[[str], None] | None = None,
@@ -61,14 +62,15 @@ def train_network(
     """Train what `plan` says and write it as a folder that `vitnas.load` reads.
 
     While it trains, `TO.training` beside it holds a checkpoint and the log. After a kill the same
-    call resumes from them; on one CPU the weights are the same to the bit. `to` appears when the
-    training has ended. Where torchrun has started several processes (`vitnas.cores.launch`), they
+    call resumes from them; on one CPU, with as many threads, the weights are the same to the bit.
+    `to` appears when the training has ended. Where torchrun has started several processes (`vitnas.cores.launch`), they
     train together, and the first one writes, speaks and calls.
 
     Args:
         plan: from `make_plan`.
         to: the folder; must not exist, or be empty.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        threads: of the CPU, in each process; None: one, and beside a GPU its share of the cores.
         workers: processes that read and augment images of an image folder.
         listener: called with the log's entry after every epoch.
         notice: called before the first one with what is about to be trained, in one line, and with
@@ -93,7 +95,8 @@ def train_network(
     with joined(here, at) as ranks:
         training, images, start = _prepare(plan, at, workers, Teller(tell), ranks)
         identity = {**plan.identity(), "images": images.fingerprint}
-        with _working(work, folder, ranks), _plain_errors(plan.recipe, work), own_threads(at):
+        own = own_threads(at, threads)
+        with _working(work, folder, ranks), _plain_errors(plan.recipe, work), own:
             log = _resume(training, identity, work, ranks)
             first = plan.line(training.num_images, len(images.val))
             for line in [first, *([start] if start else []), *images.notices]:
