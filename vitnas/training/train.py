@@ -63,8 +63,8 @@ def train_network(
 
     While it trains, `TO.training` beside it holds a checkpoint and the log. After a kill the same
     call resumes from them; on one CPU, with as many threads, the weights are the same to the bit.
-    `to` appears when the training has ended. Where torchrun has started several processes (`vitnas.cores.launch`), they
-    train together, and the first one writes, speaks and calls.
+    `to` appears when the training has ended. Where torchrun has started several processes
+    (`vitnas.cores.launch`), they train together, and the first one writes, speaks and calls.
 
     Args:
         plan: from `make_plan`.
