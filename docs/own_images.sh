@@ -11,6 +11,7 @@ set -euo pipefail
 images=$(cd "$1" && pwd) work=$2
 shift 2
 some=("$images"/test/*/*)
+cores=$(python -c 'import os; print(os.cpu_count())')
 mkdir -p "$work"
 
 step() { printf '\n== %s\n' "$1"; }
@@ -27,7 +28,7 @@ trial=$(vitnas pick "$work/run" --json | python -c 'import json, sys; print(json
 
 step "4. The long training of trial $trial"
 [ -d "$work/network" ] ||
-  vitnas train --for "$work/run" --trial "$trial" --to "$work/network" --formats py,onnx
+  vitnas train --for "$work/run" --trial "$trial" --to "$work/network" --formats py,onnx --threads "$cores"
 vitnas report "$work/run"
 
 step "5. Its score on the test images, and what it sees in three of them"

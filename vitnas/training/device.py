@@ -39,8 +39,7 @@ def resolve_device(name: str | torch.device = "auto") -> torch.device:
 
 @contextmanager
 def own_threads(device: torch.device, threads: int | None = None) -> Iterator[None]:
-    """Inside, torch has so many CPU threads; None: as many as one training of a search on `device`.
-    """
+    """Inside, torch has so many CPU threads; None: those of a training of a search on `device`."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads or threads_beside(device.type == "cuda"))
     try:
