@@ -104,11 +104,11 @@ def test_over_a_measured_limit_costs_no_training(controller_of: Make, tmp_path: 
 def test_a_limit_that_nothing_meets_ends_the_search(
     controller_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vitnas.engine.decide.controller.MAX_FRUITLESS", 30)
+    monkeypatch.setattr("vitnas.engine.decide.controller.MAX_IN_VAIN", 30)
     space = make_space(limits={"latency_ms": {"max": 1.0e-3}})
     controller = controller_of(space, num_trials=6, sampler="random")
     search_all(controller)
-    assert controller.exhausted
+    assert controller.cut_short_by == "30 networks in a row were measured outside the limits"
     assert controller.done
     assert sum(t.outcome is Outcome.REFUSED for t in controller.trials) <= 30
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from optuna.samplers import BaseSampler, RandomSampler
 
 from tests.engine.conftest import make_space, start
@@ -35,9 +36,20 @@ def test_a_small_space_ends_when_it_is_exhausted(controller_of: Make) -> None:
     model["groups"] = "[1]"
     controller = controller_of(make_space(model=model), num_trials=9)
     finish_all(controller)
-    assert controller.exhausted
+    assert controller.cut_short_by == "the space has nothing new to show"
     assert controller.done
     assert controller.num_ended == 2
+
+
+def test_a_space_of_which_nearly_nothing_is_within_the_limits_says_so(
+    controller_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vitnas.engine.decide.candidates.MAX_FRUITLESS", 25)
+    controller = controller_of(make_space(limits={"flops": {"max": 10}}), sampler="random")
+    finish_all(controller)
+    assert controller.done
+    assert len(controller.trials) == 25
+    assert controller.cut_short_by == "25 draws in a row were known or outside the limits"
 
 
 def test_what_is_over_the_limits_costs_nothing(controller_of: Make, tmp_path: Path) -> None:

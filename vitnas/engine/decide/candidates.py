@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 REPEATS_BEFORE_RANDOM = 5
-MAX_FRUITLESS = 300
+MAX_FRUITLESS = 2000
+"""Draws in a row without a new network within the limits. Where one of a hundred networks is within
+them, so many miss once in 500 million times."""
 
 
 class Candidates:
@@ -33,6 +35,9 @@ class Candidates:
         sampler: who proposes.
         random: who draws at random.
         first: what comes before that.
+
+    Attributes:
+        ended_by: why the last draw found nothing; None where it found a network.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class Candidates:
         self._sampler, self._random = sampler, random
         self._first = deque(first)
         self._all_keys: frozenset[str] | None = None
+        self.ended_by: str | None = None
 
     def draw(self) -> int | None:
         """A new network within the limits, as a trial number; None when none is found."""
@@ -59,6 +65,7 @@ class Candidates:
         repeats = 0
         for _ in range(MAX_FRUITLESS):
             if repeats == REPEATS_BEFORE_RANDOM and self._nothing_left():
+                self.ended_by = "the space has nothing new to show"
                 return None
             use_random = repeats >= REPEATS_BEFORE_RANDOM
             self._ledger.store.study.sampler = self._random if use_random else self._sampler
@@ -66,6 +73,7 @@ class Candidates:
             if trial.outcome is Outcome.RUNNING:
                 return trial.number
             repeats = repeats + 1 if trial.outcome is Outcome.DUPLICATE else 0
+        self.ended_by = f"{MAX_FRUITLESS:,} draws in a row were known or outside the limits"
         return None
 
     def repeat(self, original: TrialRecord, seed: int) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
 from vitnas.engine.decide.budget import Meter
-from vitnas.engine.decide.candidates import MAX_FRUITLESS, Candidates
+from vitnas.engine.decide.candidates import Candidates
 from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.ledger import Ledger, Listener
 from vitnas.engine.decide.locate import Candidate
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 MAX_RETRIES = 3
+MAX_IN_VAIN = 300  # networks that were measured and then refused, in a row
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Controller:
     Attributes:
         epochs: length of a full training.
         costs: those among the objectives.
-        exhausted: every network of the space is known, or it has shown nothing new for
-            `MAX_FRUITLESS` draws in a row.
+        exhausted_by: why no further network is drawn: every network of the space is known, or
+            many in a row were known or outside the limits; None while they are drawn.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Controller:
     ) -> None:
         self.store, self.space, self.rules = store, space, rules
         self.epochs, self.costs = space.config.proxy.epochs, space.config.objectives.costs
-        self.exhausted = False
+        self.exhausted_by: str | None = None
         self._measured_in_vain = 0
         self._in_flight: set[int] = set()
         self._times_lost: dict[int, int] = {}
@@ -125,8 +126,8 @@ class Controller:
         """Why the run has fewer trainings than it was to have; None when it has them all."""
         if self.num_ended >= self.rules.num_trials:
             return self.stopped_by if self._is_replicate_left() else None
-        if self.exhausted and not self._is_work_left():
-            return "the space has nothing new to show"
+        if self.exhausted_by is not None and not self._is_work_left():
+            return self.exhausted_by
         return self.stopped_by
 
     @property
@@ -215,7 +216,8 @@ class Controller:
             return Decision.CONTINUE
         self._end(number, Outcome.REFUSED, error=problem, device=measured_on)
         self._measured_in_vain += 1
-        self.exhausted = self.exhausted or self._measured_in_vain >= MAX_FRUITLESS
+        if self._measured_in_vain >= MAX_IN_VAIN:
+            self.exhausted_by = f"{MAX_IN_VAIN} networks in a row were measured outside the limits"
         return Decision.STOP
 
     def report(self, number: int, epoch: int, top1: float) -> Decision:
@@ -303,7 +305,7 @@ class Controller:
         if not self._may_draw():
             return None
         number = self._candidates.draw()
-        self.exhausted = number is None
+        self.exhausted_by = self._candidates.ended_by if number is None else None
         return number
 
     def _pick_replicate(self) -> int | None:
@@ -323,7 +325,7 @@ class Controller:
 
     def _may_draw(self) -> bool:
         waiting = self._num_trials_in_flight + len(self._trials_waiting.alone)
-        return not self.exhausted and self.num_ended + waiting < self.rules.num_trials
+        return self.exhausted_by is None and self.num_ended + waiting < self.rules.num_trials
 
     def _is_trial_left(self) -> bool:
         if self._trials_waiting:
