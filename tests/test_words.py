@@ -10,3 +10,4 @@ def test_one_of_a_thing_is_no_plural() -> None:
     assert plural(0, "trial") == "0 trials"
     assert plural(1200, "trial") == "1,200 trials"
     assert plural(2, "property") == "2 properties"
+    assert plural(2, "class") == "2 classes"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 trial`, `2 trials`, `1,200 trials`."""
+    """`1 trial`, `2 trials`, `1,200 trials`, `2 classes`."""
     if number == 1:
         return f"1 {noun}"
-    ending = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    if noun.endswith("y"):
+        noun = noun[:-1] + "ie"
+    ending = noun + ("es" if noun.endswith("ss") else "s")
     return f"{number:,} {ending}"

@@ -52,6 +52,31 @@ def test_a_folder_that_is_not_there_says_nothing_of_classes(tmp_path: Path) -> N
     check_data_fits(data, _model(num_classes=7, in_chans=3))
 
 
+@pytest.mark.parametrize("name", ["timm", "leaves_package:leaves"])
+def test_the_folders_of_other_data_are_not_taken_for_classes(tmp_path: Path, name: str) -> None:
+    """Only reading them tells: a class may be empty, in a tar file, or named by a function."""
+    for folder in ("cat", "dog", "owl"):
+        (tmp_path / "train" / folder).mkdir(parents=True)
+    data = DataConfig(name=name, root=str(tmp_path))
+    assert data.count_classes() is None
+    check_data_fits(data, _model(num_classes=2))
+
+
+def test_a_folder_of_one_class_is_refused_whatever_the_network_has(tmp_path: Path) -> None:
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    data = DataConfig(name="imagefolder", root=str(tmp_path))
+    for chosen in (data, data.model_copy(update={"classes": 2})):
+        with pytest.raises(ConfigError) as caught:
+            check_data_there(chosen)
+        assert caught.value.address == "root"
+        assert caught.value.rule == f"{tmp_path}/train has 1 class folder, and two are needed"
+
+
+def test_one_channel_is_no_plural() -> None:
+    with pytest.raises(ConfigError, match=r"^in_chans = 3: digits has 1 channel \(nearest: 1\)$"):
+        check_data_fits(DataConfig(), _model(in_chans=3))
+
+
 def test_classes_that_are_chosen_are_counted_without_the_folder(tmp_path: Path) -> None:
     for chosen in (3, ["c", "a", "b"]):
         data = validate(

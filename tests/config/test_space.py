@@ -108,7 +108,7 @@ def test_choices_may_hold_mappings_with_choices_of_their_own() -> None:
         ({"groups": "[3]"}, "model.stages[0].groups = [3]: 16 tokens cannot be split"),
         ({"img_size": 9}, "model.img_size = 9: must be a multiple of 2"),
         ({"num_classes": 1000}, "model.num_classes = 1000: digits has 10 classes (nearest: 10)"),
-        ({"in_chans": 3}, "model.in_chans = 3: digits has 1 channels (nearest: 1)"),
+        ({"in_chans": 3}, "model.in_chans = 3: digits has 1 channel (nearest: 1)"),
         ({"stages": {"int": [1, 2]}}, "model.stages"),
         ({"stages": []}, "model.stages = []"),
     ],

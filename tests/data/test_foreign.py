@@ -133,6 +133,16 @@ def test_a_root_reaches_the_function(given: Any, tmp_path: Path) -> None:
     assert seen == [tmp_path]
 
 
+@pytest.mark.parametrize("classes", [("across",), ("across", "down"), ()])
+def test_images_of_one_class_are_refused(given: Any, classes: tuple[str, ...]) -> None:
+    train = Stripes(item for item in stripes(8) if item[1] == 0)
+    train.classes = classes  # type: ignore[assignment]
+    with pytest.raises(DataError) as caught:
+        read(given, train)
+    rule = "has training images of 1 class, and two are needed"
+    assert str(caught.value) == f"data set stripes_package:my_data: {rule}"
+
+
 class Torn(Stripes):
     def __getitem__(self, index: Any) -> Any:
         if index == 3:

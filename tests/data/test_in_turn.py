@@ -132,7 +132,7 @@ class Grey(Stream):
     ("data", "message"),
     [
         (Stream(0), "gives a data set without images"),
-        (Grey(), "item 0 has 1 channels, and the first one 3"),
+        (Grey(), "item 0 has 1 channel, and the first one 3"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, data: Any, message: str) -> None:

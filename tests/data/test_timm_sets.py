@@ -122,6 +122,12 @@ def test_a_folder_of_classes(folder_root: Path, name: str | None) -> None:
     assert torch.equal(source.test[1], own.test[1])
 
 
+def test_one_class_is_refused(tmp_path: Path) -> None:
+    write_tar(tmp_path / "all.tar", by_class(9, "red"))
+    message = said(timm(tmp_path / "all.tar"))
+    assert message == "data set timm: has training images of 1 class, and two are needed"
+
+
 def test_a_broken_image_is_named_and_skipped_and_not_replaced(tmp_path: Path) -> None:
     files = by_class(40, *COLOURS)
     write_tar(tmp_path / "all.tar", {**files, "red/7.png": b"no image"})

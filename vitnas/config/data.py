@@ -23,6 +23,7 @@ from vitnas import plugins
 from vitnas.config.findings import RuleError
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.errors import ConfigError, nearest_name
+from vitnas.words import plural
 
 GROUP = "vitnas.datasets"
 """Where packages announce data sets: a name -> a function that gives training and test images."""
@@ -250,7 +251,7 @@ class DataConfig(Frozen):
         most = self.facts.num_classes
         number = self.classes if isinstance(self.classes, int) else len(self.classes or ())
         if most is not None and number > most:
-            rule = f"{self.name} has {most} classes"
+            rule = f"{self.name} has {plural(most, 'class')}"
             raise RuleError(rule, "classes", self.classes, most)
         return self
 
@@ -289,10 +290,10 @@ class DataConfig(Frozen):
             return path
 
     def count_classes(self) -> int | None:
-        """Number of classes; None when that takes a folder that is not there."""
+        """Number of classes; None where only the images tell, or the folder is not there."""
         if self.classes is not None:
             return self.classes if isinstance(self.classes, int) else len(self.classes)
-        if self.facts.num_classes is not None or self.folder is None:
+        if self.name != "imagefolder" or self.folder is None:
             return self.facts.num_classes
         return len(class_names(self.folder / "train")) or None
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from vitnas.config.data import PACKAGES, DataConfig, class_names
 from vitnas.config.graft_file import Design
 from vitnas.errors import ConfigError, nearest_name
+from vitnas.words import plural
 
 
 def check_data_there(data: DataConfig) -> None:
-    """Refuse a split or classes that an image folder does not have, without reading an image, and
-    data of timm's that need a package which is not installed.
+    """Refuse an image folder of one class, a split or classes that it does not have, without
+    reading an image, and data of timm's that need a package which is not installed.
 
     Says nothing of a folder that is not there, or of other data.
 
@@ -25,6 +26,9 @@ def check_data_there(data: DataConfig) -> None:
     if data.name != "imagefolder" or data.folder is None:
         return
     names = class_names(data.folder / "train")
+    if len(names) == 1:
+        rule = f"{data.folder / 'train'} has 1 class folder, and two are needed"
+        raise ConfigError(rule, address="root", value=data.root)
     if names:
         chosen_classes(data, names, str(data.folder / "train"))
         _check_split(data, data.folder)
@@ -48,7 +52,7 @@ def chosen_classes(data: DataConfig, names: Sequence[str], where: str) -> tuple[
         return tuple(names)
     if isinstance(data.classes, int):
         if data.classes > len(names):
-            rule = f"{where} has {len(names)} classes"
+            rule = f"{where} has {plural(len(names), 'class')}"
             raise ConfigError(rule, address="classes", value=data.classes, nearest=len(names))
         return tuple(names[: data.classes])
     for name in data.classes:
@@ -83,6 +87,6 @@ def check_data_fits(data: DataConfig, design: Design) -> None:
     for field, expected in known.items():
         found = getattr(design, field)
         if expected is not None and found != expected:
-            what = "classes" if field == "num_classes" else "channels"
-            rule = f"{data.name} has {expected} {what}"
+            what = "class" if field == "num_classes" else "channel"
+            rule = f"{data.name} has {plural(expected, what)}"
             raise ConfigError(rule, address=field, value=found, nearest=expected)

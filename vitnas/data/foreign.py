@@ -44,7 +44,8 @@ def read(config: DataConfig, image_hw: ImageHW, teller: Teller = SILENT) -> Data
 
     Raises:
         ConfigError: the function cannot be imported.
-        DataError: it fails, or returns something other than two data sets of images and labels.
+        DataError: it fails, returns something other than two data sets of images and labels, or all
+            training images are of one class.
     """
     train, test = _open(config)
     known = _read_part(config, train, 0, image_hw, teller)
@@ -54,6 +55,8 @@ def read(config: DataConfig, image_hw: ImageHW, teller: Teller = SILENT) -> Data
         if int(part.labels.max()) >= len(classes):
             largest = int(part.labels.max())
             refuse(config, f"label {largest} where the largest is {len(classes) - 1}")
+    if len(known.labels.unique()) < 2:
+        refuse(config, "has training images of 1 class, and two are needed")
     same = {"num_images": len(known.labels), "num_classes": len(classes), "digest": known.digest}
     if held is not None and config.val_split is not None:
         same[SCORING] = held.digest

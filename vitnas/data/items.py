@@ -19,6 +19,7 @@ from vitnas.data.decode import BrokenImage, as_grey_or_rgb, fitted
 from vitnas.data.source import ImageHW
 from vitnas.data.timm_sets import Read
 from vitnas.errors import DataError
+from vitnas.words import plural
 
 _AHEAD = 4  # images that are decoded at once, for each core
 Item = tuple[Tensor, int]
@@ -90,7 +91,7 @@ def total_digest(digests: bytes) -> str:
 def refuse_channels(config: DataConfig, index: int, item: Item, channels: int) -> None:
     """Refuse an image that has other channels than the first one."""
     if len(item[0]) != channels:
-        rule = f"has {len(item[0])} channels, and the first one {channels}"
+        rule = f"has {plural(len(item[0]), 'channel')}, and the first one {channels}"
         refuse(config, f"item {index} {rule}")
 
 

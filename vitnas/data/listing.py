@@ -18,6 +18,7 @@ from vitnas.config.data import DataConfig, class_names, is_junk
 from vitnas.data.imageset import ImageFile
 from vitnas.data.source import SCORING, classes_of, damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
+from vitnas.words import plural
 
 _PROBED = 8  # folders whose listing tells whether the disk is waited for
 _THREADS = 16  # that wait for it at once
@@ -98,8 +99,7 @@ def class_folders(config: DataConfig) -> tuple[Path, tuple[str, ...]]:
         damaged(config, train, "no such folder")
     there = _classes(train)
     if len(there) < 2:
-        number = f"{len(there)} class folder" + ("" if len(there) == 1 else "s")
-        damaged(config, train, f"{number}, and two are needed")
+        damaged(config, train, f"{plural(len(there), 'class folder')}, and two are needed")
     return root, there
 
 
