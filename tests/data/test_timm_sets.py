@@ -122,6 +122,23 @@ def test_a_folder_of_classes(folder_root: Path, name: str | None) -> None:
     assert torch.equal(source.test[1], own.test[1])
 
 
+@pytest.mark.parametrize("kind", ["tar files", "folders"])
+def test_a_test_class_that_was_never_trained_is_refused(tmp_path: Path, kind: str) -> None:
+    """timm itself drops its images, which would make the score too good."""
+    for part, names in (("train", ("blue", "green")), ("val", ("green", "red"))):
+        files = by_class(3, *names)
+        if kind == "tar files":
+            write_tar(tmp_path / f"{part}.tar", files)
+            continue
+        for name, content in files.items():
+            (tmp_path / part / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / part / name).write_bytes(content)
+    place = tmp_path / ("val.tar" if kind == "tar files" else "val")
+    assert said(timm(tmp_path)) == (
+        f"timm data set {tmp_path}: class 'red' of {place} is not among those that train"
+    )
+
+
 def test_one_class_is_refused(tmp_path: Path) -> None:
     write_tar(tmp_path / "all.tar", by_class(9, "red"))
     message = said(timm(tmp_path / "all.tar"))

@@ -46,7 +46,8 @@ def open_timm(config: DataConfig) -> tuple[Any, Any]:
     """Training and test images, or None for these; in the form that `foreign` reads.
 
     Raises:
-        DataError: timm cannot open them, or a package is not installed.
+        DataError: timm cannot open them, a package is not installed, or there are test images of a
+            class that no training image has, as far as the names are known.
     """
     check_place(config)
     train_split, *test_split = _splits(config)
@@ -125,17 +126,26 @@ class Read:
 
     Several threads may read at once: one takes bytes from an archive while the others decode.
 
+    Args:
+        reader: of timm.
+        numbers: of the classes, by name, where they are not those of the reader.
+
     Attributes:
         numbers: of the classes, by name; empty where the data set has no names.
         classes: the names in the order of their numbers.
+
+    Raises:
+        KeyError: the reader has a class that is not in `numbers`.
     """
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: Any, numbers: Mapping[str, int] | None = None) -> None:
         self._reader, self._alone = reader, Lock()
         weakref.finalize(self, _close, getattr(reader, "tar_state", None))
-        found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
+        own = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
+        found = numbers or own
         self.numbers: Mapping[str, int] = found
         self.classes = tuple(sorted(found, key=lambda name: found[name]))
+        self._places = {number: found[name] for name, number in own.items()}
 
     @property
     def fingerprint(self) -> str | None:
@@ -152,7 +162,7 @@ class Read:
             path = Path(str(self._reader.filename(index)))
             with file:
                 content = read_whole(path, file)
-        return read_rgb(path, BytesIO(content)), label
+        return read_rgb(path, BytesIO(content)), self._places.get(label, label)
 
 
 def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -> Any:
@@ -163,7 +173,7 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
     place: Path | None = config.folder
     if _is_folder(config):
         place = _found(config, split)
-        keys |= {"search_split": False, "class_map": dict(numbers) if numbers else None}
+        keys["search_split"] = False
     root = None if place is None else str(place)
     try:
         name = "" if _is_folder(config) else config.dataset or ""
@@ -174,7 +184,13 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
         raise DataError(
             f"{name_of(config)}: split {split}: cannot be opened: {why}"[:500]
         ) from error
-    return Read(found.reader) if isinstance(found, ImageDataset) else found
+    if not isinstance(found, ImageDataset):
+        return found
+    try:
+        return Read(found.reader, numbers)
+    except KeyError as strange:
+        what = f"class '{strange.args[0]}' of {place or split} is not among those that train"
+        raise DataError(f"{name_of(config)}: {what}") from None
 
 
 def _close(tar: Any) -> None:
