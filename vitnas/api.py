@@ -327,7 +327,8 @@ def diagnose(
         seed: of random weights, of the choice of images and of the landscape's directions.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         suggest: `reattention`: how many blocks a search may start with re-attention in.
-        notice: called with lines on how far the landscape is.
+        notice: called with a line on images that are skipped, and with lines on how far the
+            landscape is.
         **options: `tau`, `image`, `map_images`, `points` and `log` of
             `vitnas.diagnose.run.diagnose`.
 
@@ -340,6 +341,7 @@ def diagnose(
     from vitnas.diagnose import choose
 
     chosen = choose(only)
+    from vitnas.data.decode import skipped_text
     from vitnas.diagnose import run as looking
     from vitnas.diagnose.images import data_named, show
     from vitnas.diagnose.subject import load_subject
@@ -361,6 +363,8 @@ def diagnose(
         raise ConfigError("is required: a data set, a folder or a space", address="--data")
     check_suggestion(suggest, subject.network)
     shown = show(found, subject, images, seed)
+    for line in skipped_text(shown.facts["skipped"]):
+        notice(line)
     folder = _folder(out, "diagnose", subject.name)
     looking.check_place(folder)
     options["log"] = Path(options["log"]) if options.get("log") else subject.log

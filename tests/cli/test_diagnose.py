@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from tests.diagnose.networks import MHSA
 from tests.diagnose.test_run import HIERARCHY, write_model
@@ -48,6 +49,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     tree = json.loads((tmp_path / "results/diagnose/small/diagnosis.json").read_text())
     assert (tree["network"], tree["weights"]) == ("small", "random, seed 0")
     assert (tree["data"], tree["images"]) == ("digits", 8)
+
+
+def test_a_skipped_image_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "leaves").mkdir()
+    for index in range(101):
+        Image.new("RGB", (8, 8), (2 * index, 0, 255)).save(tmp_path / f"leaves/{index}.png")
+    (tmp_path / "leaves/7.png").write_bytes(b"no image")
+    model = write_model(tmp_path / "small.yaml", MHSA, in_chans=3)
+    _, err = said(capsys, model, "--data", "leaves", "--only", "heads", code=0)
+    assert err == (
+        "vitnas: 1 image is skipped: leaves/7.png: not a readable image (its format is not known)\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from vitnas.data.decode import (
     fitted,
     read_grey,
     read_rgb,
+    skipped_text,
     without_warnings,
 )
 
@@ -167,6 +168,13 @@ def test_a_broken_image_goes_to_another_process() -> None:
     found = pickle.loads(pickle.dumps(BrokenImage(Path("x.png"), "torn")))
     assert (found.path, found.reason) == (Path("x.png"), "torn")
     assert str(found) == "x.png: not a readable image (torn)"
+
+
+def test_what_is_skipped_is_counted_and_named() -> None:
+    assert skipped_text([]) == []
+    assert skipped_text(["a: torn"]) == ["1 image is skipped: a: torn"]
+    four = skipped_text(["a: torn", "b: torn", "c: torn", "d: torn"])
+    assert four == ["4 images are skipped: a: torn; b: torn; c: torn; and 1 more"]
 
 
 def test_a_large_image_is_read_without_a_warning(tmp_path: Path) -> None:

@@ -97,6 +97,22 @@ def test_a_folder_without_images(tmp_path: Path) -> None:
         show(tmp_path, taker(channels=3), 4)
 
 
+def test_a_broken_image_is_named_and_skipped_up_to_one_in_a_hundred(tmp_path: Path) -> None:
+    for index in range(120):
+        Image.new("RGB", (8, 8), (2 * index, 0, 255)).save(tmp_path / f"{index:03}.png")
+    whole = show(tmp_path, taker(channels=3), 120)
+    assert whole.facts["skipped"] == []
+    torn = tmp_path / "007.png"
+    torn.write_bytes(b"no image")
+    shown = show(tmp_path, taker(channels=3), 120)
+    assert torch.equal(shown.images.x, torch.cat([whole.images.x[:7], whole.images.x[8:]]))
+    assert len(shown.images.y) == shown.facts["images"] == 119
+    assert shown.facts["skipped"] == [f"{torn}: not a readable image (its format is not known)"]
+    (tmp_path / "008.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match="2 of 120 images cannot be read, more than 1%"):
+        show(tmp_path, taker(channels=3), 120)
+
+
 def test_names_folders_and_spaces(tmp_path: Path) -> None:
     assert data_named("digits") == DataConfig()
     assert data_named("cifar10:/data/c") == DataConfig(name="cifar10", root="/data/c")

@@ -50,7 +50,7 @@ def test_a_skipped_image_is_said_and_written_down(tmp_path: Path) -> None:
     space, options = folder_space(tmp_path / "data"), SearchOptions(trials=1, **SERIAL)
     run = run_search(space, tmp_path / "run", options, notice=said.append)
     assert [line for line in said if "skipped" in line] == [
-        f"1 images are skipped: {torn}: not a readable image (its format is not known)"
+        f"1 image is skipped: {torn}: not a readable image (its format is not known)"
     ]
     assert run.environment.data.told()["skipped"][0].startswith(str(torn))
     assert run.environment.data.num_train_images == 91

@@ -14,6 +14,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from vitnas.errors import DataError
 from vitnas.files import open_file
+from vitnas.words import plural
 
 Image.init()  # the formats that Pillow was built with
 _FORMATS = Image.OPEN.keys() & {"BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP"}
@@ -55,6 +56,12 @@ def named(broken: Sequence[BrokenImage | str]) -> str:
     """The first of them, and how many more there are."""
     more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
     return "; ".join(map(str, broken[:_NAMED])) + more
+
+
+def skipped_text(skipped: Sequence[BrokenImage | str]) -> list[str]:
+    """A line on the images that could not be read, if there are any."""
+    count = plural(len(skipped), "image") + (" is" if len(skipped) == 1 else " are")
+    return [f"{count} skipped: {named(skipped)}"] if skipped else []
 
 
 def refuse_many(broken: Sequence[BrokenImage | str], number: int) -> None:

@@ -86,25 +86,35 @@ def _read(
 def read_stored(
     root: Path, files: Sequence[ImageFile], image_hw: ImageHW, teller: Teller = SILENT
 ) -> Labelled:
-    """As `read_files`, for files of the folder `root`: in the user's cache, where there is one."""
+    """Image files of the folder `root`, scaled to cover `image_hw` = (H, W) pixels and cut to it;
+    in the user's cache, where there is one.
+
+    Raises:
+        DataError: names those that cannot be read.
+    """
     if not files:
-        return read_files(files, image_hw)
+        return torch.empty(0, 3, *image_hw, dtype=torch.uint8), labels_of(files)
     ((store, broken),) = _stored(root, [files], image_hw, teller)
     if broken:
         raise DataError(named(list(broken.values())))
     return Rows(store, torch.arange(len(files))), labels_of(files)
 
 
-def read_files(files: Sequence[ImageFile], image_hw: ImageHW) -> tuple[Tensor, Tensor]:
-    """Image files, scaled to cover `image_hw` = (H, W) pixels and cut to it.
+def read_files(
+    files: Sequence[ImageFile], image_hw: ImageHW
+) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    """Image files that can be read, scaled and cut as by `read_stored`, in memory.
+
+    Returns:
+        (n, 3, H, W) uint8, their classes (n,) int64, and why others cannot be read.
 
     Raises:
-        DataError: names those that cannot be read.
+        DataError: more than 1 % of them are broken.
     """
     images, broken = _read_each(files, image_hw)
-    if broken:
-        raise DataError(named(list(broken.values())))
-    return images, labels_of(files)
+    refuse_many(list(broken.values()), len(files))
+    sound = torch.tensor([n for n in range(len(files)) if n not in broken], dtype=torch.int64)
+    return images[sound], labels_of(files)[sound], tuple(map(str, broken.values()))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import torch
 
 from vitnas.config.data import DataConfig
 from vitnas.cores import cores
+from vitnas.data.decode import skipped_text
 from vitnas.deploy.blame import Blame, percent, verdict
 from vitnas.deploy.delegates import aten_operators, lint
 from vitnas.deploy.graph import counted, operators_of
@@ -30,7 +31,6 @@ from vitnas.exported.quantized import Quantizer
 from vitnas.exported.runtime import run_with
 from vitnas.scoring.answers import Answers
 from vitnas.scoring.data import Part
-from vitnas.scoring.evaluate import skipped_text
 
 BATCHES = (1, 32)
 _Marks = dict[str, list["np.typing.NDArray[np.bool_]"]]
@@ -91,7 +91,7 @@ def deploy_check(
         training=len(pictures.training),
         networks=tuple(one for one, _ in networks),
         verdict=verdict(changed),
-        notes=(*suited.notes, *skipped_text(suited.labelled)),
+        notes=(*suited.notes, *skipped_text(suited.labelled.skipped)),
         facts=session_facts(**more),
     )
 

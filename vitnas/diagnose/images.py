@@ -22,6 +22,7 @@ from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.training.data import load_data
 from vitnas.training.split import Split
+from vitnas.words import plural
 
 _WHOLE_SIDE = 64
 """For networks of up to this image side, all images are resized, as in training. For larger ones
@@ -34,7 +35,7 @@ class Shown:
 
     Attributes:
         images: the images, with the mean and deviation that normalise them.
-        facts: their source and number, for JSON.
+        facts: their source and number, and why others of those drawn are skipped, for JSON.
         classes: of how many classes they are; None = of none.
     """
 
@@ -98,7 +99,7 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
 
 def _check_channels(subject: Subject, channels: int | None, name: str) -> None:
     if channels is not None and subject.in_chans != channels:
-        count = "1 channel" if channels == 1 else f"{channels} channels"
+        count = plural(channels, "channel")
         rule = f"{name} has images with {count}; {subject.name} needs another number"
         raise ConfigError(rule, address="in_chans", value=subject.in_chans, nearest=channels)
 
@@ -113,7 +114,8 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     kept = _draw(len(val), number, seed)
     drawn = replace(val, pixels=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
     part = "held out of the training images" if data.val_split is None else "the test images"
-    return Shown(drawn, _facts(data.name, part, drawn, len(val)), images.num_classes)
+    facts = _facts(data.name, part, drawn, len(val), images.skipped)
+    return Shown(drawn, facts, images.num_classes)
 
 
 def _from_files(
@@ -124,16 +126,19 @@ def _from_files(
     seed: int,
     part: str,
 ) -> Shown:
-    """Reads only the drawn images. Mean and deviation are the network's, else the images' own."""
+    """Reads only the drawn images. Mean and deviation are the network's, else the images' own.
+
+    A broken one is skipped; more than 1 % of them are an error.
+    """
     drawn = [files[index] for index in _draw(len(files), number, seed).tolist()]
-    x, y = read_files(drawn, subject.image_hw)
+    x, y, skipped = read_files(drawn, subject.image_hw)
     if subject.mean is not None and subject.std is not None:
         mean, std = (255 * torch.tensor(v).float() for v in (subject.mean, subject.std))
     else:
         pixels = x.double().transpose(0, 1).flatten(1)
         mean, std = pixels.mean(1).float(), pixels.std(1).float().clamp_min(1.0)
     images = Split(x, y, mean[:, None, None], std[:, None, None])
-    return Shown(images, _facts(str(folder), part, images, len(files)))
+    return Shown(images, _facts(str(folder), part, images, len(files), skipped))
 
 
 def _files_below(folder: Path) -> list[ImageFile]:
@@ -159,12 +164,15 @@ def _resized(images: Tensor, image_hw: ImageHW) -> Tensor:
     return larger.round_().clamp_(0, 255).to(torch.uint8)
 
 
-def _facts(name: str, part: str, images: Split, available: int) -> dict[str, Any]:
+def _facts(
+    name: str, part: str, images: Split, available: int, skipped: tuple[str, ...]
+) -> dict[str, Any]:
     return {
         "data": name,
         "part": part,
         "images": len(images),
         "available": available,
+        "skipped": list(skipped),
         "image_hw": list(images.x.shape[-2:]),
         "mean": [round(float(v) / 255, 5) for v in images.mean.flatten()],
         "std": [round(float(v) / 255, 5) for v in images.std.flatten()],

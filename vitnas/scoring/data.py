@@ -22,6 +22,7 @@ from vitnas.scoring.classifier import Classifier
 from vitnas.scoring.images import BATCH, Decoded, dealt, decoded
 from vitnas.training.data import Images, load_data
 from vitnas.training.split import Split
+from vitnas.words import plural
 
 Part = Literal["test", "val"]
 Batch = tuple[Tensor, Tensor]
@@ -150,7 +151,7 @@ def of_data_set(config: DataConfig, part: Part, classifier: Classifier) -> Label
 
 def _check_channels(classifier: Classifier, config: DataConfig, channels: int | None) -> None:
     if channels is not None and channels != classifier.in_chans:
-        count = "1 channel" if channels == 1 else f"{channels} channels"
+        count = plural(channels, "channel")
         rule = f"takes images of {classifier.in_chans}, and those of {config.name} have {count}"
         raise ConfigError(rule, address=classifier.name)
 

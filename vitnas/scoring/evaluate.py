@@ -10,7 +10,7 @@ import torch
 
 from vitnas.config.data import DataConfig
 from vitnas.cost.device import throughput
-from vitnas.data.decode import named
+from vitnas.data.decode import skipped_text
 from vitnas.data.foreign import describe
 from vitnas.exported.preprocessing import Preprocessing
 from vitnas.scoring.answers import Answers, answers_of, answers_to
@@ -126,7 +126,7 @@ def evaluate(
         speeds={size: _speed(classifier, size) for size in batch_sizes},
         device=str(classifier.device),
         threads=torch.get_num_threads(),
-        notes=(*suited.notes, *skipped_text(labelled)),
+        notes=(*suited.notes, *skipped_text(labelled.skipped)),
     )
 
 
@@ -205,12 +205,6 @@ def _speed(classifier: Classifier, size: int) -> float:
     images = torch.zeros(size, classifier.in_chans, *classifier.image_hw, device=classifier.device)
     with torch.inference_mode():
         return throughput(classifier.ask, images)
-
-
-def skipped_text(labelled: Labelled) -> list[str]:
-    """A line on the images that could not be read, if there are any."""
-    number = len(labelled.skipped)
-    return [f"{number} images are skipped: {named(labelled.skipped)}"] if number else []
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.config.graft_file import Design
+from vitnas.data.decode import skipped_text
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.rows import Pixels, channel_sums
 from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
@@ -85,9 +86,7 @@ class Images:
     @property
     def notices(self) -> list[str]:
         """Lines for the user: the files that are skipped."""
-        if not self.skipped:
-            return []
-        return [f"{len(self.skipped)} images are skipped: {'; '.join(self.skipped[:3])}"]
+        return skipped_text(self.skipped)
 
     @property
     def has_test(self) -> bool:
