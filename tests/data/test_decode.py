@@ -84,6 +84,13 @@ def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, name: str, slack: int
     assert np.abs(found - UPRIGHT).max() <= slack
 
 
+@pytest.mark.parametrize("suffix", ["gif", "tif", "webp"])
+def test_of_several_frames_the_first_one_is_read(tmp_path: Path, suffix: str) -> None:
+    first, *others = (Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue"))
+    first.save(tmp_path / f"x.{suffix}", save_all=True, append_images=others, lossless=True)
+    assert np.unique(pixels(tmp_path / f"x.{suffix}")[..., 0]).tolist() == [255]
+
+
 def test_fitted_covers_and_cuts_to_the_centre() -> None:
     wide = np.zeros((8, 24, 3), np.uint8)
     wide[:, 8:16] = 200

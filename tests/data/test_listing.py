@@ -9,12 +9,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from tests.data.conftest import refusal
 from vitnas.config.data import DataConfig
 from vitnas.data import listing
+from vitnas.data.decode import read_rgb
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.table import read_source
 from vitnas.errors import DataError
@@ -103,6 +105,14 @@ def test_images_are_listed_by_class_and_then_by_path(folder: DataConfig) -> None
     ]
     below = [file.path for file in images_below(listed.root / "train")]
     assert below == [file.path for file in listed.train]
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpeg", "JPG", "bmp", "gif", "webp", "pgm", "tiff"])
+def test_every_format_that_is_read_is_listed(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    Image.new("L", (8, 8), 200).save(path)
+    assert [file.path for file in images_below(tmp_path)] == [str(path)]
+    assert np.asarray(read_rgb(path)).shape == (8, 8, 3)
 
 
 def test_folders_inside_a_class_are_sorted_by_their_parts(folder: DataConfig) -> None:

@@ -22,7 +22,7 @@ from vitnas.words import plural
 
 _PROBED = 8  # folders whose listing tells whether the disk is waited for
 _THREADS = 16  # that wait for it at once
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
 
 
 @dataclass(frozen=True)
