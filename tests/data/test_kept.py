@@ -74,6 +74,15 @@ def test_mean_and_deviation_are_those_of_all_that_train_with_and_without_the_cac
     assert (cached.mean, cached.std, cached.fraction) == (memory.mean, memory.std, 1.0)
 
 
+def test_the_set_says_its_whole_path(
+    tars: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a folder does: elsewhere, a relative path says nothing."""
+    monkeypatch.chdir(tmp_path.parent)
+    read_source(tars.model_copy(update={"root": tmp_path.name}), (8, 6))
+    assert training_set().facts.root == str(tmp_path)
+
+
 def test_a_second_time_nothing_is_decoded_until_the_file_changes(
     tars: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +147,7 @@ def test_grey_images_of_torchvision_keep_their_one_channel(tmp_path: Path) -> No
         pixels = read_source(config, (28, 28)).train[0]
         assert isinstance(pixels, Rows)
         assert np.array_equal(pixels[:].numpy()[:, 0], images)
-    assert training_set().facts.root == "torch/fashion_mnist"
+    assert training_set().facts.root == f"torch/fashion_mnist in {tmp_path}"
     assert load_data(config, 28).in_chans == 1
 
 

@@ -24,6 +24,7 @@ from vitnas.data.items import Item, items, refuse
 from vitnas.data.kept import Part, part_of, write_items
 from vitnas.data.source import ImageHW
 from vitnas.data.telling import SILENT, Bar, Teller
+from vitnas.data.timm_sets import origin_of
 from vitnas.files import read_bytes
 
 _UNTOLD = 1 << 20  # images that are expected where nobody says how many
@@ -50,8 +51,8 @@ def read_in_turn(
         DataError: an item is no image with a class, they are others than before, or there is no
             room.
     """
-    name, told = config.dataset or str(config.folder), told_length(data)
-    facts = SetFacts(root=name, image_hw=image_hw, number=told or _UNTOLD)
+    told = told_length(data)
+    facts = SetFacts(root=origin_of(config), image_hw=image_hw, number=told or _UNTOLD)
     images = set_of_items(home, f"in turn\0{key}", facts)
     facts = images.facts.model_copy(update={"number": 0, "per_shard": images.per_shard})
     images = replace(images, facts=facts)

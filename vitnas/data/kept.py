@@ -29,6 +29,7 @@ from vitnas.data.shard import ShardFacts, write_shard
 from vitnas.data.shards import Shards
 from vitnas.data.source import ImageHW
 from vitnas.data.telling import SILENT, Teller
+from vitnas.data.timm_sets import origin_of
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,9 @@ def read_kept(
     """
     with without_warnings():
         channels = _channels(config, data)
-        name = config.dataset or str(config.folder)
-        facts = SetFacts(root=name, image_hw=image_hw, number=len(data), channels=channels)
+        facts = SetFacts(
+            root=origin_of(config), image_hw=image_hw, number=len(data), channels=channels
+        )
         images = set_of_items(home, key, facts)
         origin = _Items(images, config, data)
         announce([origin], teller)

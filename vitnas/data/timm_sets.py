@@ -103,6 +103,12 @@ def name_of(config: DataConfig) -> str:
     return f"timm data set {config.dataset or config.folder}"
 
 
+def origin_of(config: DataConfig) -> str:
+    """Where the data are from, by the whole path: it is kept, and shown elsewhere, too."""
+    parts = (config.dataset, config.folder and os.path.realpath(config.folder))
+    return " in ".join(filter(None, parts))
+
+
 def _state(config: DataConfig, data: Any, split: str) -> Any:
     """What `key_of` tells of a split; None where nothing tells."""
     kind = (config.dataset or "").partition("/")[0].lower()
