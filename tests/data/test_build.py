@@ -21,7 +21,8 @@ from PIL import Image
 
 from tests.data.sets import complete, flip, small_set
 from vitnas.data import build
-from vitnas.data.imageset import ImageSet
+from vitnas.data.build import FilesOrigin, announce
+from vitnas.data.imageset import ImageSet, set_of
 from vitnas.data.shard import build_shard
 from vitnas.data.telling import Teller
 from vitnas.errors import DataError
@@ -83,6 +84,26 @@ def test_what_takes_long_is_told_before(tmp_path: Path, monkeypatch: pytest.Monk
         f"{tmp_path}/data: 300 images are decoded once to 4 x 4 pixels and kept: 14.4 kB in "
         f"{tmp_path}/home, about 10 s"
     ]
+
+
+@pytest.mark.parametrize(("number", "is_said"), [(300, True), (200, False)])
+def test_images_that_are_enlarged_are_told_from_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_said: bool
+) -> None:
+    """The images have 4 x 8 pixels, and those of the second half 4 x 4."""
+    _, files = small_set(tmp_path, number)
+    for file in files[: number // 2]:
+        Image.new("RGB", (8, 4)).save(file.path)
+    monkeypatch.setattr(build, "_built", lambda *_: iter([number]))
+    for image_hw, said in (((4, 4), 0), ((4, 6), 15), ((6, 6), 30)):
+        notices: list[str] = []
+        images = set_of(tmp_path / "home", tmp_path / "data", files, image_hw)
+        announce([FilesOrigin(images, files)], Teller(notices.append))
+        height, width = image_hw
+        assert notices == (said > 0) * is_said * [
+            f"{tmp_path}/data: {said} of 30 images that were looked at are smaller than {height} x "
+            f"{width} pixels and are enlarged"
+        ]
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])

@@ -53,8 +53,10 @@ def the_set(home: Path) -> ImageSet:
     return held.images
 
 
-def inodes(images: ImageSet) -> list[int]:
-    return [path.stat().st_ino for path in sorted(images.folder.glob("*.npy"))]
+def inodes(images: ImageSet) -> list[tuple[int, int]]:
+    """With the times: a file system may give the number of a file that is gone to the next one."""
+    there = [path.stat() for path in sorted(images.folder.glob("*.npy"))]
+    return [(one.st_ino, one.st_mtime_ns) for one in there]
 
 
 @pytest.mark.parametrize("told", [150, 100, 192, 5000, 0])
@@ -150,6 +152,13 @@ def test_it_is_said_beforehand_how_long_it_takes(
     where = f"wds/ in {Path.cwd()}/somewhere"
     assert f"{where}: 150 images are decoded once to 8 x 6 pixels and kept: 21.6 kB" in notices[0]
     assert bars[0].startswith("decoding 150 images ")
+
+
+def test_images_that_are_enlarged_are_told_from_the_first_ones(tmp_path: Path) -> None:
+    notices: list[str] = []
+    read_in_turn(tmp_path, "key", CONFIG, Stream(), (8, 8), Teller(notices.append))
+    said = "32 of 32 images that were looked at are smaller than 8 x 8 pixels and are enlarged"
+    assert notices == [f"wds/ in {Path.cwd()}/somewhere: {said}"]
 
 
 @pytest.mark.slow

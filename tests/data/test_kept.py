@@ -83,6 +83,14 @@ def test_the_set_says_its_whole_path(
     assert training_set().facts.root == str(tmp_path)
 
 
+def test_images_that_are_enlarged_are_told_from_a_sample(tmp_path: Path) -> None:
+    write_tar(tmp_path / "all.tar", by_class(100, *COLOURS))
+    for image_hw, said in (((12, 12), ()), ((16, 16), ("30 of 30 images that were looked at",))):
+        notices: list[str] = []
+        read_source(timm(tmp_path / "all.tar"), image_hw, teller=Teller(notices.append))
+        assert tuple(line.split(": ")[1].split(" are")[0] for line in notices) == said
+
+
 def test_a_second_time_nothing_is_decoded_until_the_file_changes(
     tars: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

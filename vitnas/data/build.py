@@ -16,13 +16,12 @@ from filelock import Timeout
 
 from vitnas.cores import cores
 from vitnas.data.cache import make_room, plain_errors, size_text
-from vitnas.data.decode import BrokenImage, check_readable, without_warnings
+from vitnas.data.decode import BrokenImage, check_readable, fitted, read_rgb, without_warnings
 from vitnas.data.imageset import ImageFile, ImageSet
 from vitnas.data.shard import (
     ShardFacts,
     build_shard,
     compared,
-    decoded,
     is_fresh,
     is_sound,
     offset_of,
@@ -53,8 +52,9 @@ class Origin(Protocol):
     def is_readable(self, number: int) -> bool:
         """Whether an image can be read now, as when a disk is back or a permission is given."""
 
-    def decode(self, number: int) -> object:
-        """Decode an image on one core, for the time that it takes."""
+    def decode(self, number: int) -> tuple[int, int] | None:
+        """Decode an image on one core, for the time that it takes; its (h, w) as it came, in
+        pixels, or None where it cannot be read."""
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Decode the images of these shards, write them, and give the number of each's images."""
@@ -62,7 +62,8 @@ class Origin(Protocol):
 
 def announce(origins: Sequence[Origin], teller: Teller) -> None:
     """Say what will be decoded of these sets together, and about how long it takes, unless that is
-    short. What a set has counts as sound, before it is looked into."""
+    short; and whether images of the sample that is timed are enlarged. What a set has counts as
+    sound, before it is looked into."""
     missing = [
         (origin, number)
         for origin in origins
@@ -72,12 +73,12 @@ def announce(origins: Sequence[Origin], teller: Teller) -> None:
     ]
     if len(missing) <= _FEW:
         return
-    some = missing[:: -(-len(missing) // SAMPLE)]
+    some, images = missing[:: -(-len(missing) // SAMPLE)], origins[0].images
     started = time.monotonic()
-    for origin, number in some:
-        origin.decode(number)
+    sides = [origin.decode(number) for origin, number in some]
     seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
-    foretell(origins[0].images, len(missing), seconds, teller)
+    foretell(images, len(missing), seconds, teller)
+    tell_enlarged(images, sides, teller)
 
 
 def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> None:
@@ -87,6 +88,19 @@ def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> N
         teller.notice(
             f"{images.facts.root}: {number:,} images are decoded once to {height} x {width} "
             f"pixels and kept: {size_text(size)} in {images.folder.parent}, about {span(seconds)}"
+        )
+
+
+def tell_enlarged(
+    images: ImageSet, sides: Sequence[tuple[int, int] | None], teller: Teller
+) -> None:
+    """Say how many of some images, of which (h, w) is given, are smaller than those of the set."""
+    height, width = images.facts.image_hw
+    small = sum(hw is not None and (hw[0] < height or hw[1] < width) for hw in sides)
+    if small:
+        teller.notice(
+            f"{images.facts.root}: {small} of {len(sides)} images that were looked at are smaller "
+            f"than {height} x {width} pixels and are enlarged"
         )
 
 
@@ -221,9 +235,14 @@ class FilesOrigin:
             return False
         return True
 
-    def decode(self, number: int) -> object:
+    def decode(self, number: int) -> tuple[int, int] | None:
         """See `Origin`."""
-        return decoded([self.files[number].path], self.images.facts.image_hw)
+        try:
+            image = read_rgb(Path(self.files[number].path))
+        except BrokenImage:
+            return None
+        fitted(image, self.images.facts.image_hw)
+        return image.height, image.width
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """See `Origin`."""

@@ -130,7 +130,7 @@ class _Sent:
         """No: what was broken there stays broken here."""
         return False
 
-    def decode(self, number: int) -> object:
+    def decode(self, number: int) -> None:
         """Nothing is decoded here; see `Origin`."""
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:

@@ -16,11 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from vitnas.config.data import DataConfig
-from vitnas.data.build import SAMPLE, alone, complete, foretell, fresh
+from vitnas.data.build import SAMPLE, alone, complete, foretell, fresh, tell_enlarged
 from vitnas.data.cache import make_room, plain_errors
 from vitnas.data.decode import BrokenImage, without_warnings
 from vitnas.data.imageset import FACTS_FILE, ImageSet, SetFacts, set_of_items
-from vitnas.data.items import Item, items, refuse
+from vitnas.data.items import Item, hw_of, items, refuse
 from vitnas.data.kept import Part, part_of, write_items
 from vitnas.data.source import ImageHW
 from vitnas.data.telling import SILENT, Bar, Teller
@@ -86,9 +86,9 @@ class _InTurn:
         """No: none is broken, for readers leave out what they cannot read."""
         return False
 
-    def decode(self, number: int) -> object:
+    def decode(self, number: int) -> ImageHW | None:
         """Decode all up to this one; see `Origin`."""
-        return next(islice(self._items(), number, None), None)
+        return next(map(hw_of, islice(self._items(), number, None)), None)
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Read again as far as these shards go, and write them."""
@@ -136,12 +136,16 @@ class _InTurn:
             yield item
 
     def _timed(self, told: int, teller: Teller) -> Generator[Item, None, None]:
-        """The items; once some have come, it is told how long all will take."""
-        started = time.monotonic()
+        """The items; once some have come, it is told how long all will take, and whether these
+        are enlarged."""
+        started, sides = time.monotonic(), list[ImageHW]()
         for number, item in enumerate(self._items()):
-            if number == SAMPLE:
+            if number < SAMPLE:
+                sides.append(hw_of(item))
+            elif number == SAMPLE:
                 seconds = (time.monotonic() - started) * told / SAMPLE
                 foretell(self.images, told, seconds, teller)
+                tell_enlarged(self.images, sides, teller)
             yield item
 
 

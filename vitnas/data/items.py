@@ -76,6 +76,12 @@ def resized(pixels: Tensor, image_hw: ImageHW) -> Tensor:
     return interpolate(whole, image_hw, mode="bilinear", antialias=True).round_()[0].to(torch.uint8)
 
 
+def hw_of(item: Item) -> ImageHW:
+    """(h, w) of an image as it came, in pixels."""
+    height, width = item[0].shape[-2:]
+    return height, width
+
+
 def digest_of(item: Item) -> bytes:
     """Sixteen bytes of an image as it came and its class."""
     pixels, label = item

@@ -18,6 +18,7 @@ from vitnas.data.imageset import ImageSet, SetFacts, set_of_items
 from vitnas.data.items import (
     Item,
     digest_of,
+    hw_of,
     item_of,
     items,
     refuse_channels,
@@ -110,8 +111,9 @@ class _Items:
     def is_readable(self, number: int) -> bool:
         return not isinstance(item_of(self.config, self.data, number), BrokenImage)
 
-    def decode(self, number: int) -> object:
-        return item_of(self.config, self.data, number)
+    def decode(self, number: int) -> ImageHW | None:
+        item = item_of(self.config, self.data, number)
+        return None if isinstance(item, BrokenImage) else hw_of(item)
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         for shard in shards:

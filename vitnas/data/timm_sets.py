@@ -105,8 +105,8 @@ def name_of(config: DataConfig) -> str:
 
 def origin_of(config: DataConfig) -> str:
     """Where the data are from, by the whole path: it is kept, and shown elsewhere, too."""
-    parts = (config.dataset, config.folder and os.path.realpath(config.folder))
-    return " in ".join(filter(None, parts))
+    place = None if config.folder is None else os.path.realpath(config.folder)
+    return " in ".join(filter(None, (config.dataset, place)))
 
 
 def _state(config: DataConfig, data: Any, split: str) -> Any:
