@@ -139,6 +139,32 @@ def test_a_test_class_that_was_never_trained_is_refused(tmp_path: Path, kind: st
     )
 
 
+@pytest.mark.parametrize("cache", ["on", "off"])
+def test_no_image_of_another_class_is_read(
+    tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cache == "off":
+        monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
+    for part, number in (("train", 4), ("val", 2)):
+        torn = dict.fromkeys(by_class(number, "green"), b"no image")
+        write_tar(tmp_path / f"{part}.tar", by_class(number, "blue", "red") | torn)
+    source = read_source(timm(tmp_path, classes=["red", "blue"]), (8, 8))
+    assert source.test is not None
+    assert (source.classes, source.skipped) == (("blue", "red"), ())
+    assert source.fingerprint["num_images"] == len(source.train[0]) == 8
+    for images, labels in (source.train, source.test):
+        assert sorted(labels.tolist()) == [0] * (len(labels) // 2) + [1] * (len(labels) // 2)
+        for pixels, label in zip(images[:], labels.tolist(), strict=True):
+            assert pixels[:, 0, 0].tolist() == list(COLOURS["red" if label else "blue"])
+    assert "4 of 12 images cannot be read" in said(timm(tmp_path))
+    assert describe(timm(tmp_path, classes=["red", "blue"])) == (2, 3)
+    mistake = said(timm(tmp_path, classes=["red", "pink"]))
+    assert mistake.startswith("data.classes = 'pink': timm has no such class")
+    write_tar(tmp_path / "val.tar", by_class(2, "green"))
+    none = said(timm(tmp_path, classes=["red", "blue"]))
+    assert none == f"timm data set {tmp_path}: split validation: has no image of these classes"
+
+
 def test_one_class_is_refused(tmp_path: Path) -> None:
     write_tar(tmp_path / "all.tar", by_class(9, "red"))
     message = said(timm(tmp_path / "all.tar"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
@@ -20,6 +20,7 @@ from PIL import Image
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import read_rgb, read_whole, refuse_many
+from vitnas.data.source import classes_of
 from vitnas.environment import only_errors_of
 from vitnas.errors import DataError
 
@@ -45,16 +46,34 @@ def check_place(config: DataConfig) -> None:
 def open_timm(config: DataConfig) -> tuple[Any, Any]:
     """Training and test images, or None for these; in the form that `foreign` reads.
 
+    Of a folder or tar file, only images of the classes that are used.
+
     Raises:
-        DataError: timm cannot open them, a package is not installed, or there are test images of a
-            class that no training image has, as far as the names are known.
+        DataError: timm cannot open them, or a package is not installed; of a folder or tar file,
+            a class is not there, or only in the test images.
     """
     check_place(config)
     train_split, *test_split = _splits(config)
-    train = _opened(config, train_split, None)
-    if not test_split or (config.splits is None and _place(config, test_split[0]) is None):
-        return train, None
-    return train, _opened(config, test_split[0], getattr(train, "numbers", None))
+    train, test = _opened(config, train_split), None
+    if test_split and (config.splits is not None or _place(config, test_split[0]) is not None):
+        test = _opened(config, test_split[0])
+    if isinstance(train, Read) and train.is_listed:
+        _choose(config, train, test)
+    return train, test
+
+
+def _choose(config: DataConfig, train: Read, test: Read | None) -> None:
+    """Only the classes that are used, with the same numbers in both splits, before any is read."""
+    if test is not None and (strange := sorted(set(test.numbers) - set(train.numbers))):
+        place = _place(config, _splits(config)[1])
+        what = f"class '{strange[0]}' of {place} is not among those that train"
+        raise DataError(f"{name_of(config)}: {what}")
+    classes = classes_of(config, train.classes, config.name)
+    for data in filter(None, (train, test)):
+        data.choose(classes)
+    if test is not None and not len(test):
+        what = f"split {_splits(config)[1]}: has no image of these classes"
+        raise DataError(f"{name_of(config)}: {what}")
 
 
 def key_of(config: DataConfig, data: Any, number: int) -> str | None:
@@ -132,26 +151,32 @@ class Read:
 
     Several threads may read at once: one takes bytes from an archive while the others decode.
 
-    Args:
-        reader: of timm.
-        numbers: of the classes, by name, where they are not those of the reader.
-
     Attributes:
         numbers: of the classes, by name; empty where the data set has no names.
-        classes: the names in the order of their numbers.
-
-    Raises:
-        KeyError: the reader has a class that is not in `numbers`.
+        is_listed: whether the class of each image is known before it is read.
     """
 
-    def __init__(self, reader: Any, numbers: Mapping[str, int] | None = None) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader, self._alone = reader, Lock()
         weakref.finalize(self, _close, getattr(reader, "tar_state", None))
-        own = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
-        found = numbers or own
+        found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
         self.numbers: Mapping[str, int] = found
-        self.classes = tuple(sorted(found, key=lambda name: found[name]))
-        self._places = {number: found[name] for name, number in own.items()}
+        self.is_listed = hasattr(reader, "samples")
+        self._chosen: list[tuple[int, int]] | None = None  # the reader's number, and our class
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names in the order of their numbers."""
+        return tuple(sorted(self.numbers, key=lambda name: self.numbers[name]))
+
+    def choose(self, classes: Sequence[str]) -> None:
+        """Only the images of these classes, which get the numbers of their order; `is_listed`."""
+        reader, before = self._reader, self.numbers
+        self.numbers = {name: number for number, name in enumerate(classes)}
+        ours = {number: self.numbers.get(name, -1) for name, number in before.items()}
+        theirs = getattr(reader, "targets", None)  # of an archive; in a folder beside the paths
+        theirs = [label for _, label in reader.samples] if theirs is None else theirs.tolist()
+        self._chosen = [(n, ours[label]) for n, label in enumerate(theirs) if ours[label] >= 0]
 
     @property
     def fingerprint(self) -> str | None:
@@ -160,19 +185,20 @@ class Read:
         return None if found is None else str(found)
 
     def __len__(self) -> int:
-        return len(self._reader)
+        return len(self._reader if self._chosen is None else self._chosen)
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        number, ours = (index, None) if self._chosen is None else self._chosen[index]
         with self._alone:
-            file, label = self._reader[index]
-            path = Path(str(self._reader.filename(index)))
+            file, label = self._reader[number]
+            path = Path(str(self._reader.filename(number)))
             with file:
                 content = read_whole(path, file)
-        return read_rgb(path, BytesIO(content)), self._places.get(label, label)
+        return read_rgb(path, BytesIO(content)), label if ours is None else ours
 
 
-def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -> Any:
-    """One split; `numbers` are those of the training images' classes."""
+def _opened(config: DataConfig, split: str) -> Any:
+    """One split."""
     from timm.data import ImageDataset, create_dataset
 
     keys: dict[str, Any] = {"input_key": config.input_key, "target_key": config.target_key}
@@ -190,13 +216,7 @@ def _opened(config: DataConfig, split: str, numbers: Mapping[str, int] | None) -
         raise DataError(
             f"{name_of(config)}: split {split}: cannot be opened: {why}"[:500]
         ) from error
-    if not isinstance(found, ImageDataset):
-        return found
-    try:
-        return Read(found.reader, numbers)
-    except KeyError as strange:
-        what = f"class '{strange.args[0]}' of {place or split} is not among those that train"
-        raise DataError(f"{name_of(config)}: {what}") from None
+    return Read(found.reader) if isinstance(found, ImageDataset) else found
 
 
 def _close(tar: Any) -> None:
