@@ -199,6 +199,19 @@ def test_only_what_is_used_has_to_fit_into_memory(
     assert len(load_data(config, 64, 0.1).train) == 195
 
 
+def test_the_classes_that_are_there_are_named(folder_root: Path, tiny_config: ModelConfig) -> None:
+    """An empty folder is no class where timm opens them, and a user looks for it."""
+    (folder_root / "train" / "empty").mkdir()
+    images = load_data(DataConfig(name="timm", root=str(folder_root)), tiny_config.img_size)
+    changes = {"num_classes": 4, "in_chans": 3}
+    wrong = ModelConfig.model_validate(tiny_config.model_dump() | changes)
+    with pytest.raises(ConfigError) as caught:
+        images.check_fits(wrong)
+    rule = "these images of timm have 3: ['blue', 'green', 'red']"
+    assert str(caught.value) == f"num_classes = 4: {rule} (nearest: 3)"
+    images.check_fits(wrong.model_copy(update={"num_classes": 3}))
+
+
 @pytest.mark.parametrize("is_scored", [True, False])
 def test_a_broken_file_is_neither_trained_nor_scored_on(folder_root: Path, is_scored: bool) -> None:
     """The others are drawn as if it could be read."""

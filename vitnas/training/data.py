@@ -116,6 +116,8 @@ class Images:
         for address, (found, expected) in facts.items():
             if found != expected:
                 rule = f"these images of {self.name} have {shorten(expected)}"
+                if address == "num_classes" and self.names:
+                    rule += f": {shorten(self.names)}"
                 raise ConfigError(rule, address=address, value=found, nearest=shorten(expected))
 
     def fold(self, number: int) -> Images:
