@@ -205,6 +205,7 @@ def _add_reattention(rng: random.Random, tree: dict[str, Any]) -> None:
     tree["reattention_blocks"] = max(rng.randint(0, limit), rng.randint(0, limit))
     tree["reattention"] = {
         "norm": rng.choice(["batch", "layer", "none"]),
+        "norm_eps": 1e-4,
         "bias": rng.random() < 0.5,
         "scale": rng.choice([1.0, 0.5]),
         "source": "own",

@@ -60,6 +60,7 @@ VALUES: dict[str, list[Any]] = {
     "reattention_blocks": [0, 1, 2],
     "reattention": [{"norm": "layer"}, {"norm": "batch"}],
     "reattention.norm": ["batch", "layer", "none"],
+    "reattention.norm_eps": [1e-6, 1e-5],
     "reattention.source": ["own", "shared"],
     "broad": [{"gamma": 0.0}, {"gamma": 0.5}],
     "broad.gamma": [0.0, 0.5],

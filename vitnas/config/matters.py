@@ -270,6 +270,10 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         )
         for name in ReattentionConfig.model_fields
     },
+    "reattention.norm_eps": FieldRule(
+        "`reattention_blocks` above 0, and `reattention.norm` is `layer`",
+        lambda network: network.reattention_blocks > 0 and network.reattention.norm == "layer",
+    ),
     **{
         f"broad.{name}": FieldRule("`broad.gamma` above 0", lambda n: n.broad.gamma > 0)
         for name in BroadConfig.model_fields

@@ -99,7 +99,8 @@ class Network(Frozen):
     )
     norm_eps: Epsilon = Field(
         1e-6,
-        description="epsilon of every norm of tokens before the head; 1e-5 in BViT's code",
+        description="epsilon of every norm of tokens before the head; 1e-5 in BViT's code. The "
+        "`layer` norm of re-attention has its own",
     )
     mlp_act: Literal["gelu", "star_relu"] = Field(
         "gelu", description="activation of the MLPs; CAFormer has `star_relu`"

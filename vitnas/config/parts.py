@@ -153,6 +153,11 @@ class ReattentionConfig(Frozen):
     """How maps are mixed across heads (DeepViT Eq. 3): scale * Norm(Theta^T A)."""
 
     norm: Literal["batch", "layer", "none"] = Field("batch", description="the norm over the heads")
+    norm_eps: Epsilon = Field(
+        1e-5,
+        description="epsilon of the `layer` norm; 1e-5 in vit-pytorch. Entries of a map are so "
+        "small that it has an effect",
+    )
     bias: bool = Field(True, description="whether Theta has a bias")
     scale: Annotated[float, Field(gt=0.0, le=1e3)] = Field(
         1.0, description="what the mixed map is multiplied by; in DeepViT's code, not in its paper"

@@ -30,6 +30,17 @@ def test_only_the_last_k_are_mixed_and_every_weight_keeps_its_name() -> None:
     }
 
 
+@pytest.mark.parametrize(("given", "eps"), [({}, 1e-5), ({"norm_eps": 1e-4}, 1e-4)])
+def test_layer_norm_has_its_own_epsilon(given: dict[str, float], eps: float) -> None:
+    """vit-pytorch's (the code of 001) where nothing is said; it was 1e-6, and no field said so."""
+    model = vit()
+    graft(model, reattention_blocks=1, reattention={"norm": "layer", "bias": False, **given})
+    drop = model.blocks[3].attn.attn_drop
+    flat = torch.rand(2, 3, 5, 5, generator=torch.Generator().manual_seed(0)) / 1000
+    wanted = torch.nn.functional.layer_norm(flat.permute(0, 2, 3, 1), (3,), eps=eps)
+    torch.testing.assert_close(drop(flat), wanted.permute(0, 3, 1, 2))
+
+
 def test_heads_are_mixed() -> None:
     """Theta that swaps two heads swaps the maps that the values are mixed with."""
     model, seen = vit(), []

@@ -58,6 +58,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "temperature.last": ANY,
     "reattention_blocks": ANY,
     "reattention.norm": ("batch", "layer", "none"),
+    "reattention.norm_eps": ANY,
     "reattention.bias": (True, False),
     "reattention.scale": ANY,
     "reattention.source": ("own", "shared"),

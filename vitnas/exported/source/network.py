@@ -94,6 +94,7 @@ def _reattention(config: ModelConfig) -> dict[str, Any]:
     wanted = config.reattention
     return {
         "theta_norm": wanted.norm,
+        "theta_eps": literal(wanted.norm_eps),
         "theta_bias": wanted.bias,
         "theta_scale": literal(wanted.scale),
     }

@@ -18,14 +18,16 @@ class ReattentionDropout(nn.Dropout):
     Args:
         dropout: the module before; its rate is kept.
         num_heads: heads h.
-        config: norm, bias and scale.
+        config: norm and its epsilon, bias and scale.
 
     Shape: map `(B, h, N, N)` -> the same.
     """
 
     def __init__(self, dropout: nn.Dropout, num_heads: int, config: ReattentionConfig) -> None:
         super().__init__(dropout.p)
-        self.reattention = Reattention(num_heads, config.norm, config.bias, config.scale)
+        self.reattention = Reattention(
+            num_heads, config.norm, config.bias, config.scale, config.norm_eps
+        )
 
     def forward(self, attention: Tensor) -> Tensor:
         mixed: Tensor = self.reattention(super().forward(attention))

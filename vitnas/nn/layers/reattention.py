@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from vitnas.nn.layers.norm import EPS
 from vitnas.nn.layers.resizing import Change, TokenLayout
 
 
@@ -45,7 +44,7 @@ class Reattention(nn.Module):
         norm: Literal["batch", "layer", "none"] = "batch",
         bias: bool = True,
         scale: float = 1.0,
-        eps: float = EPS,
+        eps: float = 1e-5,
         *,
         normalized: bool = True,
     ) -> None:

@@ -204,6 +204,6 @@ def _reattention_at(place: Place) -> Reattention | None:
         wanted.norm,
         wanted.bias,
         wanted.scale,
-        place.config.norm_eps,
+        wanted.norm_eps,
         normalized=stage.attn_act == "softmax",
     )
