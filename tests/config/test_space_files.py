@@ -53,6 +53,17 @@ def test_a_space_has_fields_that_its_base_leaves_out(base: Path) -> None:
     assert example.stages[0].kernel_size == 5
 
 
+def test_the_views_on_the_page_are_spaces(tmp_path: Path) -> None:
+    page = (next(iter(shipped_spaces().values())).parent / "README.md").read_text(encoding="utf-8")
+    section = page.partition("## A space that extends another one")[2].partition("\n## ")[0]
+    examples = [part.partition("```")[0] for part in section.split("```yaml\n")[1:]]
+    assert len(examples) == 2
+    for number, text in enumerate(examples):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        assert load_space(path).example
+
+
 def test_a_proxy_is_its_base_s_with_what_it_changes(base: Path) -> None:
     """`proxy: {epochs: 20}` had dropped the base's optimizer and rate without a word."""
     base.write_text(

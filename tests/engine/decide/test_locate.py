@@ -105,6 +105,32 @@ def test_what_the_papers_leave_to_a_search_is_a_point(
     assert locate(spaces[named], config, model).params
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["sret_t", "sret_star_s", "caformer_s18", "skaformer_s18", "caformer_s18_cska_stage2"],
+)
+def test_the_papers_small_networks_are_points_of_hybrid_imagenet(name: str) -> None:
+    """No model of the zoo was: it had four stages, its first one `dwconv`, and fixed widths."""
+    assert locate(load_space("hybrid_imagenet"), zoo_config(name), name).params
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "stride"), [("hybrid_imagenet", 224, 4), ("hybrid_cifar", 32, 2)]
+)
+def test_the_hybrid_that_ska_and_sret_suggest_is_a_point(name: str, size: int, stride: int) -> None:
+    """Convolution, static keys, sliced groups, attention; groups of all stages were one choice."""
+    looped = {"token_mixer": "mhsa", "head_dim": 32, "nll_ratio": 1.0}
+    stages = [
+        {"token_mixer": "dwconv", "depth": 2, "embed_dim": 64},
+        {"token_mixer": "cska", "depth": 1, "embed_dim": 64, "head_dim": 32},
+        {**looped, "depth": 6, "embed_dim": 128, "groups": [4, 1]},
+        {**looped, "depth": 2, "embed_dim": 256, "groups": [1, 1]},
+    ]
+    stem = {"kind": "metaformer", "stride": stride}
+    tree = {"img_size": size, "stem": stem, "downsample": "metaformer", "stages": stages}
+    assert locate(load_space(name), validate(ModelConfig, tree), "hybrid").params
+
+
 def test_layers_of_broad_attention_are_found_by_what_they_collect() -> None:
     """Of two layers `every:2` is the last one, in another word than the space has."""
     searched = {"gamma": 0.4, "layers": {"choice": ["all", "every:2"]}}

@@ -39,6 +39,12 @@ def test_mixers_take_turns() -> None:
     assert len(set(mixers)) == 4
 
 
+def test_a_stage_of_two_mixers_is_not_plain() -> None:
+    """`(cska, last 1 mhsa)` in all stages had counted as one mixer, before `dwconv` alone."""
+    for config in plain_networks(load_space("papers_32")):
+        assert len({kind for stage in config.stages for kind in stage.kinds}) == 1
+
+
 @pytest.mark.slow
 def test_a_search_can_train_them_first() -> None:
     space = load_space("fashion_32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from itertools import chain
 from math import log
 
 from vitnas.config.model import ModelConfig
@@ -55,10 +56,10 @@ def _drawn(space: SearchSpace) -> Iterator[ModelConfig]:
             yield space.suggest(PlainTrial(seed))
 
 
-def _mixers(config: ModelConfig) -> tuple[str, ...]:
-    return tuple(str(stage.token_mixer) for stage in config.stages)
+def _mixers(config: ModelConfig) -> tuple[tuple[str, ...], ...]:
+    return tuple(stage.kinds for stage in config.stages)
 
 
-def _plainness(mixers: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+def _plainness(mixers: tuple[tuple[str, ...], ...]) -> tuple[int, tuple[tuple[str, ...], ...]]:
     """The fewer mixers, the plainer."""
-    return len(set(mixers)), mixers
+    return len({*chain.from_iterable(mixers)}), mixers
