@@ -227,6 +227,42 @@ def test_arrow_keys_go_from_mark_to_mark(tmp_path: Path) -> None:
     assert found["taken"] == [True] * 7 + [False]
 
 
+PAPER = """
+<script>setTimeout(() => {
+  const box = (part) => part.getBoundingClientRect();
+  document.title = JSON.stringify([...document.querySelectorAll("figure")].map((figure) => {
+    const plot = box(figure.querySelector(".plot"));
+    const title = box(figure.querySelector(".xtitle"));
+    const caption = figure.querySelector("figcaption");
+    const drawing = box(figure.querySelector(".main-svg"));
+    return [title.bottom, caption ? box(caption).top : plot.bottom, drawing.width, plot.width];
+  }));
+}, 3000)</script>
+"""
+
+
+def test_on_paper_tables_are_tables_and_plots_are_as_wide_as_the_page(tmp_path: Path) -> None:
+    """The pages are counted in a PDF; the boxes are those of the print styles in a narrow frame,
+    which comes after the plots have been drawn for a wide screen."""
+    write_report(invented_run(tmp_path, 300))
+    report, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
+    for width in (1000, 1400):
+        size = (f"--window-size={width},2400", f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
+        _browse(report, tmp_path / f"profile {width}", *size)
+        assert len(re.findall(rb"/Type /Page\b", pdf.read_bytes())) <= 8
+    page = tmp_path / "paper.html"
+    paper = report.read_text().replace("@media print", "@media (max-width: 5000px)")
+    narrow = '<script>setTimeout(() => document.body.style.width = "690px", 2000)</script>'
+    page.write_text(paper + narrow + PAPER)
+    shown, _ = _browse(page, tmp_path / "paper", "--dump-dom")
+    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    assert len(found) == 4
+    for title, caption, drawn, plot in found:
+        assert title <= caption + 1
+        assert plot > 600
+        assert drawn == pytest.approx(plot, abs=1)
+
+
 def test_a_faulty_page_is_found_out(tmp_path: Path) -> None:
     """The checks above can fail: an image from outside, an uncaught error, no plot."""
     page = tmp_path / "page.html"

@@ -124,9 +124,21 @@ function paintedLayout(layout, colours, narrow) {
   };
 }
 
+/* On paper the styles scale a drawing to the width of the page; they need its shape. */
+
+function keepShape(place) {
+  for (const drawing of place.querySelectorAll(".main-svg")) {
+    const [width, height] = ["width", "height"].map((side) => drawing.getAttribute(side));
+    drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    place.style.setProperty("--shape", `${width} / ${height}`);
+  }
+}
+
+const NARROW = "screen and (max-width: 759px)";
+
 function draw() {
   const colours = pageColours();
-  const narrow = window.innerWidth < 760;
+  const narrow = matchMedia(NARROW).matches;
   const fits = asked();
   const config = { responsive: true, displaylogo: false, displayModeBar: false, doubleClick: "reset+autosize" };
   for (const [name, figure] of Object.entries(figures)) {
@@ -137,7 +149,9 @@ function draw() {
     const shown = name.startsWith("front_plot") ? figure.data.map((trace) => filteredTrace(trace, fits)) : figure.data;
     const data = shown.map((trace) => paintedTrace(trace, colours));
     Plotly.react(place, data, paintedLayout(figure.layout, colours, narrow), config);
+    keepShape(place);
     if (!isNew) continue;
+    place.on("plotly_afterplot", () => keepShape(place));
     const hasMarks = marksOf(place).length > 0;
     place.setAttribute("role", hasMarks ? "application" : "img");
     if (hasMarks) followKeys(place);
@@ -146,7 +160,7 @@ function draw() {
 
 unpackPlotly().then(() => {
   draw();
-  for (const query of ["(prefers-color-scheme: dark)", "(max-width: 759px)", "print"]) {
+  for (const query of ["(prefers-color-scheme: dark)", NARROW, "print"]) {
     matchMedia(query).addEventListener("change", draw);
   }
   if (!field) return;
