@@ -67,6 +67,18 @@ def test_what_matters_is_found_with_its_size() -> None:
     assert abs(gain - wanted) < 0.35 * wanted
 
 
+def test_importance_has_the_error_of_a_difference() -> None:
+    """Of two values one is the other's mirror image; of more the errors are joint ones."""
+    found = effects_of(run())
+    assert found is not None
+    for one in found.axes:
+        best, worst = one.effects[0], one.effects[-1]
+        assert one.gain == pytest.approx(best.points - worst.points)
+        if len(one.effects) == 2:
+            assert one.gain_error == pytest.approx(best.error + worst.error)
+        assert 0 < one.gain_error <= best.error + worst.error + 1e-9
+
+
 @pytest.mark.slow
 def test_what_does_not_matter_is_seldom_told() -> None:
     """One axis in twenty may be, by chance."""
@@ -112,5 +124,10 @@ def test_the_report_has_them_as_text() -> None:
     first = view["effects"][0]
     assert (first["name"], first["values"][0][0]) == (SECOND, "mhsa")
     assert view["doubling"].startswith("+")
+    point, interval = first["values"][0][1:]
+    low, high = (float(end) for end in interval.split(" to "))
+    assert low < float(point) < high
+    low, high = (float(end) for end in first["gain_interval"].split(" to "))
+    assert 0 < low < float(first["gain"]) < high
     assert view["unclear_effects"]
     assert summary_view(run_of(Path("a")))["effects"] == []

@@ -8,6 +8,7 @@ from vitnas.report.text import (
     bytes_text,
     count_text,
     duration_text,
+    interval_text,
     percent_text,
     plural,
     signed_text,
@@ -66,3 +67,10 @@ def test_words() -> None:
     assert plural(2, "property") == "2 properties"
     assert bytes_text(2_040_000) == "2.0 MB"
     assert bytes_text(12_345) == "12 kB"
+
+
+def test_no_difference_has_no_minus() -> None:
+    assert signed_text(-0.004) == signed_text(0.0) == "+0.00"
+    assert signed_text(-0.2, 0) == "+0"
+    assert interval_text(0.2, 0.1) == "+0.00 to +0.40"
+    assert interval_text(-1.0, 0.5) == "−1.98 to −0.02"

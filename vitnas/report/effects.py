@@ -61,6 +61,7 @@ class AxisEffects:
         name: its address in the model file, or its name.
         effects: of its values, the best first.
         members: how many members of the front were changed.
+        gain_error: standard deviation of `gain`, the errors of both values taken together.
         chance: outside of the smallest region of likely effects that contains "all values do the
             same" (Wald's test); small where the values differ for certain.
     """
@@ -69,10 +70,11 @@ class AxisEffects:
     effects: tuple[Effect, ...]
     members: int
     chance: float
+    gain_error: float
 
     @property
     def gain(self) -> float:
-        """Points from the worst value to the best one."""
+        """Points from the worst value to the best one: how much the axis matters."""
         return self.effects[0].points - self.effects[-1].points
 
     @property
@@ -238,10 +240,12 @@ def _axes(changed: Sequence[_Changed], means: _Array, covariance: _Array) -> lis
 def _axis(axis: _Changed, means: _Array, covariance: _Array) -> AxisEffects:
     order = np.argsort(-means, kind="stable").tolist()
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist()
+    ends = covariance[np.ix_(order[:: len(order) - 1], order[:: len(order) - 1])]
     wald = float(means @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ means)
     return AxisEffects(
         axis.name,
         tuple(Effect(axis.values[index], float(means[index]), errors[index]) for index in order),
         len(axis.networks),
         float(chdtrc(len(order) - 1, wald)),
+        float(np.sqrt(max(ends[0, 0] + ends[1, 1] - 2 * ends[0, 1], 0.0))),
     )

@@ -42,6 +42,7 @@ from vitnas.report.text import (
     cost_text,
     count_text,
     duration_text,
+    interval_text,
     named_cost_text,
     percent_text,
     plural,
@@ -265,9 +266,16 @@ def _effect_views(run: Run) -> View:
 
 def _effect_view(axis: AxisEffects) -> View:
     values = [
-        (str(one.value), signed_text(one.points), percent_text(one.error)) for one in axis.effects
+        (str(one.value), signed_text(one.points), interval_text(one.points, one.error))
+        for one in axis.effects
     ]
-    return {"name": axis.name, "values": values, "members": axis.members}
+    return {
+        "name": axis.name,
+        "values": values,
+        "gain": percent_text(axis.gain),
+        "gain_interval": interval_text(axis.gain, axis.gain_error),
+        "members": axis.members,
+    }
 
 
 def _outcome_views(run: Run) -> list[View]:

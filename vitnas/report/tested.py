@@ -18,10 +18,9 @@ from statistics import fmean
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import TrialRecord
-from vitnas.report.text import NOTHING, listed, plural, signed_text
+from vitnas.report.text import NORMAL, NOTHING, listed, plural, signed_text
 from vitnas.run import Run
 
-_NORMAL = 1.96  # standard errors of a 95 % interval
 _NAMED = 6
 
 
@@ -67,7 +66,7 @@ def compare_by_test(run: Run) -> Tested | None:
         num_untested=len(run.front) - len(members),
         beaten_by=_beaten(members, run.costs),
         gap=gap,
-        interval=None if error is None else (gap - _NORMAL * error, gap + _NORMAL * error),
+        interval=None if error is None else (gap - NORMAL * error, gap + NORMAL * error),
         least=min(gaps),
         most=max(gaps),
         expected_gap=fmean(expected) if len(expected) == len(members) else None,

@@ -10,6 +10,8 @@ from vitnas.config.notation import human
 from vitnas.words import plural as plural
 
 NOTHING = "–"
+NORMAL = 1.96
+"""Standard errors to each side of a 95 % interval."""
 
 
 def count_text(value: float | None) -> str:
@@ -65,7 +67,13 @@ def signed_text(value: float | None, digits: int = 2) -> str:
     """A difference with its sign and a true minus: `-0.2` -> `−0.20`; a dash for None and NaN."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"{value:+.{digits}f}".replace("-", "−")
+    rounded = round(value, digits) + 0.0  # -0.0 becomes 0.0
+    return f"{rounded:+.{digits}f}".replace("-", "−")
+
+
+def interval_text(value: float, error: float) -> str:
+    """The 95 % interval of a normal value with this standard error: `−0.20 to +0.60`."""
+    return f"{signed_text(value - NORMAL * error)} to {signed_text(value + NORMAL * error)}"
 
 
 def duration_text(seconds: float | None) -> str:
