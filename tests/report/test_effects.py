@@ -17,7 +17,6 @@ from vitnas.config.trials import LikeTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.records import TrialRecord
 from vitnas.report.effects import effects_of
-from vitnas.report.summary import summary_view
 from vitnas.run import Run
 
 DIGITS = Path(__file__).parents[1] / "config" / "golden" / "spaces" / "digits.yaml"
@@ -117,17 +116,3 @@ def test_short_and_foreign_runs_have_none() -> None:
     unreadable = run_of(Path("a"), *run().trials, space={"name": "other", "model": {"stages": 3}})
     assert effects_of(unreadable) is None
     assert effects_of(run_of(Path("a"))) is None
-
-
-def test_the_report_has_them_as_text() -> None:
-    view = summary_view(run())
-    first = view["effects"][0]
-    assert (first["name"], first["values"][0][0]) == (SECOND, "mhsa")
-    assert view["doubling"].startswith("+")
-    point, interval = first["values"][0][1:]
-    low, high = (float(end) for end in interval.split(" to "))
-    assert low < float(point) < high
-    low, high = (float(end) for end in first["gain_interval"].split(" to "))
-    assert 0 < low < float(first["gain"]) < high
-    assert view["unclear_effects"]
-    assert summary_view(run_of(Path("a")))["effects"] == []

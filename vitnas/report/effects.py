@@ -28,6 +28,7 @@ from vitnas.config.trials import LikeTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import VitnasError
 from vitnas.records import TrialRecord, front_of
+from vitnas.report.matched import Matched, Matching
 from vitnas.run import Run
 from vitnas.surrogate.contrasts import differences
 from vitnas.surrogate.features import Facts, facts_of
@@ -62,6 +63,8 @@ class AxisEffects:
         effects: of its values, the best first.
         members: how many members of the front were changed.
         gain_error: standard deviation of `gain`, the errors of both values taken together.
+        matched: what pairs of trained networks say of the best value against the worst; None where
+            they are too few.
         chance: outside of the smallest region of likely effects that contains "all values do the
             same" (Wald's test); small where the values differ for certain.
     """
@@ -71,6 +74,7 @@ class AxisEffects:
     members: int
     chance: float
     gain_error: float
+    matched: Matched | None
 
     @property
     def gain(self) -> float:
@@ -132,7 +136,8 @@ def effects_of(run: Run) -> Effects | None:
         return None
     unit = float(points(fmean(trial.estimate or 0.0 for trial in front)))
     (doubling, *means), covariance = unit * found[0], unit**2 * found[1][1:, 1:]
-    return Effects(tuple(_axes(changed, np.array(means), covariance)), doubling)
+    pairs = Matching(known, run.noise)
+    return Effects(tuple(_axes(changed, np.array(means), covariance, pairs)), doubling)
 
 
 def _changes(run: Run, front: Sequence[TrialRecord]) -> list[_Changed]:
@@ -227,17 +232,19 @@ def _effect_weights(axis: _Changed, place: Mapping[str, int]) -> _Array:
     return effects
 
 
-def _axes(changed: Sequence[_Changed], means: _Array, covariance: _Array) -> list[AxisEffects]:
+def _axes(
+    changed: Sequence[_Changed], means: _Array, covariance: _Array, pairs: Matching
+) -> list[AxisEffects]:
     """Of each axis, from the points of all values and their covariance; see `Effects.axes`."""
     axes, first = [], 0
     for axis in changed:
         part = slice(first, first + len(axis.values))
-        axes.append(_axis(axis, means[part], covariance[part, part]))
+        axes.append(_axis(axis, means[part], covariance[part, part], pairs))
         first += len(axis.values)
     return sorted(axes, key=lambda axis: (not axis.is_told, -axis.gain))
 
 
-def _axis(axis: _Changed, means: _Array, covariance: _Array) -> AxisEffects:
+def _axis(axis: _Changed, means: _Array, covariance: _Array, pairs: Matching) -> AxisEffects:
     order = np.argsort(-means, kind="stable").tolist()
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist()
     ends = covariance[np.ix_(order[:: len(order) - 1], order[:: len(order) - 1])]
@@ -248,4 +255,5 @@ def _axis(axis: _Changed, means: _Array, covariance: _Array) -> AxisEffects:
         len(axis.networks),
         float(chdtrc(len(order) - 1, wald)),
         float(np.sqrt(max(ends[0, 0] + ends[1, 1] - 2 * ends[0, 1], 0.0))),
+        pairs.between(axis.name, axis.values[order[0]], axis.values[order[-1]]),
     )

@@ -12,7 +12,7 @@ from vitnas.records import Outcome, TrialRecord
 from vitnas.report.band import band_rows, band_text
 from vitnas.report.caveats import sentences
 from vitnas.report.checklist import checklist
-from vitnas.report.effects import AxisEffects, effects_of
+from vitnas.report.effects_text import effect_views
 from vitnas.report.facts import space_name
 from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
@@ -42,7 +42,6 @@ from vitnas.report.text import (
     cost_text,
     count_text,
     duration_text,
-    interval_text,
     named_cost_text,
     percent_text,
     plural,
@@ -87,7 +86,7 @@ def summary_view(run: Run) -> View:
         "any_baseline_drawn": any(drawn_baselines(run, cost) for cost in run.costs),
         "first_cost": COSTS[run.costs[0]].noun,
         "long_rows": long_rows(run),
-        **_effect_views(run),
+        **effect_views(run),
         "caveats": sentences(assess(run)),
         "checklist": checklist(run),
         "outcomes": _outcome_views(run),
@@ -251,31 +250,6 @@ def _export_command(run: Run, rows: list[FrontRow]) -> str:
     chosen = next((row.trial for row in rows if row.is_knee), None)
     number = "N" if chosen is None else str(chosen.number)
     return f"vitnas export {typed(run.path)} --trial {number} --to my_network"
-
-
-def _effect_views(run: Run) -> View:
-    """What each axis buys: the axes whose values can be told apart, and the others."""
-    found = effects_of(run)
-    axes = found.axes if found else ()
-    return {
-        "effects": [_effect_view(axis) for axis in axes if axis.is_told],
-        "unclear_effects": [_effect_view(axis) for axis in axes if not axis.is_told],
-        "doubling": signed_text(found.doubling) if found else "",
-    }
-
-
-def _effect_view(axis: AxisEffects) -> View:
-    values = [
-        (str(one.value), signed_text(one.points), interval_text(one.points, one.error))
-        for one in axis.effects
-    ]
-    return {
-        "name": axis.name,
-        "values": values,
-        "gain": percent_text(axis.gain),
-        "gain_interval": interval_text(axis.gain, axis.gain_error),
-        "members": axis.members,
-    }
 
 
 def _outcome_views(run: Run) -> list[View]:
