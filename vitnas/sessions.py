@@ -93,6 +93,7 @@ class Session(Facts):
         backend, sampler, pruner: who trained, who proposed, who stopped early.
         prune: stands for the pruner in the oldest runs.
         workers: trainings at a time.
+        gpus_per_trial: GPUs, or the share of one, that each had; 0 on the CPU.
         device: where a worker trained.
         keep_weights: up to which size the weights of other networks than those that may be on the
             front were kept, e.g. `500MB`.
@@ -109,6 +110,7 @@ class Session(Facts):
     pruner: Pruner | None = None
     prune: bool | None = None
     workers: Count | None = None
+    gpus_per_trial: Amount | None = None
     device: Text | None = None
     keep_weights: Text | None = None
     ended_by: Text | None = None

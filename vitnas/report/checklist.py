@@ -13,6 +13,7 @@ from vitnas.engine.samplers import SAMPLERS
 from vitnas.records import Outcome
 from vitnas.report.progress import volume_curve
 from vitnas.report.text import duration_text, plural
+from vitnas.report.whole_cost import clock_seconds, costs_of
 from vitnas.run import Run
 
 YES, PARTLY, NO, UNKNOWN = "yes", "partly", "no", "cannot be known from here"
@@ -152,13 +153,14 @@ def _tuning(run: Run) -> _Found:
 
 
 def _whole_time(run: Run) -> _Found:
-    here = [one for one in (*run.trials, *run.replicates) if not one.taken]
-    seconds = sum(one.seconds or 0.0 for one in (*here, *run.baselines))
-    if not seconds:
+    costs, clock = costs_of(run), clock_seconds(run)
+    if not any(one.seconds for one in costs):
         return NO, "no times are recorded"
+    rest = "proposals and waiting" if clock is None else "test scores"
+    by_clock = "" if clock is None else f", {duration_text(clock)} by the clock"
     return PARTLY, (
-        f"{duration_text(seconds)} in trainings, those of replicates and baselines included; "
-        "proposals, waiting and tuning are not in it"
+        f"{duration_text(costs[-1].seconds)} in trainings, those of replicates, baselines and "
+        f"tuning included{by_clock}; {rest} are not timed"
     )
 
 

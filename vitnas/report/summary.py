@@ -49,6 +49,7 @@ from vitnas.report.text import (
 )
 from vitnas.report.trust import assess
 from vitnas.report.verdict import baseline_rows, verdict
+from vitnas.report.whole_cost import cost_rows, whole_cost_text
 from vitnas.run import Run
 
 MOST_ERRORS = 8
@@ -92,6 +93,8 @@ def summary_view(run: Run) -> View:
         "outcomes": _outcome_views(run),
         "errors": error_rows(run),
         "bins": _bin_views(run),
+        "whole_cost": cost_rows(run),
+        "whole_cost_text": whole_cost_text(run),
         "progress": progress_text(run),
         "spent": spent_text(run),
         "reference": _reference_text(run),
