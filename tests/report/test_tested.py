@@ -14,6 +14,7 @@ import pytest
 from tests.report.runs import ENVIRONMENT, run_of, trial
 from vitnas.noise import binomial_error
 from vitnas.records import TrialRecord
+from vitnas.report.front_figure import front_figure
 from vitnas.report.page import render_pages
 from vitnas.report.tables import front_csv
 from vitnas.report.tested import compare_by_test, comparison_text
@@ -113,3 +114,32 @@ def test_pages_and_table_have_the_column() -> None:
     rows = csv.DictReader(io.StringIO(front_csv(run)))
     assert [row["test_front"] for row in rows] == ["1", "0", "1", ""]
     assert "test_front" not in front_csv(scored(None))
+
+
+def test_the_members_lie_between_two_fronts() -> None:
+    """At each member's FLOPs: the best test top-1 of those as cheap, the worst of those as dear."""
+    found = compare_by_test(scored(61.0, 59.0, 63.0, 62.0))
+    assert found is not None
+    assert found.ends == {0: (59.0, 61.0), 1: (59.0, 61.0), 2: (62.0, 63.0), 3: (62.0, 63.0)}
+    assert (
+        "Their mean test top-1 is 61.25 %; it would be 62.00 % with the best of them by test at "
+        "each cost (the optimistic test front) and 60.50 % with the worst (the pessimistic one)."
+    ) in comparison_text(found)
+    all_stay = compare_by_test(scored(59.0, 61.0))
+    assert all_stay is not None
+    assert "optimistic test front" not in comparison_text(all_stay)
+
+
+def test_both_fronts_are_drawn_on_request() -> None:
+    lines = {trace["name"]: trace for trace in drawn(scored(61.0, 59.0, 63.0, 62.0))}
+    assert lines["optimistic front by test"]["y"] == [61.0, 61.0, 63.0, 63.0, 63.0]
+    assert lines["pessimistic front by test"]["y"] == [59.0, 59.0, 62.0, 62.0, 62.0]
+    assert lines["optimistic front by test"]["visible"] == "legendonly"
+    for run in (scored(59.0, 61.0), scored(None, None)):
+        assert not any("by test" in trace["name"] for trace in drawn(run))
+
+
+def drawn(run: Run) -> list[dict[str, Any]]:
+    figure = front_figure(run)
+    assert figure is not None
+    return figure.data

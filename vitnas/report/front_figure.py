@@ -32,6 +32,7 @@ from vitnas.report.plots import (
     step_line,
 )
 from vitnas.report.standing import expected_text, is_repeated, mean_text, standing_text
+from vitnas.report.tested import compare_by_test
 from vitnas.report.text import cost_text, count_text, percent_text, plural
 from vitnas.run import Run
 
@@ -53,6 +54,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
     end = high if COSTS[cost].sign > 0 else low
     data = [*_band(run, cost, end), *data, *_front_line(run, cost, end)]
+    data += _test_lines(run, cost, end)
     data += _baselines(run, cost)
     data += _bars(run, cost)
     groups = dict(_by_mixer(shown + front))
@@ -237,6 +239,25 @@ def _front_line(run: Run, cost: str, end: float) -> list[Tree]:
         "line": {"shape": "hv", "width": 2, "color": "ink"},
     }  # fmt: skip
     return [line]
+
+
+def _test_lines(run: Run, cost: str, end: float) -> list[Tree]:
+    """The optimistic and the pessimistic front by test, until they are asked for in the legend
+    only; none where they are the same, or where costs are more than one."""
+    found = compare_by_test(run) if len(run.costs) == 1 else None
+    members = [trial for trial in drawn_front(run) if found and trial.number in found.ends]
+    if found is None or not found.beaten_by or not members:
+        return []
+    x = [cost_of(trial, cost) for trial in members]
+    heights = zip(*(found.ends[trial.number] for trial in members), strict=True)
+    return [
+        {
+            "type": "scatter", "mode": "lines", "name": f"{name} front by test",
+            "x": [*x, end], "y": _held(list(y)), "visible": "legendonly", "hoverinfo": "skip",
+            "line": {"shape": "hv", "width": 1.5, "color": "soft", "dash": "dot"},
+        }
+        for name, y in zip(("pessimistic", "optimistic"), heights, strict=True)
+    ]  # fmt: skip
 
 
 def _band(run: Run, cost: str, end: float) -> list[Tree]:

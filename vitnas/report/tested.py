@@ -6,6 +6,13 @@ has the binomial variance 1e4 u (1 - u) (1 / N + 1 / M). All members share the i
 errors go together by an unknown part. The interval takes them as one error, the widest case:
 
     mean(s - t) +- 1.96 mean(sqrt(1e4 u (1 - u) (1 / N + 1 / M)))
+
+Between two further fronts lies what the members truly are on test. The optimistic one is the front
+that choosing among them by test would give; the pessimistic one holds those that dominate no other
+by test, the worst to be had (Feurer et al. 2023, "Mind the Gap: Measuring Generalization
+Performance Across Multiple Objectives"). At the costs of a member they are at
+
+    max t of the members that cost at most as much,  min t of those that cost at least as much
 """
 
 from __future__ import annotations
@@ -18,7 +25,7 @@ from statistics import fmean
 from vitnas.noise import binomial_error
 from vitnas.pareto import front
 from vitnas.records import TrialRecord
-from vitnas.report.text import NORMAL, NOTHING, listed, plural, signed_text
+from vitnas.report.text import NORMAL, NOTHING, listed, percent_text, plural, signed_text
 from vitnas.run import Run
 
 _NAMED = 6
@@ -36,6 +43,9 @@ class Tested:
         interval: of `gap`, 95 %; None where the number of images is not known.
         least, most: of the members' own gaps.
         expected_gap: the same mean for expected top-1; None where it is not known.
+        ends: of each member by trial number, test top-1 of the pessimistic and of the optimistic
+            front at its costs.
+        top1: mean test top-1 of the members.
     """
 
     num_members: int
@@ -46,6 +56,8 @@ class Tested:
     least: float
     most: float
     expected_gap: float | None
+    ends: Mapping[int, tuple[float, float]]
+    top1: float
 
     def is_on_front(self, trial: TrialRecord) -> int | None:
         """1 for a front member that stays on it by test top-1, 0 for one that falls off; None for
@@ -70,6 +82,8 @@ def compare_by_test(run: Run) -> Tested | None:
         least=min(gaps),
         most=max(gaps),
         expected_gap=fmean(expected) if len(expected) == len(members) else None,
+        ends=_ends(members, run.costs),
+        top1=fmean(map(_test, members)),
     )
 
 
@@ -90,6 +104,17 @@ def _beaten(members: Sequence[TrialRecord], costs: Sequence[str]) -> dict[int, i
         number: next(winner for winner in winners if _is_as_good(points[winner], point))
         for number, point in points.items()
         if number not in winners
+    }
+
+
+def _ends(members: Sequence[TrialRecord], costs: Sequence[str]) -> dict[int, tuple[float, float]]:
+    known = [(one.number, one.minimized(costs), _test(one)) for one in members]
+    return {
+        number: (
+            min(top1 for _, other, top1 in known if _is_as_good(own, other)),
+            max(top1 for _, other, top1 in known if _is_as_good(other, own)),
+        )
+        for number, own, _ in known
     }
 
 
@@ -121,10 +146,10 @@ def comparison_text(found: Tested | None) -> str:
         if found.interval is None
         else ("95 % interval {} to {}; ".format(*map(signed_text, found.interval)))
     )
+    ends = f"{signed_text(found.least)} to {signed_text(found.most)}"
     text = (
-        f"{_stays(found)}{_untested(found)} Scoring minus test top-1 is {signed_text(found.gap)} "
-        f"points on average ({low_high}{signed_text(found.least)} to {signed_text(found.most)} for "
-        "single networks)"
+        f"{_stays(found)}{_untested(found)}{_between(found)} Scoring minus test top-1 is "
+        f"{signed_text(found.gap)} points on average ({low_high}{ends} for single networks)"
     )
     if found.expected_gap is not None:
         text += f", expected minus test top-1 {signed_text(found.expected_gap)}"
@@ -152,6 +177,18 @@ def _stays(found: Tested) -> str:
     return (
         f"By test top-1 {number - len(off)} of {number} front members stay on the front; "
         f"{listed(named)} {fall} off. Test scores scatter, too, and no other network has one."
+    )
+
+
+def _between(found: Tested) -> str:
+    """The two further fronts, where they differ."""
+    worst, best = (fmean(ends) for ends in zip(*found.ends.values(), strict=True))
+    if not found.beaten_by:
+        return ""
+    return (
+        f" Their mean test top-1 is {percent_text(found.top1)} %; it would be "
+        f"{percent_text(best)} % with the best of them by test at each cost (the optimistic test "
+        f"front) and {percent_text(worst)} % with the worst (the pessimistic one)."
     )
 
 
