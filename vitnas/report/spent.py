@@ -122,15 +122,23 @@ def random_share(run: Run, curve: Sequence[Spent]) -> tuple[int, float] | None:
     return number, curve[max(behind)].volume / curve[-1].volume
 
 
+def _why_no_chance(run: Run) -> str:
+    if {session.sampler for session in run.environment.sessions} == {"ehvi"}:
+        return (
+            "its sampler `ehvi` begins with the cheapest network and a few plain ones, and then "
+            "asks its model"
+        )
+    return "too few of its networks are known to be drawn at random"
+
+
 def _chance_text(run: Run, curve: Sequence[Spent]) -> str:
     if {session.sampler for session in run.environment.sessions} == {"random"}:
         return "This run is a random search."
     share = random_share(run, curve)
     if share is None:
         return (
-            "There is no random baseline in this run: too few of its networks were drawn at "
-            "random. `--sampler random` in another folder makes one, and `vitnas report A B` "
-            "compares."
+            f"What chance would have reached is not known from this run: {_why_no_chance(run)}. "
+            "`--sampler random` in another folder shows it, and `vitnas report A B` compares."
         )
     number, reached = share
     return (
