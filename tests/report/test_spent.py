@@ -30,15 +30,17 @@ def rising(number: int, **more: Any) -> list[TrialRecord]:
 
 
 def test_two_trials_by_hand() -> None:
-    """A stopped training is paid, and adds nothing."""
+    """A stopped training is paid, and adds nothing; the worst network is the corner."""
     stopped = trial(1, 20.0, 10**6, outcome=Outcome.STOPPED, seconds=2.5)
-    run = run_of(PATH, trial(0, 30.0, 30_000_000), stopped, trial(2, 50.0, 30_000_000))
-    first, second, third = spent_curve(run)
+    worst = trial(3, 10.0, 30_000_000, ended=9.0)
+    run = run_of(PATH, trial(0, 30.0, 30_000_000), stopped, trial(2, 50.0, 30_000_000), worst)
+    first, second, third, last = spent_curve(run)
+    assert last.volume == third.volume
     assert (first.number, first.epochs, first.seconds) == (0, 3, 12.5)
     assert (second.epochs, second.seconds, second.volume) == (6, 15.0, first.volume)
     assert first.volume == pytest.approx(20 * log(10))
     assert third.volume == pytest.approx(40 * log(10))
-    assert "took 9 epochs (28 s); 95 % was reached after 9 epochs (28 s)" in spent_text(run)
+    assert "took 12 epochs (40 s); 95 % was reached after 9 epochs (28 s)" in spent_text(run)
 
 
 def test_it_ends_where_the_curve_over_trials_ends() -> None:
@@ -116,11 +118,12 @@ def test_words_on_chance() -> None:
 
 
 def test_one_corner_for_several_runs() -> None:
+    """The lowest top-1 and the highest cost of all runs."""
     small = run_of(PATH, trial(0, 50.0), space={}, environment={})
-    large = run_of(PATH, trial(0, 50.0, 5_000_000), space={})
-    assert corner_of([small, large]) == pytest.approx((0.0, log(5e6)))
+    large = run_of(PATH, trial(0, 20.0, 5_000_000), space={})
+    assert corner_of([small, large]) == pytest.approx((-20.0, log(5e6)))
     (one,), (other,) = (spent_curve(run, corner_of([small, large])) for run in (small, large))
-    assert one.volume == pytest.approx(50 * log(5))
+    assert one.volume == pytest.approx(30 * log(5))
     assert other.volume == pytest.approx(0.0, abs=1e-6)
 
 
@@ -128,7 +131,7 @@ def test_empty_and_short_runs_say_nothing() -> None:
     for run in (run_of(PATH), run_of(PATH, trial(0, 50.0)), run_of(PATH, *rising(1))):
         assert spent_text(run) == ""
         assert epochs_figure(run) is None
-    poor = run_of(PATH, trial(0, 5.0), trial(1, 6.0))
+    poor = run_of(PATH, trial(0, 5.0), trial(1, 5.0))
     assert spent_text(poor) == ""
 
 

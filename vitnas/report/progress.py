@@ -15,12 +15,14 @@ from vitnas.run import Run
 
 
 def reference_point(run: Run) -> tuple[float, ...]:
-    """The worst corner: top-1 of guessing in percent, and the worst allowed or seen of each cost.
+    """The worst corner: the lowest expected top-1 in percent of the networks that were trained to
+    the end (0 without any), and the worst allowed or seen of each cost.
 
-    Without a known number of classes, top-1 of guessing is 0.
+    From the top-1 of guessing, a run on easy images would be at 99 % after its first network.
     """
-    classes = run.environment.data.num_classes
-    return (100.0 / classes if classes else 0.0, *(_worst(run, cost) for cost in run.costs))
+    known = (trial for trial in run.complete if usable(trial, trial.costs(run.costs)))
+    worst = min((trial.estimate or 0.0 for trial in known), default=0.0)
+    return (worst, *(_worst(run, cost) for cost in run.costs))
 
 
 def _worst(run: Run, cost: str) -> float:

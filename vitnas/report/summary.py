@@ -324,7 +324,9 @@ def _reference_text(run: Run) -> str:
         side = "below" if COSTS[cost].sign > 0 else "above"
         parts.setdefault(side, []).append(named_cost_text(cost, value))
     sides = (f"{side} {', '.join(texts)}" for side, texts in parts.items())
-    corner = " and ".join((f"above {percent_text(top1, 1)} % top-1", *sides))
+    corner = " and ".join(
+        (f"above the {percent_text(top1, 1)} % top-1 of the worst network", *sides)
+    )
     logs = " × ".join(f"ln {COSTS[cost].noun}" for cost in run.costs)
     return f"in top-1 points × {logs}, {corner}"
 
