@@ -188,7 +188,7 @@ def test_the_filter_leaves_the_networks_that_were_asked_for(tmp_path: Path) -> N
     assert found["said"] == f"{len(found['rows'])} of {found['all'][1]} rows of the tables"
     assert {re.findall(r"trial (\d+)", text)[0] for text in found["one"]} == {*found["asked"]}
     assert found["again"] == found["all"]
-    assert found["roles"] == ["application", "img"]
+    assert found["roles"] == ["application", "application"]
 
 
 KEYS = """
@@ -261,6 +261,40 @@ def test_on_paper_tables_are_tables_and_plots_are_as_wide_as_the_page(tmp_path: 
         assert title <= caption + 1
         assert plot > 600
         assert drawn == pytest.approx(plot, abs=1)
+
+
+EACH = """
+<script>setTimeout(() => {
+  const found = [...document.querySelectorAll(".plot")].map((plot) => {
+    const spoken = plot.nextElementSibling;
+    const said = ["Home", "ArrowRight", "ArrowRight", "End"].map((key) => {
+      plot.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      return spoken.value;
+    });
+    return [plot.id, plot.tabIndex, said, plot.querySelectorAll(".hovertext").length];
+  });
+  document.title = JSON.stringify(found);
+}, 3000)</script>
+"""
+
+
+def test_tab_reaches_each_plot_and_what_it_says_is_words(tmp_path: Path) -> None:
+    write_report(invented_run(tmp_path, 40))
+    page = tmp_path / "each.html"
+    page.write_text((tmp_path / "report.html").read_text() + EACH)
+    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom")
+    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    assert [name for name, *_ in found] == [*PLOTS, "epochs_plot"]
+    said = {name: texts for name, _, texts, _ in found}
+    for name, index, texts, labels in found:
+        assert index == 0, name
+        assert labels == 1, name
+        assert len(set(texts)) >= 3, name
+        assert not re.search("[▁-█\u2009<]", "".join(texts)), name
+    assert re.fullmatch(r"trial \d+: [\d.]+ % after epoch 1", said["curves_plot"][0])
+    assert re.fullmatch(r"[\d.]+ % after trial \d+", said["volume_plot"][-1])
+    assert re.fullmatch(r"100.0 % after \d+ epochs trained, trial \d+", said["epochs_plot"][-1])
+    assert "tokens" in said["front_plot"][0]
 
 
 def test_a_faulty_page_is_found_out(tmp_path: Path) -> None:

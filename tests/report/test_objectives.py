@@ -205,7 +205,7 @@ def test_the_caption_tells_of_baselines_where_they_are_drawn(tmp_path: Path) -> 
 def test_units_of_measured_costs_stand_in_the_heads(tmp_path: Path) -> None:
     """A row of the page has no room for them beside the network."""
     pages = render_pages(run(tmp_path), b"")
-    assert '<th class="number">Peak memory,<br>MB</th>' in pages.html
+    assert '<th scope="col" class="number">Peak memory,<br>MB</th>' in pages.html
     assert 'data-label="Latency, ms">2.00</td>' in pages.html
     assert " latency, ms | peak memory, MB |" in pages.markdown
     assert " 2.00 | 1.50 |" in pages.markdown

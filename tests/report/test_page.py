@@ -139,3 +139,9 @@ def test_one_choice_that_cannot_be_told_is_no_plural(tmp_path: Path) -> None:
     found = {"effects": [], "unclear_effects": [axis], "doubling": "+0.4"}
     with patch("vitnas.report.summary.effect_views", return_value=found):
         assert "1 choice whose values cannot be told apart" in render_pages(run, b"").html
+
+
+def test_each_head_of_a_table_says_what_it_heads(tmp_path: Path) -> None:
+    heads = re.findall(r"<th\b[^>]*>", render_pages(invented_run(tmp_path, 40), b"").html)
+    assert heads
+    assert all('scope="col"' in head for head in heads)

@@ -14,7 +14,14 @@ from vitnas.records import Outcome, TrialRecord
 from vitnas.report.figures import epochs_figure, seconds_figure
 from vitnas.report.page import render_pages
 from vitnas.report.progress import volume_curve
-from vitnas.report.spent import corner_of, random_share, random_start, spent_curve, spent_text
+from vitnas.report.spent import (
+    corner_of,
+    random_share,
+    random_start,
+    spent_curve,
+    spent_text,
+    step_rows,
+)
 
 PATH = Path("results/small")
 
@@ -142,3 +149,20 @@ def test_both_pages_have_it() -> None:
     assert 'id="seconds_plot"' in pages.html
     for page in (pages.html, pages.markdown):
         assert "The trials took 36 epochs (2 min)" in page
+
+
+def test_the_steps_are_in_a_table() -> None:
+    run = run_of(PATH, trial(0, 10.0), trial(1, 30.0), trial(2, 20.0), trial(3, 50.0))
+    rows, note = step_rows(run)
+    assert [(row["number"], row["epochs"], row["share"]) for row in rows] == [
+        ("1", "6", "50.00"),
+        ("3", "12", "100.00"),
+    ]
+    assert rows[0]["seconds"] == "25 s"
+    assert note == ""
+    assert "The hypervolume in numbers" in render_pages(run, b"").html
+    many, left = step_rows(run_of(PATH, *(trial(n, 10 + n / 2) for n in range(151))))
+    assert len(many) == 50
+    assert many[-1]["share"] == "100.00"
+    assert left == "; 100 steps between these are left out"
+    assert step_rows(run_of(PATH)) == ([], "")

@@ -12,10 +12,10 @@ from vitnas.config.costs import log_costs
 from vitnas.engine.samplers import SAMPLERS
 from vitnas.records import Outcome
 from vitnas.report.progress import Growing, reference_point, usable
-from vitnas.report.text import duration_text, plural
+from vitnas.report.text import duration_text, percent_text, plural
 from vitnas.run import Run
 
-_ENOUGH = 10
+_ENOUGH, _MOST_STEPS = 10, 60
 
 
 class Spent(NamedTuple):
@@ -103,6 +103,27 @@ def spent_text(run: Run) -> str:
     nearly = next(one for one in curve if one.volume >= 0.95 * last.volume)
     text = f"The trials took {_amount(last)}; 95 % was reached after {_amount(nearly)}."
     return f"{text} {_chance_text(run, curve)}"
+
+
+def step_rows(run: Run) -> tuple[list[dict[str, str]], str]:
+    """The hypervolume whenever the front had grown, as text, and what is left out of many steps."""
+    curve = spent_curve(run)
+    last = curve[-1].volume if curve else 0.0
+    before = [0.0, *(one.volume for one in curve)]
+    steps = [one for one, volume in zip(curve, before, strict=False) if one.volume > volume]
+    shown = steps[::-1][:: -(-len(steps) // _MOST_STEPS)][::-1] if steps else []
+    rows = [
+        {
+            "number": str(one.number),
+            "epochs": f"{one.epochs:,}",
+            "seconds": duration_text(one.seconds),
+            "share": percent_text(100 * one.volume / last),
+        }
+        for one in shown
+    ]
+    return rows, f"; {len(steps) - len(shown)} steps between these are left out" * (
+        len(shown) < len(steps)
+    )
 
 
 def _amount(spent: Spent) -> str:

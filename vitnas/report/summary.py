@@ -20,7 +20,7 @@ from vitnas.report.networks import network_lines
 from vitnas.report.papers import papers_text
 from vitnas.report.plots import drawn_baselines, drawn_papers
 from vitnas.report.progress import reached, reference_point, volume_curve
-from vitnas.report.spent import spent_text
+from vitnas.report.spent import spent_text, step_rows
 from vitnas.report.standing import (
     estimate_error,
     expected_text,
@@ -97,6 +97,7 @@ def summary_view(run: Run) -> View:
         "whole_cost_text": whole_cost_text(run),
         "progress": progress_text(run),
         "spent": spent_text(run),
+        **dict(zip(("steps", "steps_note"), step_rows(run), strict=True)),
         "reference": _reference_text(run),
         "extent": _extent(run),
     }

@@ -70,15 +70,29 @@ function filterRows(fits) {
   document.getElementById("found").textContent = field.value.trim() ? `${left} of ${rows.length} rows of the tables` : "";
 }
 
-/* By keyboard: arrows go from mark to mark of a plot, in the order of its horizontal axis; what the
-   mouse would show is shown, and read aloud. */
+/* By keyboard: arrows go from mark to mark of a plot, in the order of its horizontal axis, and along
+   one line after the other; what the mouse would show is shown, and read aloud. */
 
 function marksOf(place) {
   const told = place.data.flatMap((trace, curveNumber) => {
-    if (trace.mode !== "markers" || !trace.text || trace.visible === "legendonly") return [];
-    return trace.text.map((text, pointNumber) => ({ curveNumber, pointNumber, text, x: trace.x[pointNumber] }));
+    if (!trace.hovertemplate || trace.visible === "legendonly") return [];
+    const line = trace.mode === "lines" ? curveNumber : -1;
+    const marks = trace.x.map((x, pointNumber) => ({ curveNumber, pointNumber, line, x }));
+    return marks.filter((mark) => typeof trace.y[mark.pointNumber] === "number");
   });
-  return told.sort((one, other) => one.x - other.x);
+  return told.sort((one, other) => one.line - other.line || one.x - other.x);
+}
+
+/* What a mark's label says, in words: without tags, and without the drawing's bars. */
+
+function spokenText(trace, at) {
+  const value = (_, name, digits) => {
+    const found = Array.isArray(trace[name]) ? trace[name][at] : trace[name];
+    return digits ? found.toFixed(Number(digits)) : found;
+  };
+  const label = trace.hovertemplate.replace(/%\{(\w+)(?::\.(\d)f)?\}/g, value);
+  const words = label.replace(/<br>/g, "; ").replace(/<[^>]*>/g, "").replace(/&lt;/g, "<");
+  return words.replace(/[\u2581-\u2588\u2009]+ ?/g, "").replace(/↻(\d+)/g, "$1 passes,");
 }
 
 function followKeys(place) {
@@ -95,7 +109,7 @@ function followKeys(place) {
     event.preventDefault();
     at = Math.max(0, Math.min(to, last));
     Plotly.Fx.hover(place, [{ curveNumber: marks[at].curveNumber, pointNumber: marks[at].pointNumber }]);
-    spoken.value = marks[at].text.replace(/<br>/g, "; ").replace(/<[^>]*>/g, "");
+    spoken.value = spokenText(place.data[marks[at].curveNumber], marks[at].pointNumber);
   });
 }
 
