@@ -59,3 +59,12 @@ def test_a_name_cannot_command_the_terminal() -> None:
     tree = {"img_size": 8, "stem": {"stride": 4}, "name": "\x1b[31mred"}
     config = validate(ModelConfig, {**tree, "stages": [{"token_mixer": "mlp", "embed_dim": 8}]})
     assert "\x1b" not in describe_text(config)
+
+
+def test_stages_are_counted_from_one() -> None:
+    """As in a model's card; `--json` has the places of the list."""
+    lines = describe_text(sret_t("[1][1][1]")).splitlines()
+    shown = {line.split()[0] for line in lines if line.split()[1:2] == ["mhsa"]}
+    assert shown == {"1", "2", "3"}
+    rows = describe_json(sret_t("[1][1][1]"))["rows"]
+    assert {row["stage"] for row in rows if row["kind"] == "mhsa"} == {0, 1, 2}

@@ -91,6 +91,17 @@ def test_samplers_are_named() -> None:
     assert answers(other)["Code of the search method"][0] == UNKNOWN
 
 
+def test_without_baselines_none_are_said_to_be_scored() -> None:
+    item = "Same evaluation protocol for all that is compared"
+    alone = answers(run_of(PATH, trial(0, test_top1=50.0)))[item]
+    assert alone == (YES, "the front is scored on the same test images, after the search")
+    one = BaselineRecord(
+        family="vgg", width=8, outcome=Outcome.COMPLETE, curve=(4.0,), test_top1=5.0
+    )
+    both = answers(run_of(PATH, trial(0, test_top1=50.0), baselines=(one,)))[item]
+    assert both[1].startswith("front and baselines are scored")
+
+
 def test_baselines_and_test_scores_count() -> None:
     one = BaselineRecord(
         family="resnet", width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(40.0,), seconds=5.0

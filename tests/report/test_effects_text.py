@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 from tests.report.runs import run_of
-from tests.report.test_effects import SECOND, run
+from tests.report.test_effects import run
 from vitnas.report.effects_text import effect_views
 
 
 def test_the_report_has_them_as_text() -> None:
     view = effect_views(run())
     first = view["effects"][0]
-    assert (first["name"], first["values"][0][0]) == (SECOND, "mhsa")
+    assert (first["name"], first["values"][0][0]) == ("stage 2: token_mixer", "mhsa")
     assert view["doubling"].startswith("+")
     point, interval = first["values"][0][1:]
     low, high = (float(end) for end in interval.split(" to "))

@@ -32,6 +32,15 @@ def test_the_first_classes_are_named() -> None:
     assert "Classes" not in dict(facts(run_of(PATH)))
 
 
+def test_the_fingerprint_of_the_images_is_its_digest() -> None:
+    """What else it holds stands before it."""
+    told = run_of(PATH).environment
+    mark = {"num_images": 60_000, "num_classes": 10, "digest": "ac45cd06"}
+    data = told.data.model_copy(update={"fingerprint": mark})
+    run = replace(run_of(PATH), environment=told.model_copy(update={"data": data}))
+    assert dict(facts(run))["Data"] == dict(facts(run_of(PATH)))["Data"] + ", fingerprint ac45cd06"
+
+
 def test_folds_are_told_with_the_images() -> None:
     """The numbers of images add up to more than there are: those that score also train."""
     run = run_of(PATH, space={"data": {"folds": 5}})

@@ -90,7 +90,7 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     run_with(tmp_path, [60.0])
     run = run_with(tmp_path, [70.0], seed=1)
     (row,) = long_rows(run)
-    assert (row["top1"], row["test"], row["seeds"]) == ("66.00", "65.00", "0, 1")
+    assert (row["top1"], row["test"], row["trainings"]) == ("66.00", "65.00", "2")
     found = agreement_of(run)
     assert found is not None
     assert found.num_networks == 1

@@ -76,7 +76,7 @@ def _merged(rows: Iterable[Row]) -> list[Row]:
 
 
 def describe_table(config: ModelConfig) -> list[str]:
-    """FLOPs and parameters by stage and kind, as lines of a table."""
+    """FLOPs and parameters by stage and kind, as lines of a table; the first stage is 1."""
     cost = closed_form(config)
     head, *lines, total = columns([_COLUMNS, *_cells(cost)], left=(0, 1))
     rule = "-" * len(head)
@@ -86,7 +86,7 @@ def describe_table(config: ModelConfig) -> list[str]:
 def _cells(cost: Cost) -> list[tuple[str, ...]]:
     cells = [
         (
-            "" if row.stage is None else str(row.stage),
+            "" if row.stage is None else str(row.stage + 1),
             row.kind,
             human(row.flops),
             f"{row.flops / cost.flops:.1%}",

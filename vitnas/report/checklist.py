@@ -118,7 +118,8 @@ def _protocol(run: Run) -> _Found:
     if not compared:
         return NO, "nothing was trained to the end"
     if tested == len(compared):
-        return YES, "front and baselines are scored on the same test images, after the search"
+        who = "front and baselines are" if len(compared) > len(run.front) else "the front is"
+        return YES, f"{who} scored on the same test images, after the search"
     return NO, f"{tested} of {len(compared)} networks have a test score"
 
 

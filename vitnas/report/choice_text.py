@@ -83,12 +83,12 @@ def _long_text(choice: Picked) -> list[str]:
     for group in choice.long:
         rows = [long_row(trials[one.trial], one) for one in group]
         cells = [
-            (f"trial {row['number']}", row["top1"], row["test"], row["time"], row["seeds"])
+            (f"trial {row['number']}", row["top1"], row["test"], row["time"], row["trainings"])
             for row in rows
         ]
         setting = f"{plural(group[0].epochs, 'epoch')} ({group[0].recipe})"
-        heads = (f"trained long: {setting}", "scoring, %", "test, %", "time", "seeds")
-        lines += ["", *columns([heads, *cells], left=(0, -1))]
+        heads = (f"trained long: {setting}", "scoring, %", "test, %", "time", "trainings")
+        lines += ["", *columns([heads, *cells], left=(0,))]
     return lines
 
 

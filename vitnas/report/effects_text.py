@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from vitnas.report.effects import AxisEffects, effects_of
@@ -29,13 +30,18 @@ def _effect_view(axis: AxisEffects) -> View:
         for one in axis.effects
     ]
     return {
-        "name": axis.name,
+        "name": _told(axis.name),
         "values": values,
         "gain": percent_text(axis.gain),
         "gain_interval": interval_text(axis.gain, axis.gain_error),
         "matched": _matched_text(axis.matched),
         "members": axis.members,
     }
+
+
+def _told(address: str) -> str:
+    """`stages[1].depth` -> `stage 2: depth`, counted as in all that is shown."""
+    return re.sub(r"^stages\[(\d+)\]\.", lambda found: f"stage {int(found[1]) + 1}: ", address)
 
 
 def _matched_text(found: Matched | None) -> str:

@@ -11,6 +11,7 @@ from vitnas.run import Run
 from vitnas.sessions import Session
 
 _NAMED = 20  # classes
+_APART = ("classes", "fingerprint")  # names have a row, a fingerprint repeats the numbers
 
 
 def space_name(run: Run) -> str:
@@ -43,8 +44,10 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 def _data(run: Run) -> str:
     """The images; with several folds the same image trains in one fold and scores in another."""
-    facts = {name: x for name, x in run.environment.data.told().items() if name != "classes"}
+    facts = {name: x for name, x in run.environment.data.told().items() if name not in _APART}
     told, folds = _mapping(facts), _inner(run.space, "data").get("folds")
+    if digest := _inner(run.environment.data.told(), "fingerprint").get("digest"):
+        told += f", fingerprint {digest}"
     if not told or not isinstance(folds, int) or folds == 1:
         return told
     return f"{told}; {folds} folds: train images are those of one, val images those of all"

@@ -124,7 +124,7 @@ def long_row(trial: TrialRecord, one: LongResult) -> dict[str, Any]:
         "flops": count_text(trial.flops),
         "recipe": one.recipe,
         "epochs": f"{one.epochs:,}",
-        "seeds": ", ".join(map(str, one.seeds)),
+        "trainings": str(len(one.seeds)),
         "top1": percent_text(one.top1),
         "test": percent_text(one.test_top1),
         "time": duration_text(one.seconds),
