@@ -145,6 +145,9 @@ def test_a_network_is_picked(road: Path, run: Run, capsys: pytest.CaptureFixture
     problem = complaint(capsys, "pick", str(road), "--under", "-1")
     assert problem == "--under '-1': must be a number above 0, like 300k, 2M or 1.5G"
     assert "the closest is trial" in complaint(capsys, "pick", str(road), "--params", "1")
+    problem = complaint(capsys, "pick", str(road), "--latency-onnx-ms", "5")
+    assert "latency in onnxruntime was not measured" in problem
+    assert "--latency-onnx-ms" in complaint(capsys, "pick", str(road), "--latency-onnx-ms", "-1")
 
 
 def test_what_cannot_be_exported(road: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:

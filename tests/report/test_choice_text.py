@@ -63,6 +63,27 @@ def test_the_command_counts_the_replicates_that_there_are() -> None:
     assert "with --replicates 9 makes them" in choice_text(found)
 
 
+def test_the_others_that_the_command_trains_are_counted() -> None:
+    """Cheaper networks are no rivals under no bound, but may be on the front."""
+    known = [trial(0, 60.0, seconds=100.0), trial(1, 60.2, 2_000_000), trial(2, 20.0, 1_000)]
+    found = choose(run_of(Path("r"), *known), Target())
+    text = " ".join(choice_text(found).split())
+    times = found.further[-1].times
+    assert {one.number for one in found.rivals} == {0, 1}
+    assert "their time" in text
+    assert f"(now 1 network: {times} further trainings, 2 min)" in text
+
+
+def test_a_table_that_ends_unsure_says_so() -> None:
+    equal = [trial(n, 60.0, 1_000_000 + n) for n in range(4)]
+    found = choose(run_of(Path("r"), *equal), Target())
+    assert (found.further[-1].times, found.further[-1].chance < 0.9) == (8, True)
+    assert "Even 8 more of each leave that unsure (below 0.9)" in choice_text(found)
+    sure = choose(run_of(Path("r"), trial(0, 60.0), trial(1, 60.9, 2_000_000)), Target())
+    assert sure.further[-1].chance >= 0.9
+    assert "unsure" not in choice_text(sure)
+
+
 def test_long_trainings_of_the_network_and_its_neighbours_are_told(tmp_path: Path) -> None:
     """Those of one setting in one table; the network of trial 2 is no neighbour."""
     run_with(tmp_path, [60.0, 61.0, 62.0, 63.0, 64.0, 65.0])

@@ -172,6 +172,9 @@ def pick(
     latency_ms: Annotated[
         str | None, typer.Option(help="At most this latency, if the run measured it.")
     ] = None,
+    latency_onnx_ms: Annotated[
+        str | None, typer.Option(help="At most this latency in onnxruntime, if measured.")
+    ] = None,
     min_top1: Annotated[
         float | None,
         typer.Option(min=0, max=100, help="The fewest FLOPs with at least this top-1 in percent."),
@@ -191,6 +194,7 @@ def pick(
         "flops": ("--under", under),
         "num_params": ("--params", params),
         "latency_ms": ("--latency-ms", latency_ms),
+        "latency_onnx_ms": ("--latency-onnx-ms", latency_onnx_ms),
     }
     bounds = {cost: bound(name, text) for cost, (name, text) in given.items() if text is not None}
     found = choose(load_run(run), Target(bounds, min_top1, robust))

@@ -25,7 +25,8 @@ _RIVAL = 0.05
 """From this chance on a network is worth naming, and worth training again."""
 _MOST_RIVALS = 5
 _TIMES = (0, 1, 2, 4, 8)
-_ENOUGH = 0.9
+ENOUGH = 0.9
+"""From this chance on a choice is sure."""
 _DRAWS = 4000
 
 
@@ -164,7 +165,7 @@ def _further(run: Run, noise: Noise, rivals: Sequence[Rival]) -> tuple[Further, 
         new_errors = alone / times**0.5 if times else np.full(len(alone), np.inf)
         seconds_needed = None if known is None else times * known
         found.append(Further(times, *outlook(means, errors, new_errors), seconds_needed))
-        if found[-1].chance >= _ENOUGH:
+        if found[-1].chance >= ENOUGH:
             break
     return tuple(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +13,7 @@ from vitnas.config.one_line import one_line
 from vitnas.cost.description import describe_table
 from vitnas.errors import typed
 from vitnas.records import TrialRecord
-from vitnas.report.choice import Picked
+from vitnas.report.choice import ENOUGH, Picked
 from vitnas.report.longer import long_row
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.standing import estimate_error, expected_text, mean_text
@@ -124,16 +125,43 @@ def _further_text(choice: Picked) -> list[str]:
         )
         for one in choice.further[1:]
     ]
-    heads = ("trainings of each", "best with", "points lost", "in all")
+    heads = ("trainings of each", "best with", "points lost", "their time")
     return [
         f"Of these ({numbers}), the one with the highest expected top-1 is {now.loss:.2f} points "
         "below the best on average. After further trainings:",
         "",
         *columns([heads, *steps]),
         "",
+        *_unsure_text(choice),
         f"The search's own command with --replicates {total} makes them, and those of all others "
-        "that may be on the front.",
+        f"that may be on the front{_others_text(choice, made, total)}.",
     ]
+
+
+def _unsure_text(choice: Picked) -> list[str]:
+    """What follows where the most trainings of the table are too few."""
+    last = choice.further[-1]
+    if last.chance >= ENOUGH:
+        return []
+    return [
+        f"Even {last.times} more of each leave that unsure (below {ENOUGH:g}): these networks are "
+        f"nearly equal, and whichever is chosen loses {last.loss:.2f} points on average then.",
+        "",
+    ]
+
+
+def _others_text(choice: Picked, made: Mapping[int | None, int], total: int) -> str:
+    """How many trainings the command makes besides, and how long these take."""
+    run, rivals = choice.run, {one.number for one in choice.rivals}
+    others = [t for t in (*run.confident, *run.plausible) if t.number not in rivals]
+    more = [(max(0, total - made[trial.number]), trial) for trial in others]
+    number = sum(times for times, _ in more)
+    if not number:
+        return ""
+    times = [trial.seconds for times, trial in more if times]
+    known = None if None in times else sum(n * (trial.seconds or 0.0) for n, trial in more)
+    takes = "" if known is None else f", {duration_text(known)}"
+    return f" (now {plural(len(others), 'network')}: {plural(number, 'further training')}{takes})"
 
 
 def choice_json(choice: Picked) -> dict[str, Any]:
