@@ -28,6 +28,21 @@ def test_a_clear_difference_and_one_that_is_none() -> None:
     assert "the fronts of a and b cannot be told apart: +0.10 points" in same
 
 
+def test_what_one_front_has_alone_is_told_and_leads_where_they_share_one_place() -> None:
+    wide = run_of(Path("wide"), *(trial(n, 50.0 + n, 10**6 * 4**n) for n in range(3)))
+    narrow = run_of(Path("narrow"), trial(0, 50.0, 10**6))
+    (one,) = gap_sentences(compare([wide, narrow]))
+    first = "Only wide has networks above 1.00 M FLOPs (up to 16.0 M). At equal FLOPs the fronts"
+    assert one.startswith(first)
+    longer = run_of(Path("longer"), *(trial(n, 50.0 + n, 10**6 * 4**n) for n in range(1, 4)))
+    (two,) = gap_sentences(compare([wide, longer]))
+    assert two.startswith("At equal FLOPs")
+    assert two.endswith(
+        "Only wide has networks below 4.00 M FLOPs (from 1.00 M on). "
+        "Only longer has networks above 16.0 M FLOPs (up to 64.0 M)."
+    )
+
+
 def test_all_of_the_range_is_no_rounded_number() -> None:
     found = compare([small(A, 9.0), small(B)])
     most = replace(found, gaps=(replace(found.gaps[0], ahead=0.998),))

@@ -16,12 +16,17 @@ def test_every_drawable_trial_is_drawn_once() -> None:
     run = invented_run(PATH, 150)
     figure = front_figure(run)
     assert figure is not None
-    marks = [t for t in figure.data if t["mode"] == "markers" and "knee" not in t["name"]]
+    marks = [t for t in figure.data if "text" in t and "knee" not in t["name"]]
     drawn = run.count(Outcome.COMPLETE) + run.count(Outcome.STOPPED)
     assert sum(len(trace["x"]) for trace in marks) == drawn
     hollow = marks[0]
     assert hollow["name"] == "stopped early"
     assert all(symbol.endswith("-open") for symbol in hollow["marker"]["symbol"])
+    assert all(trace["cliponaxis"] is False for trace in marks), "marks on the axis are whole"
+    (key,) = (t for t in figure.data if t["name"] == "stopped early" and t is not hollow)
+    assert hollow["showlegend"] is False
+    assert hollow["legendgroup"] == key["legendgroup"]
+    assert (key["x"], key["marker"]["symbol"]) == ([None], "circle-open"), "of no mixer"
     assert sum(name["name"].startswith("knee") for name in figure.data) == 1
 
 
@@ -45,3 +50,10 @@ def test_the_legend_says_no_more_than_it_knows(tmp_path: Path) -> None:
     page = render_pages(run, b"").html
     assert "mostly" not in page
     assert "token mixer that runs most often (in a tie, the first)" in page
+
+
+def test_the_caption_speaks_of_hollow_marks_where_there_are_some(tmp_path: Path) -> None:
+    without = run_of(tmp_path, trial(0))
+    assert "ollow marks" not in render_pages(without, b"").html
+    stopped = run_of(tmp_path, trial(0), trial(1, 20.0, outcome=Outcome.STOPPED))
+    assert "Hollow marks are networks that were" in render_pages(stopped, b"").html

@@ -14,6 +14,7 @@ from vitnas.report.marks import (
     colour,
     cost_range,
     cost_ticks,
+    mark_size,
     shape,
     top1_range,
 )
@@ -68,3 +69,8 @@ def test_axes_have_ticks_inside(low: float, high: float) -> None:
     assert ends[0] < low <= high < ends[1]
     assert 2 <= len(positions) == len(labels) <= 9
     assert all(ends[0] <= position <= ends[1] for position in positions)
+
+
+def test_a_triangle_is_drawn_larger_than_a_disc_to_look_as_large() -> None:
+    assert mark_size("mhsa", 7.5) == 7.5
+    assert mark_size("dwconv", 7.5) > mark_size("cska", 7.5) > 7.5

@@ -69,7 +69,7 @@ def test_front_and_texts(tmp_path: Path) -> None:
     assert "front of expected top-1 against parameters and latency, out of 6" in lead(found)
     labels = {key["label"]: key["detail"] for key in key_numbers(found)}
     assert labels["Fewest parameters"] == "1.00 k parameters, 2.00 ms, trial 0"
-    assert labels["Lowest latency"].endswith("trial 1")
+    assert labels["Knee of the front, lowest latency"].endswith("trial 1")
     head, first, *_ = front_text(found).splitlines()
     assert head.split()[-4:] == ["params", "latency", "memory", "network"]
     assert "2.00 ms  1.50 MB" in first

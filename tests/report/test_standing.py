@@ -160,7 +160,8 @@ def test_the_plot_has_bars_and_open_marks(run: Run) -> None:
     assert figure is not None
     (bars,) = [trace for trace in figure.data if "error_y" in trace]
     assert sorted(bars["x"]) == [1_000_000, 2_000_000, 2_100_000]
-    (possible,) = [trace for trace in figure.data if trace["name"] == "may be on the front"]
+    possible, key = [t for t in figure.data if t["name"] == "may be on the front"]
+    assert (possible["showlegend"], key["x"]) == (False, [None])
     assert possible["x"] == [2_100_000]
     assert "mean of 2 trainings" in possible["text"][0]
     drawn = [x for trace in figure.data if trace["name"] in MIXERS for x in trace["x"]]

@@ -36,6 +36,10 @@ def test_the_best_the_knee_and_the_cheapest_as_far_as_they_differ() -> None:
         label for label in labels if "Knee" not in label
     ]
     assert len(key_numbers(run_of(PATH, trials[0]))) == 2
+    late = [trial(0, 50.0, 10**6), trial(1, 50.5, 2 * 10**6), trial(2, 71.0, 9 * 10**7)]
+    assert [key["label"] for key in key_numbers(run_of(PATH, *late))] == [
+        *("Best expected top-1", "Knee of the front, cheapest on the front", "Time in trainings")
+    ], "no network has two cards"
     assert key_numbers(run_of(PATH)) == []
 
 

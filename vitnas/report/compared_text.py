@@ -9,6 +9,7 @@ from vitnas.columns import columns
 from vitnas.report.compared import Compared, Gap, Side
 from vitnas.report.text import (
     NOTHING,
+    count_text,
     duration_text,
     is_one_place,
     listed,
@@ -27,7 +28,7 @@ HEADS = (
 
 def gap_sentences(found: Compared) -> list[str]:
     """A paragraph for every two runs, or a sentence that says why there is none."""
-    sentences = [_gap(gap) for gap in found.gaps]
+    sentences = [_with_range(gap, found.sides) for gap in found.gaps]
     known = {(gap.one, gap.other) for gap in found.gaps}
     names = [side.name for side in found.sides if side.run.front]
     sentences += [
@@ -40,6 +41,28 @@ def gap_sentences(found: Compared) -> list[str]:
         have = "has" if len(empty) == 1 else "have"
         sentences.append(f"{listed(empty)} {have} no network that was trained to the end.")
     return sentences
+
+
+def _with_range(gap: Gap, sides: Sequence[Side]) -> str:
+    """The difference, and what one front has alone; this first where they share one place only."""
+    flops = {side.name: [trial.flops for trial in side.run.front] for side in sides}
+    alone = [
+        f"Only {name} has networks {text}."
+        for name in (gap.one, gap.other)
+        if (text := _beyond(flops[name], gap))
+    ]
+    parts = [_gap(gap), *alone]
+    return " ".join(parts[1:] + parts[:1] if is_one_place(gap.low, gap.high) else parts)
+
+
+def _beyond(flops: Sequence[int], gap: Gap) -> str:
+    """The networks of a front outside of the range that both fronts cover."""
+    parts = []
+    if not is_one_place(min(flops), gap.low) and min(flops) < gap.low:
+        parts.append(f"below {count_text(gap.low)} FLOPs (from {count_text(min(flops))} on)")
+    if not is_one_place(max(flops), gap.high) and max(flops) > gap.high:
+        parts.append(f"above {count_text(gap.high)} FLOPs (up to {count_text(max(flops))})")
+    return " and ".join(parts)
 
 
 def _gap(gap: Gap) -> str:

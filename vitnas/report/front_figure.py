@@ -17,6 +17,7 @@ from vitnas.report.marks import (
     colour,
     cost_range,
     cost_ticks,
+    mark_size,
     shape,
 )
 from vitnas.report.networks import dominant_mixer
@@ -51,7 +52,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     left_out = len(complete) - len(members) + len(stopped) - len(shown) - len(hollow)
     low, high = cost_range(*_ends(run, cost, complete + stopped))
     front = [t for t in complete if t.number in members and t not in possible]
-    data = [_hollow(cost, hollow, "stopped early", size=6, opacity=0.5)] if hollow else []
+    data = _hollow(cost, hollow, "stopped early", 6, opacity=0.5) if hollow else []
     end = high if COSTS[cost].sign > 0 else low
     data = [*_band(run, cost, end), *data, *_front_line(run, cost, end)]
     data += _test_lines(run, cost, end)
@@ -61,7 +62,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
         data.append(_points(cost, mixer, groups.get(mixer, []), members))
     if possible:  # on the front, perhaps
-        data.append(_hollow(cost, possible, "may be on the front", size=12))
+        data += _hollow(cost, possible, "may be on the front", 12)
     data += _papers(run, cost)
     _tell_standing(run, data)
     data += _knee_ring(run, cost)
@@ -90,8 +91,9 @@ def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
 
 
 def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int]) -> Tree:
-    sizes = [11 if trial.number in members else 7 for trial in trials]
-    opacity = [1.0 if trial.number in members else 0.7 for trial in trials]
+    large, small = mark_size(mixer, 11), mark_size(mixer, 7.5)
+    sizes = [large if trial.number in members else small for trial in trials]
+    opacity = [1.0 if trial.number in members else 0.75 for trial in trials]
     marker: Tree = {
         "color": colour(mixer),
         "symbol": shape(mixer)[1],
@@ -101,14 +103,22 @@ def _points(cost: str, mixer: str, trials: list[TrialRecord], members: set[int])
     return _scatter(cost, trials, mixer, marker)
 
 
-def _hollow(cost: str, trials: list[TrialRecord], name: str, **marker: float) -> Tree:
-    """Hollow marks, each in its mixer's colour and shape."""
+def _hollow(
+    cost: str, trials: list[TrialRecord], name: str, size: float, **marker: float
+) -> list[Tree]:
+    """Hollow marks, each in its mixer's colour and shape; a grey ring stands for all in the
+    legend."""
     mixers = [dominant_mixer(trial) for trial in trials]
     looks = {
         "color": [colour(mixer) for mixer in mixers],
         "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],
+        "size": [mark_size(mixer, size) for mixer in mixers],
     }
-    return _scatter(cost, trials, name, {**looks, **marker})
+    marks = _scatter(cost, trials, name, {**looks, **marker})
+    ring = {"color": BASELINE_COLOUR, "symbol": "circle-open", "size": size}
+    key = {"type": "scatter", "mode": "markers", "name": name, "x": [None], "y": [None]}
+    group = {"legendgroup": name}
+    return [marks | group | {"showlegend": False}, key | group | {"marker": ring}]
 
 
 def _baselines(run: Run, cost: str) -> list[Tree]:
@@ -207,6 +217,7 @@ def _scatter(cost: str, trials: list[TrialRecord], name: str, marker: Tree) -> T
         "text": [_hover(trial) for trial in trials],
         "hovertemplate": "%{text}<extra></extra>",
         "marker": marker,
+        "cliponaxis": False,  # a mark on an axis is whole
     }
 
 

@@ -23,6 +23,14 @@ def shape(mixer: str) -> tuple[str, str]:
     return MIXERS.get(mixer, _OTHER).mark[1:]
 
 
+_AREAS = {"triangle-up": 1.45, "triangle-down": 1.45, "diamond": 1.2, "x": 1.2, "cross": 1.2}
+
+
+def mark_size(mixer: str, size: float) -> float:
+    """A size for plotly at which marks of all shapes look equally large."""
+    return round(size * _AREAS.get(shape(mixer)[1], 1.0), 1)
+
+
 BASELINE_COLOUR = "#7a8290"
 _BASELINES = (
     ("x", "x-thin-open"),

@@ -18,7 +18,7 @@ from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_lines
 from vitnas.report.papers import papers_text
-from vitnas.report.plots import drawn_baselines, drawn_papers
+from vitnas.report.plots import drawable, drawn_baselines, drawn_papers
 from vitnas.report.progress import reached, reference_point, volume_curve
 from vitnas.report.spent import spent_text, step_rows
 from vitnas.report.standing import (
@@ -83,6 +83,7 @@ def summary_view(run: Run) -> View:
         "band": band_text(run),
         "band_rows": band_rows(run),
         "papers": papers_text(run),
+        "any_stopped": bool(drawable(run, Outcome.STOPPED)),
         "any_paper_drawn": bool(drawn_papers(run)),
         "any_baseline_drawn": any(drawn_baselines(run, cost) for cost in run.costs),
         "first_cost": COSTS[run.costs[0]].noun,
@@ -152,12 +153,16 @@ def key_numbers(run: Run) -> list[dict[str, str]]:
         marked.append(("Knee of the front", knee))
     if len(members) > 1:
         marked += _cheapest(members, run.costs)
+    labels: dict[int, list[str]] = {}
+    for label, trial in marked:
+        labels.setdefault(trial.number, []).append(label)
+    shown = {trial.number: trial for _, trial in marked}
     here = [trial for trial in (*run.trials, *run.replicates) if not trial.taken]
     seconds = sum(trial.seconds or 0.0 for trial in here)
     trained = sum(trial.outcome.is_trial for trial in here)
     cost = duration_text(seconds) if seconds else f"{trained:,}"
     return [
-        *(_key(label, trial, run.costs) for label, trial in marked),
+        *(_key(_joined(labels[number]), trial, run.costs) for number, trial in shown.items()),
         {
             "label": "Time in trainings" if seconds else "Trainings",
             "value": cost,
@@ -185,6 +190,12 @@ def _cheapest(
         )
         for cost in costs
     ]
+
+
+def _joined(labels: Sequence[str]) -> str:
+    """`Knee of the front, cheapest on the front`: one network may be several of them."""
+    first, *others = labels
+    return ", ".join([first, *(label[:1].lower() + label[1:] for label in others)])
 
 
 def _key(label: str, trial: TrialRecord, costs: Sequence[str]) -> dict[str, str]:

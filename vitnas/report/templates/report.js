@@ -17,7 +17,9 @@ async function unpackPlotly() {
 function pageColours() {
   const style = getComputedStyle(document.documentElement);
   const names = ["ink", "soft", "faint", "rule", "card", "wash", "band"];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  const found = names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]);
+  const isDark = matchMedia("screen and (prefers-color-scheme: dark)").matches;
+  return { ...Object.fromEntries(found), isDark };
 }
 
 function paintedTrace(trace, colours) {
@@ -32,6 +34,7 @@ function paintedTrace(trace, colours) {
     painted.marker = { ...trace.marker, line: { width: 1, color: colours.card } };
   }
   if (typeof trace.marker?.symbol === "object") painted.marker.line.width = 1.3;
+  if (colours.isDark && Array.isArray(trace.marker?.opacity)) painted.marker.opacity = 1;
   return painted;
 }
 
