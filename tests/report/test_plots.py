@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.colors import to_hex
 from PIL import Image
 
-from tests.report.runs import invented_run, run_of, trial
+from tests.report.runs import invented_run, run_of, tree, trial
 from vitnas.plotting import empty_figure
 from vitnas.records import BaselineRecord, Outcome
-from vitnas.report.marks import top1_range
-from vitnas.report.plots import _dress, _legend_place, front_png, shown_families, shown_top1
+from vitnas.report.marks import BASELINE_COLOUR, top1_range
+from vitnas.report.plots import _draw, _dress, _legend_place, front_png, shown_families, shown_top1
 
 PATH = Path("results/small")
 
@@ -58,6 +59,15 @@ def test_a_picture_of_baselines_alone_ends_where_they_end() -> None:
     _dress(axes, run_of(PATH, baselines=tuple(known)), "flops")
     assert 8_000 < axes.get_xlim()[1] < 10_000
     assert [text.get_text() for text in axes.texts] == ["no candidate has a top-1 yet"]
+
+
+def test_stopped_networks_have_a_ring_of_no_mixer_in_the_legend() -> None:
+    stopped = trial(1, 49.0, 2_000_000, config=tree("dwconv"), outcome=Outcome.STOPPED)
+    axes = empty_figure(8, 5).subplots()
+    _draw(axes, run_of(PATH, trial(0), stopped), "flops")
+    keys = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    ring = keys["stopped early (censored)"]
+    assert to_hex(ring.get_edgecolors()[0]) == BASELINE_COLOUR
 
 
 @pytest.mark.parametrize("number", [0, 1, 40])

@@ -213,8 +213,10 @@ def _scatter(
     mixers: dict[str, list[TrialRecord]] = {}
     for trial in sorted(trials, key=lambda trial: trial.number in members):  # members on top
         mixers.setdefault(dominant_mixer(trial), []).append(trial)
-    for index, (mixer, group) in enumerate(sorted(mixers.items())):
-        label = ("stopped early (censored)" if index == 0 else None) if hollow else mixer
+    if hollow and trials:
+        ring = {"marker": "o", "facecolors": "none", "edgecolors": BASELINE_COLOUR}
+        axes.scatter([], [], s=26, linewidths=0.8, label="stopped early (censored)", **ring)
+    for mixer, group in sorted(mixers.items()):
         axes.scatter(
             [cost_of(trial, cost) for trial in group],
             [trial.estimate for trial in group],
@@ -224,7 +226,7 @@ def _scatter(
             edgecolors=colour(mixer) if hollow else "white",
             linewidths=0.8 if hollow else 0.5,
             alpha=0.45 if hollow else [1 if t.number in members else 0.6 for t in group],
-            label=label,
+            label=None if hollow else mixer,
             zorder=2 if hollow else 4,
         )
 
