@@ -87,3 +87,11 @@ def test_baselines_and_tuning_count_each_of_their_trainings(tmp_path: Path) -> N
     assert found["all"][:2] == (5, 26.5)
     (tmp_path / "tune" / "tune.jsonl").write_text("half a li")
     assert "tuning" not in {what for what, *_ in costs_of(run_of(tmp_path, trial(0)))}
+
+
+def test_a_lost_training_without_a_time_leaves_the_others_known(tmp_path: Path) -> None:
+    lost = trial(7, None, outcome=Outcome.OOM, seconds=None)
+    run = run_of(tmp_path, trial(0), lost)
+    found = {what: seconds for what, _, seconds, _ in costs_of(run)}
+    assert found == {"complete": 12.5, "oom": None, "all": 12.5}
+    assert "1 training has no time and" in whole_cost_text(run)

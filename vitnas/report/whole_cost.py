@@ -15,7 +15,7 @@ from vitnas.engine.store.folder import TUNE_FOLDER
 from vitnas.engine.tuning.result import BOOK_FILE
 from vitnas.errors import VitnasError
 from vitnas.records import Outcome, TrialRecord
-from vitnas.report.text import NOTHING, duration_text
+from vitnas.report.text import NOTHING, duration_text, plural
 from vitnas.run import Run
 
 
@@ -25,7 +25,7 @@ class KindCost(NamedTuple):
     Attributes:
         what: their outcome, or their purpose.
         number: how many there are.
-        seconds: of all of them, added up over workers; None where one of them has no time.
+        seconds: of those with a time, added up over workers; None where none has one.
         gpu_seconds: seconds times the share of a GPU, with lost attempts where they were counted;
             0 on the CPU, None where it is not known.
     """
@@ -90,7 +90,7 @@ def _total(costs: Sequence[KindCost]) -> KindCost:
 def _sum(values: Iterable[float | None]) -> float | None:
     found = list(values)
     known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    return sum(known) if known or not found else None
 
 
 def gpu_share(run: Run) -> float | None:
@@ -153,4 +153,8 @@ def whole_cost_text(run: Run) -> str:
             f"By the clock the sessions took {duration_text(clock)}, each from its start to the "
             "end of its last training, with proposals and waiting; tuning comes before."
         )
-    return f"{took} Scoring on the test split is not timed."
+    here = (one for one in (*run.trials, *run.replicates) if not one.taken)
+    number = sum(one.outcome.is_trial and one.seconds is None for one in here)
+    have = "has" if number == 1 else "have"
+    lost = f" {plural(number, 'training')} {have} no time and no part in the sums."
+    return f"{took}{lost * bool(number)} Scoring on the test split is not timed."
