@@ -27,7 +27,7 @@ from vitnas.engine.store.database import (
     readable,
     writable,
 )
-from vitnas.engine.store.folder import check_study
+from vitnas.engine.store.folder import STUDY_NAME, check_begun, check_study, is_begun
 from vitnas.engine.store.stored import FORMAT, check_format, records_of, stored_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome, TrialRecord, averaged
@@ -41,11 +41,11 @@ __all__ = [
     "STUDY_NAME",
     "RunStore",
     "differences",
+    "is_begun",
     "read_run",
     "writable",
 ]
 
-STUDY_NAME = "vitnas"
 _FLUSH_S = 2.0
 
 
@@ -239,6 +239,7 @@ def read_study(path: Path) -> tuple[dict[str, Any], list[optuna.trial.FrozenTria
         RunError: there is no study in it, or it cannot be read.
     """
     check_study(path)
+    check_begun(path)
     with readable(path):
         storage = open_database(path, write=False)
         try:
