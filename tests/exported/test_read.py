@@ -11,13 +11,15 @@ from safetensors.torch import load_file
 
 import vitnas
 from tests.report.runs import run_of, trial
-from vitnas.errors import ConfigError, VitnasError
+from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
+from vitnas.exported.grafts import graft_named
 from vitnas.exported.network import export_network
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
 
+SMALL = {"img_size": 32, "patch_size": 16, "depth": 1, "num_classes": 3}
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -45,6 +47,27 @@ def exported(tmp_path: Path) -> Path:
     chosen = trial(5)
     weights = weights_bytes(build_model(chosen.network))
     return export_network(run_of(tmp_path, chosen), chosen, weights, tmp_path / "net")
+
+
+def flip(file: Path) -> None:
+    """Change the lowest bit of the last number: it stays finite."""
+    content = bytearray(file.read_bytes())
+    content[-4] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["network", "graft"])
+def test_weights_with_one_other_bit_are_refused(name: str, exported: Path, tmp_path: Path) -> None:
+    if name == "graft":
+        graft_named("deit_tiny_patch16_224", {"mixer": "ska"}, SMALL, to=tmp_path / "graft")
+        exported = tmp_path / "graft"
+    load(exported)
+    flip(exported / WEIGHTS_FILE)
+    line = r"model\.safetensors: is not the file that was written here: its SHA-256 begins with"
+    with pytest.raises(DataError, match=line):
+        load(exported)
+    (exported / "config.json").unlink()  # as in a folder of earlier code
+    load(exported)
 
 
 def damage(folder: Path, kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.card import conversion_card
 from vitnas.exported.conversion import Conversion
-from vitnas.exported.folder import CARD_FILE, beside, check_free
+from vitnas.exported.folder import CARD_FILE, beside, check_free, sha256_of
 from vitnas.exported.write import Content, write_network
 from vitnas.nn.zoo import zoo_names
 from vitnas.nn.zoo.weights import LAYOUTS, Layout
@@ -129,7 +128,7 @@ def _converted(
         config,
         code,
         read.file,
-        _sha256(read.file),
+        sha256_of(read.file),
         read.entry,
         len(read.state) - len(translation.dropped),
         _options(config, code),
@@ -154,14 +153,6 @@ def in_our_words(network: nn.Module) -> tuple[ModelConfig, HybridTransformer]:
     model = build_model(config)
     model.load_state_dict(translate(code, config, state).state)
     return config, model
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _options(config: ModelConfig, code: Layout) -> dict[str, str]:

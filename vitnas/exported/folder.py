@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -96,6 +97,15 @@ def read_classes(folder: Path) -> tuple[str, ...]:
         raise DataError(f"{path}: cannot be read: {reason_of(error)}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: is not a text file in UTF-8") from None
+
+
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file, 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def check_free(folder: Path) -> None:

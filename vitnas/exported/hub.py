@@ -13,19 +13,20 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from vitnas.config.files import exists, validate
 from vitnas.config.graft_file import Design, GraftFile
 from vitnas.config.parts import Frozen, as_tuple
-from vitnas.errors import ConfigError, DataError, reason_of
+from vitnas.errors import ConfigError, DataError, printable, reason_of
+from vitnas.exported.folder import WEIGHTS_FILE, sha256_of
 from vitnas.exported.preprocessing import Interpolation, Preprocessing, of_timm
 from vitnas.files import read_bytes
 from vitnas.nn.zoo.entrypoints import ANY, weights_of
 from vitnas.nn.zoo.grafted import GRAFTED, layers_of
 
-HUB_FILE = "config.json"
+HUB_FILE, DIGEST = "config.json", "weights_sha256"
 _MOST_BYTES = 1 << 24
 _Value = Annotated[float, Field(ge=-1e6, le=1e6)]
 _Deviation = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
-def hub_text(design: Design, names: Sequence[str], how: Preprocessing) -> str:
+def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: str) -> str:
     """config.json in the form of timm's hub (timm.models.save_for_hf).
 
     Its architecture is `vitnas` or `vitnas_graft`, which `import vitnas` registers with timm;
@@ -35,6 +36,7 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing) -> str:
         design: the network; of a graft, with its sizes written out.
         names: of its classes, or none.
         how: how an image becomes its input.
+        **more: entries of vitnas's own, which timm leaves alone.
     """
     tree = {key: value for key, value in design.to_tree().items() if key != "name"}
     found: dict[str, Any] = {
@@ -47,7 +49,7 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing) -> str:
         found["label_names"] = list(names)
     if how.remark:
         found["remark"] = how.remark
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(found | more, indent=2, ensure_ascii=False) + "\n"
 
 
 def _pretrained_cfg(design: Design, how: Preprocessing) -> dict[str, Any]:
@@ -71,6 +73,23 @@ def _layers(design: Design) -> dict[str, Any]:
         return layers_of(design)
     pool = list(design.grids[-1]) if len(design.stages) > 1 else None
     return {"pool_size": pool, **weights_of(design)}
+
+
+def check_weights(folder: Path) -> None:
+    """Make sure that a folder's weights are those that its config.json was written with.
+
+    Folders without config.json, or of earlier code, do not say which these are.
+
+    Raises:
+        DataError: they are others, or a file cannot be read.
+    """
+    path, weights = folder / HUB_FILE, folder / WEIGHTS_FILE
+    stated = _read(path).get(DIGEST) if exists(path) else None
+    if stated is not None and stated != (found := sha256_of(weights)):
+        raise DataError(
+            f"{weights}: is not the file that was written here: its SHA-256 begins with "
+            f"{found[:12]}, and {DIGEST} in {HUB_FILE} with {printable(str(stated))[:12]}"
+        )
 
 
 def read_preprocessing(folder: Path, channels: int) -> Preprocessing | None:

@@ -9,7 +9,7 @@ from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.design import file_of, network_of, read_design
 from vitnas.exported.folder import CLASSES_FILE, WEIGHTS_FILE, read_classes
-from vitnas.exported.hub import read_preprocessing
+from vitnas.exported.hub import check_weights, read_preprocessing
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,8 +25,9 @@ def load(folder: str | Path) -> nn.Module:
     Raises:
         ConfigError: config.yaml or graft.yaml is missing or wrong, or the weights belong to another
             network; the error names the first tensor that does not fit.
-        DataError: model.safetensors is missing, unreadable or damaged, or holds numbers that are
-            not finite; or labels.txt has another number of names than the network has outputs.
+        DataError: model.safetensors is missing, unreadable or damaged, holds numbers that are not
+            finite, or is not the one that config.json was written with; or labels.txt has another
+            number of names than the network has outputs.
     """
     folder = Path(folder)
     design = read_design(folder)
@@ -34,6 +35,7 @@ def load(folder: str | Path) -> nn.Module:
         model: Any = network_of(design, folder / WEIGHTS_FILE)
     except ConfigError as error:
         raise (error if error.file else error.at(file=folder / file_of(design))) from None
+    check_weights(folder)
     if names := read_classes(folder):
         if len(names) != model.num_classes:
             rule = f"{len(names)} names for {model.num_classes} classes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.check import Check, check_files
 from vitnas.exported.design import design_text, file_of, network_of
 from vitnas.exported.folder import WEIGHTS_FILE, write_classes
-from vitnas.exported.hub import HUB_FILE, hub_text
+from vitnas.exported.hub import DIGEST, HUB_FILE, hub_text
 from vitnas.exported.preprocessing import Preprocessing, unknown
 from vitnas.exported.programs import write_programs
 
@@ -113,7 +114,8 @@ def write_network(draft: Path, folder: Path, content: Content) -> Written:
     write_bytes(draft / WEIGHTS_FILE, content.weights)
     write_classes(draft, content.names)
     preprocessing = content.preprocessing or unknown(design.in_chans)
-    write_text(draft / HUB_FILE, hub_text(design, content.names, preprocessing))
+    facts = {DIGEST: sha256(content.weights).hexdigest()}
+    write_text(draft / HUB_FILE, hub_text(design, content.names, preprocessing, **facts))
     if not content.formats:
         return Written(preprocessing)
     network: Any = network_of(design, content.weights)

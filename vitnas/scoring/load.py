@@ -14,6 +14,7 @@ from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable, typed
 from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
+from vitnas.exported.hub import check_weights
 from vitnas.exported.preprocessing import Preprocessing, of_timm
 from vitnas.nn.weights import load_weights, shapes
 from vitnas.nn.zoo import zoo_names
@@ -112,6 +113,7 @@ def _of_name(
     if weights is None:
         names = _imagenet_names(network, cfg, classes)
     elif Path(weights).name == WEIGHTS_FILE:
+        check_weights(Path(weights).parent)
         how, names = facts_beside(Path(weights).parent, name, sides, classes)
     how, hw = how or of_timm(cfg, sides[0]), subject.image_hw
     return Classifier(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from vitnas.config.files import exists, is_file
 from vitnas.errors import DataError
-from vitnas.exported.folder import WEIGHTS_FILE
+from vitnas.exported.folder import WEIGHTS_FILE, sha256_of
 
 _TIMM = "timm:"
 
@@ -53,9 +52,7 @@ def start_of(text: str) -> Path | FromTimm:
 def digest(start: Path | FromTimm) -> str:
     """What tells first weights apart; timm's own have the name of their tag."""
     if isinstance(start, Path):
-        return _sha256(start / WEIGHTS_FILE)
-    return start.name if start.weights is None else f"{start.name} {_sha256(Path(start.weights))}"
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+        return sha256_of(start / WEIGHTS_FILE)[:12]
+    if start.weights is None:
+        return start.name
+    return f"{start.name} {sha256_of(Path(start.weights))[:12]}"
