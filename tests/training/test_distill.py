@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, DataError
+from vitnas.exported.folder import write_classes
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
 from vitnas.training.data import Images
@@ -184,6 +186,32 @@ def test_a_pickle_with_code_is_not_read(digits: Images, tmp_path: Path) -> None:
     config = DistillConfig(teacher="test_resnet", weights=str(path))
     with pytest.raises(DataError, match="cannot be loaded"):
         load_teacher(config, digits, CPU)
+
+
+@pytest.mark.parametrize(
+    ("names", "other"),
+    [
+        ([f"digit {n}" for n in range(9)] + ["letter"], "9 is 'letter', and of digits 'digit 9'"),
+        ([f"digit {9 - n}" for n in range(10)], "0 is 'digit 9', and of digits 'digit 0'"),
+        ([f"digit {n}" for n in range(10)], None),
+    ],
+    ids=["another", "another order", "the same"],
+)
+def test_a_teacher_of_as_many_other_classes_is_refused(
+    names: list[str],
+    other: str | None,
+    tiny_config: ModelConfig,
+    digits: Images,
+    tmp_path: Path,
+) -> None:
+    config = tiny_config.model_copy(update={"img_size": 8, "in_chans": 1})
+    folder = exported(config, tmp_path / "t")
+    write_classes(folder, names)
+    named = replace(digits, classes=tuple(f"digit {n}" for n in range(10)))
+    teacher = DistillConfig(teacher=str(folder))
+    with pytest.raises(ConfigError, match=other) if other else nullcontext():
+        load_teacher(teacher, named, CPU)
+    load_teacher(teacher, digits, CPU)  # which are only numbered
 
 
 def test_hard_distillation_is_the_mean_of_two_labels_losses() -> None:

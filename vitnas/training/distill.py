@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 from vitnas.config.files import exists, is_file
 from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.environment import only_errors_of
-from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.read import load
 from vitnas.training.data import Images
@@ -123,7 +124,7 @@ def load_teacher(config: DistillConfig, images: Images, device: torch.device) ->
     a timm model sees them with the mean and deviation that it was trained with.
 
     Raises:
-        ConfigError: no such teacher, or one for another number of classes or another image size.
+        ConfigError: no such teacher, or one for other classes or another image size.
         DataError: its weights cannot be read or fetched.
     """
     assert config.teacher is not None
@@ -203,9 +204,19 @@ def _check_classes(classes: int | None, name: str, images: Images) -> None:
         raise ConfigError(rule, address="distill.teacher", value=name)
 
 
+def _check_names(names: Sequence[str], name: str, images: Images) -> None:
+    """Each class by its name, where both have names: its answers are matched by number."""
+    ours = [printable(own) for own in images.names]
+    for number, (theirs, own) in enumerate(zip(names, ours, strict=False)):
+        if theirs != own:
+            rule = f"its class {number} is '{theirs}', and of {images.name} '{own}'"
+            raise ConfigError(rule, address="distill.teacher", value=name)
+
+
 def _check_fits(model: nn.Module, name: str, images: Images) -> None:
     """Classes as the teacher says; channels and size by asking it for one image."""
     _check_classes(getattr(model, "num_classes", None), name, images)
+    _check_names(getattr(model, "label_names", ()), name, images)
     device = next(model.parameters()).device
     size = (1, images.in_chans, *images.image_hw)
     try:
