@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -107,17 +108,26 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool]) -> None:
         raise RunError(f"{path}: cannot be replaced: {reason_of(error)}") from None
     if head and not is_ours(head):
         raise RunError(f"{path}: is a file that vitnas did not write; give another name")
+    check_writable(path.absolute().parent)
 
 
 def check_writable(path: Path) -> None:
     """Make sure that the folder `path`, or what is not there yet at `path`, can be written.
 
     Raises:
-        RunError: the nearest folder that is there is none, or is not writable.
+        RunError: the nearest folder that is there is none, or is not writable; or there can be no
+            such name.
     """
     there = next(parent for parent in (path, *path.absolute().parents) if exists(parent))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise RunError(f"{path}: cannot be written to ({there} is not a writable folder)")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            path.lstat()  # says what is wrong with a name
+        tempfile.TemporaryFile(dir=there).close()
+    except (OSError, ValueError) as error:
+        why = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise RunError(f"{path}: cannot be written to ({why})") from None
 
 
 def own_folder(path: Path) -> Path:

@@ -39,6 +39,8 @@ def net() -> str:
         (("empty", "--data", "digits"), r"empty: has no config\.yaml"),
         (("net", "--to", "notes.md"), "notes.md: is a file that vitnas did not write"),
         (("net", "--to", "no/such/../x/"), ".*"),
+        (("net", "--to", f"{'n' * 300}.md"), "n.md: cannot be written to .file name too long"),
+        (("net", "--to", "/proc/where.md"), "/proc/where.md: cannot be written to "),
     ],
 )
 def test_mistakes_are_one_line(
@@ -71,3 +73,16 @@ def test_what_is_printed_and_written(
     assert Path("where.md").read_text().startswith("# Where results/digits will run\n")
     out, _ = vitnas_says(capsys, *command, "--json", code=0)
     assert json.loads(out)["networks"][0]["trial"] == 7
+
+
+def test_what_cannot_be_written_in_the_end_is_printed_all_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(*_: Any, **__: Any) -> DeployCheck:
+        Path("where.md").mkdir()  # while it was measured
+        return a_check()
+
+    monkeypatch.setattr(api, "deploy_check", found)
+    out, err = vitnas_says(capsys, "deploy-check", "results/digits", "--to", "where.md", code=2)
+    assert out.startswith("results/digits: 1 network on 360 test images of digits")
+    assert err == "vitnas: where.md: cannot be written: is a directory\n"

@@ -40,9 +40,9 @@ def deploy_check(
     if to is not None:
         check_replaceable(to, is_page)
     found = api.deploy_check(subject, data, score_on=score_on, trials=trial or (), notice=complain)
+    say(json.dumps(found.to_json(), indent=2) if as_json else check_text(found))
     if to is not None:
         with writing(to):
             write_text(to, check_markdown(found, command_line()))
-    say(json.dumps(found.to_json(), indent=2) if as_json else check_text(found))
     if to is not None and not as_json:
         say(f"{to}: the same as a page")
