@@ -49,6 +49,22 @@ def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
     assert title == str(tmp_path / "a.png")
     assert len(best) == 5
     assert all("%  class " in line for line in best)
+    (moved / "none.png").write_bytes(Path(command[-1]).read_bytes()[:80])
+    weights = (moved / "model.safetensors").read_bytes()
+    for arguments, cut, why in (
+        (["gone.png"], None, "No such file or directory: 'gone.png'"),
+        (["model.py"], None, "cannot identify image file"),
+        (["none.png"], None, "truncated"),
+        (command[-1:], 100, ""),
+        (command[-1:], len(weights) - 4, ""),
+    ):
+        (moved / "model.safetensors").write_bytes(weights[:cut])
+        done = subprocess.run(
+            [*command[:-1], *arguments], capture_output=True, text=True, cwd=moved
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert done.stderr.startswith("model.py: ")
+        assert why in done.stderr
     assert "trial 5: 61.25 % top-1" in (moved / "model.py").read_text()
     assert "`model.py` is this network" in (moved / "README.md").read_text()
 
