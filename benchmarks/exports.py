@@ -35,7 +35,8 @@ from vitnas.nn.weights import state_of
 BATCHES = (1, 32)
 COUNTED = (
     *("digits", "images_64", "fashion_32", "hybrid_fashion"),
-    *(str(ROOT / "benchmarks/fashion_32_full.yaml"), "papers_32"),
+    *(str(ROOT / "benchmarks/fashion_32_full.yaml"), "hybrid_cifar", "hybrid_imagenet"),
+    *("papers_32", "papers_224"),
 )
 MOST_LINES = 300
 

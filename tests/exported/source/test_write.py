@@ -97,6 +97,44 @@ def test_a_network_with_windows_or_convolutions_is_short(stage: dict[str, Any], 
     assert source_of(config).count("\n") < most
 
 
+def method(source: str, name: str) -> str:
+    """The head of a class's `forward`."""
+    return source.split(f"class {name}(")[1].split("def forward(")[1].split("\n")[0]
+
+
+def test_only_what_is_passed_several_times_knows_the_pass() -> None:
+    looped = {"groups": (4, 1), "nll_ratio": 1.0}
+    static = {"token_mixer": "ska", "passes": 2}
+    conv = {"token_mixer": "mbconv", "embed_dim": 16}
+    source = source_of(whole(conv, MIXED | looped, MIXED | static, norm="batchnorm"))
+    assert method(source, "InvertedResidual") == "self, x: Tensor) -> Tensor:"
+    assert "step: int = 0" in method(source, "GroupAttention")
+    groups = {"groups": (4,)}
+    source = source_of(whole(MIXED | groups, MIXED | static))
+    assert "step" not in method(source, "StaticKeyAttention")
+    assert "groups = 4\n" in source
+    assert "self.block(x)" in source
+
+
+def test_words_in_it_hold() -> None:
+    """Layers after passes that are none, collected blocks, norms, what the file does not have."""
+    looped = MIXED | {"passes": 2}
+    source = source_of(
+        whole(looped | {"nll_ratio": 1.0}, looped, broad={"gamma": 0.4}, drop_path_rate=0.1)
+    )
+    assert (
+        '"""Several passes through one block, each followed by its own layer or none."""' in source
+    )
+    assert "drop_path_rate" not in source
+    assert "values of both blocks." in source
+    source = source_of(whole(MIXED | {"depth": 2}, MIXED, broad={"gamma": 0.4, "layers": "last:1"}))
+    assert "value of block 3 of 3." in source
+    assert "scale=" not in source  # torch's own
+    mixed = whole({"token_mixer": "dwconv", "embed_dim": 16, "norm": "batchnorm"}, MIXED)
+    assert "Layer norm and token mixer, then layer norm and MLP" in source_of(mixed)
+    assert "type: ignore" not in source
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_networks_of_a_space_give_the_same_scores(name: str) -> None:

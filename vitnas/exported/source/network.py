@@ -11,6 +11,7 @@ from vitnas.exported.source.mixers import has_later_norms, is_square
 from vitnas.exported.source.plan import crelu_cuts, stem_layers, steps_of
 
 _FEW = 4
+_ROOM = 30  # characters of a line of text that are left for it
 
 
 def network_facts(config: ModelConfig) -> dict[str, Any]:
@@ -109,13 +110,18 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
     layers = config.tapped_layers
     chosen = [layers.index(source) for source in config.broad_sources]
     grids = tuple(config.grids[index] for index in indices)
+    scale = dim if broad.scale == "embed_dim" else dim // heads
+    width = (
+        dim // heads * (len(indices) if broad.with_qk else 1)
+    )  # of a query, which torch scales by
     return {
         "gamma": literal(broad.gamma),
         "broad_count": len(indices),
         "broad_pool": broad.pool,
         "broad_qk": broad.with_qk,
         "broad_v": broad.with_v,
-        "broad_scale": f"{dim if broad.scale == 'embed_dim' else dim // heads}**-0.5",
+        "broad_scale": "" if scale == width else f", scale={scale}**-0.5",
+        "broad_words": _words(config),
         "broad_fits": fits,
         "broad_pools": any(config.grids[index] != grid for index in indices),
         "broad_resizes": any(stages[index].attn_width != dim for index in indices),
@@ -126,6 +132,19 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
         "broad_shape": f"(B, {heads}, {config.num_tokens(-1)}, {dim // heads})",
         "tapped": _chosen(chosen, len(layers)),
     }
+
+
+def _words(config: ModelConfig) -> str:
+    """Which blocks broad attention collects from, counted from 1 over all stages."""
+    first = [sum(stage.depth for stage in config.stages[:at]) for at in range(len(config.stages))]
+    numbers = [first[stage] + block + 1 for stage, block in config.broad_sources]
+    total = sum(stage.depth for stage in config.stages)
+    if len(numbers) == 1:
+        return f"block {numbers[0]} of {total}"
+    if len(numbers) == total:
+        return f"all {total} blocks" if total > 2 else "both blocks"
+    words = f"blocks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} of {total}"
+    return words if len(words) <= _ROOM else f"{len(numbers)} of {total} blocks"
 
 
 def _chosen(indices: list[int], number: int) -> str:

@@ -8,8 +8,15 @@ from typing import Any
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.stage import StageConfig
-from vitnas.exported.source.layout import Call, Code, Repeat, call
-from vitnas.exported.source.mixers import BlockIndex, gridded, has_later_norms, mixer_call, variant
+from vitnas.exported.source.layout import Call, Code, Repeat, call, calls
+from vitnas.exported.source.mixers import (
+    BlockIndex,
+    Variant,
+    gridded,
+    has_later_norms,
+    mixer_call,
+    variant,
+)
 from vitnas.nn.mixers import Place
 
 
@@ -86,7 +93,8 @@ def _block(place: Place) -> Call:
 def _recursion(place: Place, block: Call, is_last: bool) -> Call:
     config, stage = place.config, place.stage_config
     alike = [other for other in config.stages if other.is_external == stage.is_external]
-    options = {"external": stage.is_external, "nlls": any(other.has_nll for other in alike)}
+    nlls = {other.has_nll for other in alike if other.passes > 1}
+    options = {"external": stage.is_external, "nlls": any(nlls), "some": len(nlls) > 1}
     args: dict[str, Any] = {"block": block}
     if stage.has_nll and (is_last or not stage.is_external):
         args["nlls"] = (Repeat(_nll(config, stage), "_", 0, stage.passes),)
@@ -112,6 +120,7 @@ def steps_of(config: ModelConfig) -> dict[str, bool]:
     mixers = any(
         (later and stage.qkv_kernel) or any(number > 1 for number in stage.groups)
         for stage in config.stages
+        if stage.passes > 1
     )
     looped = any(stage.is_external and stage.has_nll for stage in config.stages)
     return {
@@ -119,6 +128,30 @@ def steps_of(config: ModelConfig) -> dict[str, bool]:
         "block_step": mixers or later,
         "loop_step": mixers or later or looped,
     }
+
+
+def stepped_of(stages: Sequence[Call]) -> set[Variant]:
+    """The kinds of blocks and mixers that are told which pass it is: those inside of a loop."""
+    inside = [
+        made
+        for outer in calls(stages)
+        if _is_loop(outer.name)
+        for made in calls([value for _, value in outer.args])
+        if isinstance(made.name, Variant)
+    ]
+    blocks = {made.name for made in inside if made.name.part in ("block", "mbconv")}
+    same = [made for made in calls(stages) if made.name in blocks]  # also those outside of a loop
+    mixers = {made.name for made in calls(same) if isinstance(made.name, Variant)}
+    slices = {made.name for made in calls(stages) if isinstance(made.name, Variant)}
+    return blocks | mixers | {one for one in slices if dict(one.options).get("base") in mixers}
+
+
+def _is_loop(name: Any) -> bool:
+    """Whether it passes what is inside of it several times."""
+    if not isinstance(name, Variant):
+        return False
+    is_stage = name.part == "stage" and bool(dict(name.options)["external"])
+    return is_stage or name.part in ("recursion", "loop")
 
 
 def repeated(blocks: Sequence[Call]) -> Iterator[Call | Repeat]:

@@ -35,7 +35,7 @@ from vitnas.exported.source.merging import merged
 from vitnas.exported.source.mixers import Variant
 from vitnas.exported.source.names import names_of
 from vitnas.exported.source.network import network_facts
-from vitnas.exported.source.plan import stage_calls
+from vitnas.exported.source.plan import stage_calls, stepped_of
 
 _HELPERS = (
     "named",
@@ -81,6 +81,13 @@ _IMPORTS = {
     "from torch import Tensor, nn": "",
 }
 """Lines at the head, and what shows that a line is needed; nothing if it always is."""
+_DROPPED = [name for name in ModelConfig.model_fields if name.endswith("_rate")]
+"""Fields of a training that the file does not have: dropout and drop-path."""
+_NORMS = {
+    "batchnorm": "batch norm",
+    "layernorm": "layer norm",
+    "layernorm_nobias": "layer norm",
+}
 _MAPS = {"softmax": "softmax", "gelu": "GELU", "relu": "ReLU", "star_relu": "StarReLU"}
 
 
@@ -95,11 +102,14 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
     stages = merged(stage_calls(config))
     uses = uses_of(stages)
     names = names_of(sorted(uses, key=lambda found: _ORDER.index(found.part)))
+    stepped = stepped_of(stages)
     stages = [changed(stage, lambda made: with_name(made, names, uses)) for stage in stages]
     net = {**network_facts(config), "stages": _stages(stages), "sized": are_sized(uses)}
     net["tapping"] = [names[found] for found in names if dict(found.options).get("tap")]
     environment = _environment(net)
-    parts = [_part(environment, found, names, uses[found]) for found in names]
+    parts = [
+        _part(environment, found, names, uses[found], found in stepped, net) for found in names
+    ]
     if not net["plain_stem"]:
         parts.append(environment.get_template("stem.py.j2").render())
     if net["taps"]:
@@ -108,7 +118,7 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
     body = "\n\n\n".join(part.strip("\n") for part in _with_helpers(environment, parts))
     text = environment.get_template("model.py.j2").render(
         title=title,
-        one_line=one_line(config),
+        one_line=one_line(config.model_copy(update=dict.fromkeys(_DROPPED, 0.0))),
         version=__version__,
         hw=config.image_hw,
         body=body,
@@ -147,6 +157,8 @@ def _part(
     variant: Variant,
     names: Mapping[Variant, str],
     uses: Uses,
+    is_stepped: bool,
+    net: Mapping[str, Any],
 ) -> str:
     constants = constants_of(uses)
     types = parameters_of(uses, constants)
@@ -158,6 +170,7 @@ def _part(
         return literal(constants[key] // 2) if key in constants else f"{key} // 2"
 
     options = _described(variant)
+    maps, step = ", maps: list[Tensor]" if net["maps"] else "", ", step: int = 0"
     return environment.get_template(f"{variant.part}.py.j2").render(
         name=names[variant],
         o=options,
@@ -168,6 +181,11 @@ def _part(
         passes=value("passes") if "passes" in {*types, *constants} else None,
         base=names[options["base"]] if "base" in options else "",
         width="width" if options.get("wide") else "dim",
+        step=", step" if is_stepped else "",
+        at="step" if is_stepped and net["mixer_step"] else "0",
+        mixer_parameters=maps + step * (is_stepped and net["mixer_step"]),
+        mixer_arguments=net["maps"] * ", maps" + ", step" * (is_stepped and net["mixer_step"]),
+        block_parameters=maps + step * (is_stepped and net["block_step"]),
     )
 
 
@@ -181,8 +199,11 @@ def _described(variant: Variant) -> dict[str, Any]:
         inside = f"scale {logits}" if options["scale"] else f"{logits} / {divided}"
         options["formula"] = f"{_MAPS[options['act']]}({inside})"
     if variant.part == "block":
-        rest = ", then norm and MLP, each" if options["mlp"] else ","
-        options["doc"] = f"Norm and token mixer{rest} added to its input."
+        norm = _NORMS[options["norm"]]
+        rest = f", then {norm} and MLP, each" if options["mlp"] else ","
+        options["doc"] = f"{norm.capitalize()} and token mixer{rest} added to its input."
+    if variant.part == "nll":
+        options["norm_words"] = _NORMS[options["norm"]]
     return options
 
 
@@ -201,10 +222,9 @@ def _environment(net: Mapping[str, Any]) -> Environment:
     environment.globals = {**environment.globals, "net": net}
     parameter, argument = (", maps: list[Tensor]", ", maps") if net["maps"] else ("", "")
     environment.globals |= {"maps_parameter": parameter, "maps_argument": argument}
-    for level in ("mixer", "block", "loop"):
-        has_step = net[f"{level}_step"]
-        environment.globals[f"{level}_parameters"] = parameter + has_step * ", step: int = 0"
-        environment.globals[f"{level}_arguments"] = argument + has_step * ", step"
+    environment.globals["loop_parameters"] = parameter + net["loop_step"] * ", step: int = 0"
+    for level in ("block", "loop"):
+        environment.globals[f"{level}_arguments"] = argument + net[f"{level}_step"] * ", step"
     grid = "" if net["square"] else ", self.grid"
     environment.globals |= {
         "on_grid": lambda layer, tokens: f"on_grid({layer}, {tokens}{grid})",
