@@ -119,6 +119,7 @@ def test_the_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
     assert (
         f"| top-1 on the test split | {one.test_top1:.2f} % |" in (folder / "README.md").read_text()
     )
+    assert "\n- network of run `" in (folder / "README.md").read_text()
     assert one.seconds == pytest.approx(sum(entry["seconds"] for entry in seen))
 
 

@@ -65,7 +65,9 @@ def plan_for(
         plan = make_plan(model or own, space.data, recipe, **options)
     if model is not None:
         _check_network(run, trial, plan, model)
-    return replace(plan, fingerprint=run.environment.data.told().get("fingerprint"))
+    origin = f"run `{run.path}`, trial {trial.number}, space {run.name}"
+    fingerprint = run.environment.data.told().get("fingerprint")
+    return replace(plan, fingerprint=fingerprint, origin=printable(origin))
 
 
 def keeping(

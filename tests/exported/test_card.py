@@ -36,12 +36,14 @@ def card(
 @pytest.mark.parametrize(
     "part",
     [
-        "# one\n",
+        "# hybrid_cifar-trial-5: 61.25 % top-1 on the scoring split, 2.50 M FLOPs\n",
         "`1x dwconv 32 > 1x mhsa 64 h2 | stem conv | stride 2`",
         "| FLOPs of one image (multiply-adds) | 2,500,000 |",
         "| parameters | 40,000 |",
         "| top-1 on the scoring split | 61.25 % |",
+        "images alone | 59.88 to 62.58 % (95 %, Wilson, of 5,000 images) |",
         "| top-1 on the test split | 60.50 % |",
+        "images alone | 59.54 to 61.45 % (95 %, Wilson, of 10,000 images) |",
         "| input | 3 x 32 x 32, floats |",
         "run `results/small`, trial 5, on the Pareto front, key 000000000005",
         "space hybrid_cifar, seed of the run 3",
@@ -55,6 +57,17 @@ def card(
 )
 def test_the_card_says(part: str) -> None:
     assert part in card()
+
+
+def test_images_are_told_in_words() -> None:
+    stored = {"num_images": 4, "num_classes": 2, "digest": "ac45"}
+    data = {**ENVIRONMENT["data"], "fingerprint": stored, "skipped": []}
+    text = card(environment={**ENVIRONMENT, "data": data})
+    assert ", digest of the images ac45\n" in text
+    assert "[]" not in text
+    assert "{" not in text
+    data["skipped"] = ["a.png"]
+    assert ", 1 file skipped\n" in card(environment={**ENVIRONMENT, "data": data})
 
 
 def test_weights_trained_anew_are_told_apart() -> None:

@@ -14,9 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from vitnas import __version__
 from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
+from vitnas.config.notation import human
 from vitnas.cost.closed_form import Cost
 from vitnas.environment import command_line
+from vitnas.errors import printable
 from vitnas.exported.design import file_of, line_of, size_of_design
+from vitnas.words import plural
 
 if TYPE_CHECKING:
     from vitnas.exported.conversion import Conversion
@@ -70,7 +73,12 @@ def model_card(
         chance=run.chances.get(trial.number),
         on_front=any(member.number == trial.number for member in run.front),
         seed=run.environment.seed,
-        data=listed(data.told(), skip=("mean", "std")),
+        title=title_of(run, trial, scores),
+        scored=interval(
+            scores.top1, None if scores.anew and _folds(run) > 1 else data.num_val_images
+        ),
+        tested=interval(scores.test_top1, data.num_test_images),
+        data=_of_data(data.told()),
         mean=numbers(data.mean),
         std=numbers(data.std),
         proxy=listed(run.environment.proxy.told()),
@@ -138,6 +146,27 @@ def card_of(
     return re.sub(r"\n{3,}", "\n\n", card).rstrip() + "\n"
 
 
+def title_of(run: Run, trial: TrialRecord, scores: Scores) -> str:
+    """`digits-trial-7: 98.61 % top-1 on the scoring split, 210k FLOPs`."""
+    accuracy = "" if scores.top1 is None else f"{scores.top1:.2f} % top-1 on the scoring split, "
+    return f"{name_of(run, trial)}: {accuracy}{human(trial.flops)} FLOPs"
+
+
+def name_of(run: Run, trial: TrialRecord) -> str:
+    """`digits-trial-7`."""
+    return f"{printable(str(run.space.get('name') or run.name))}-trial-{trial.number}"
+
+
+def _of_data(told: Mapping[str, Any]) -> str:
+    """Its name and counts; the digest of its images, and how many files were skipped, in words."""
+    text = listed(told, skip=("mean", "std", "classes", "fingerprint", "skipped"))
+    digest = (told.get("fingerprint") or {}).get("digest")
+    skipped = len(told.get("skipped") or ())
+    more = [f"digest of the images {digest}"] if digest else []
+    more += [f"{plural(skipped, 'file')} skipped"] if skipped else []
+    return ", ".join([text, *more] if text else more)
+
+
 def _folds(run: Run) -> int:
     """In how many folds each network of the search was trained; the weights are the first one's."""
     data = run.space.get("data")
@@ -161,10 +190,32 @@ def _error(run: Run, trial: TrialRecord) -> float | None:
     return run.noise.error(trial.top1, len(trial.trainings))
 
 
+def interval(top1: float | None, images: int | None) -> str:
+    """The 95 % interval of a top-1 in percent from the number of images alone (Wilson).
+
+    `97.10 to 99.31 % (95 %, Wilson, of 360 images)`; empty where either is not known.
+    """
+    if top1 is None or not images:
+        return ""
+    from scipy.stats import binomtest
+
+    right = min(round(top1 / 100 * images), images)
+    low, high = binomtest(right, images).proportion_ci(method="wilson")
+    return f"{100 * low:.2f} to {100 * high:.2f} % (95 %, Wilson, of {images:,} images)"
+
+
 def listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
-    """`name cifar10, num_classes 10`. Values that are None are left out."""
-    known = ((name, value) for name, value in tree.items() if value is not None)
-    return ", ".join(f"{name} {value}" for name, value in known if name not in skip)
+    """`name cifar10, num_classes 10`. What is None or empty is left out; of a tree its values."""
+    known = ((name, _plain(value)) for name, value in tree.items() if name not in skip)
+    return ", ".join(f"{name} {value}" for name, value in known if value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return listed(value)
+    if isinstance(value, (list, tuple)):
+        return " and ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def numbers(values: Sequence[float] | None) -> str:

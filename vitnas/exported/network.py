@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitnas.config.files import write_text
-from vitnas.config.notation import human
-from vitnas.errors import printable
-from vitnas.exported.card import Scores, model_card
+from vitnas.exported.card import Scores, model_card, name_of, title_of
 from vitnas.exported.folder import CARD_FILE, beside, check_free
 from vitnas.exported.preprocessing import Preprocessing, trained_on
 from vitnas.exported.write import Content, write_network
@@ -77,9 +75,9 @@ def export_network(
     if preprocessing is None and data.mean and data.std:
         preprocessing = trained_on(data.name or "", data.mean, data.std)
     content = Content(
-        config,
+        config.model_copy(update={"name": name_of(run, trial)}),
         weights,
-        _title(run, trial, scores),
+        title_of(run, trial, scores),
         data.classes or (),
         preprocessing,
         images,
@@ -92,10 +90,3 @@ def export_network(
     for line in written.lines():
         notice(line)
     return folder
-
-
-def _title(run: Run, trial: TrialRecord, scores: Scores) -> str:
-    """`digits, trial 7: 98.61 % top-1, 210k FLOPs`: a name that carries its measurements."""
-    accuracy = "" if scores.top1 is None else f"{scores.top1:.2f} % top-1, "
-    name = run.space.get("name") or run.name
-    return f"{printable(str(name))}, trial {trial.number}: {accuracy}{human(trial.flops)} FLOPs"

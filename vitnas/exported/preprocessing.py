@@ -39,9 +39,9 @@ class Preprocessing:
     def words(self) -> str:
         """A few words for a card and a comment."""
         if self.fit == "stretch":
-            return f"scaled, {self.interpolation}"
+            return f"scaled to its size ({self.interpolation})"
         kept = "" if self.crop == 1 else f" of {self.crop:g} of it"
-        return f"scaled to cover the size and cut to the centre{kept}, {self.interpolation}"
+        return f"scaled to cover its size and cut to the centre{kept} ({self.interpolation})"
 
 
 def trained_on(data: str, mean: Any, std: Any) -> Preprocessing:

@@ -114,7 +114,7 @@ def write_network(draft: Path, folder: Path, content: Content) -> Written:
     write_bytes(draft / WEIGHTS_FILE, content.weights)
     write_classes(draft, content.names)
     preprocessing = content.preprocessing or unknown(design.in_chans)
-    facts = {DIGEST: sha256(content.weights).hexdigest()}
+    facts = {"title": content.title, DIGEST: sha256(content.weights).hexdigest()}
     write_text(draft / HUB_FILE, hub_text(design, content.names, preprocessing, **facts))
     if not content.formats:
         return Written(preprocessing)

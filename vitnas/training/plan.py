@@ -42,6 +42,7 @@ class Plan:
         init_from: an exported folder whose weights come first, or timm's; None = fresh weights.
         fingerprint: that the training images must have; None = any images will do.
         before: classes that the network's folder is for, where it gets others.
+        origin: run, trial and space that the network is from, for readers; empty = of none.
     """
 
     config: Design
@@ -52,6 +53,7 @@ class Plan:
     init_from: Path | FromTimm | None = None
     fingerprint: Mapping[str, Any] | None = None
     before: int | None = None
+    origin: str = ""
 
     def line(self, trained: int, scoring: int) -> str:
         """What is about to be trained and on how many images, in one line.

@@ -17,7 +17,7 @@ from vitnas.config.files import dump_yaml
 from vitnas.config.recipe import Recipe
 from vitnas.cores import launch
 from vitnas.data.telling import SILENT, Teller
-from vitnas.errors import ConfigError, DataError, RunError, printable, reason_of
+from vitnas.errors import ConfigError, DataError, RunError, reason_of
 from vitnas.exported.check import NUMBER
 from vitnas.exported.folder import (
     CARD_FILE,
@@ -31,7 +31,7 @@ from vitnas.exported.write import Content, Written, write_network
 from vitnas.files import check_own, remove_folder, write_text, writing
 from vitnas.nn.weights import weights_bytes
 from vitnas.training import checkpoint
-from vitnas.training.card import training_card
+from vitnas.training.card import title_of, training_card
 from vitnas.training.data import Images, check_enough, load_data
 from vitnas.training.device import own_threads
 from vitnas.training.distill import load_teacher
@@ -114,7 +114,7 @@ def train_network(
             test = evaluate(model, images.test(), batch) if images.has_test else None
             if ended is not None:
                 ended(log, test)
-            written = _export(plan, model, images, log, test, folder, formats, start)
+            written = _export(plan, model, images, log, test, folder, formats, start, at)
             for line in written.lines():
                 tell(line)
     remove_folder(work, _ours(work))
@@ -217,11 +217,12 @@ def _export(
     folder: Path,
     formats: tuple[str, ...],
     start: str,
+    device: torch.device,
 ) -> Written:
     content = Content(
         plan.config,
         weights_bytes(model),
-        f"{printable(plan.config.name)} after {plan.recipe.epochs} epochs",
+        title_of(plan, log[-1]["top1"]),
         images.names,
         trained_on(plan.data.name, images.mean, images.std),
         images.val.normalise(images.val.pixels[:NUMBER]).cpu(),
@@ -232,7 +233,8 @@ def _export(
         write_text(draft / LOG_FILE, _lines(log))
         write_text(draft / RECIPE_FILE, dump_yaml(plan.recipe.model_dump(mode="json")))
         write_text(
-            draft / CARD_FILE, training_card(plan, images, log, test, folder, written, start)
+            draft / CARD_FILE,
+            training_card(plan, images, log, test, folder, written, start, str(device)),
         )
     return written
 
