@@ -441,7 +441,12 @@ def deploy_check(
 
 
 def predict(
-    model: str | Path, images: Iterable[str | Path], *, top: int = 1, device: str = "auto"
+    model: str | Path,
+    images: Iterable[str | Path],
+    *,
+    top: int = 1,
+    device: str = "auto",
+    notice: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Prediction]:
     """What a trained network sees in image files, in their order, as it comes.
 
@@ -450,6 +455,7 @@ def predict(
         images: files, and folders for the images below them.
         top: how many classes are named, at most all.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        notice: called with a line where the network does not say how images are prepared.
 
     Raises:
         VitnasError: the network cannot be read or takes no image files, or a folder has no image. A
@@ -462,7 +468,10 @@ def predict(
     from vitnas.scoring.load import load_classifier
 
     paths = listed(images)
-    return predicting.predict(load_classifier(str(model), device), paths, top)
+    classifier = load_classifier(str(model), device)
+    if line := predicting.assumed(classifier):
+        notice(line)
+    return predicting.predict(classifier, paths, top)
 
 
 def _folder(out: str | Path | None, *rooms: str) -> Path:

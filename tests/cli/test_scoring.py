@@ -66,8 +66,13 @@ def test_images_are_predicted_and_what_is_none_is_named(
     assert out.count("\n") == 1
     assert err.splitlines() == [
         "vitnas: b.png: not a readable image (its format is not known)",
-        "vitnas: c.png: not a readable image (No such file or directory)",
+        "vitnas: c.png: there is no such file or folder",
     ]
+    Path(net, "config.json").rename("kept.json")
+    _, err = vitnas_says(capsys, "predict", net, "a.png", code=0)
+    assert err.startswith("vitnas: net: does not say how images are prepared; they are scaled to ")
+    assert err.endswith("with mean 0.5 and deviation 0.5\n")
+    Path("kept.json").rename(Path(net, "config.json"))
     out, _ = vitnas_says(capsys, "predict", net, "a.png", "--top", "2", "--json", code=0)
     assert [len(one["classes"]) for one in json.loads(out)] == [2]
     out, _ = vitnas_says(capsys, "predict", net, "a.png", "--csv", code=0)

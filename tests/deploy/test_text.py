@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.deploy.made import REMEDY, a_check, checked
-from vitnas.deploy.text import WIDTH, check_markdown, check_text, is_page
+from vitnas.deploy.text import WIDTH, _ratio, check_markdown, check_text, is_page
 
 
 def test_the_terminal_has_80_columns() -> None:
@@ -14,7 +14,7 @@ def test_the_terminal_has_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= WIDTH, text
     assert "trial 7: 1x dwconv 8 > 1x mhsa 8 h1; 12.0 k FLOPs, 3.00 k parameters" in text
     rows = [line.split() for line in text.splitlines()]
-    assert ["7", "1", "1", "2", "1", "2.00", "4", "0.50"] in rows
+    assert ["7", "1", "1", "2", "1", "2.00", "4", "0.500"] in rows
     assert ["12", "90.00", "88.50", "0.25", "−1.50", "90.00", "+0.00", "170", "60", "90"] in rows
     assert ["remedy", "–", "89.80", "0.10", "−0.20", "–", "–", "–", "80", "–"] in rows
     assert ["XNNPACK", "7", "4", "of", "40", "expand", "4"] in rows
@@ -41,6 +41,12 @@ def test_a_busy_machine_is_said() -> None:
     busy = replace(calm, facts={**calm.facts, "load": 7.0})
     assert "The machine was busy (load 7 on 2 cores): long passes" in check_text(busy)
     assert "busy" not in check_text(calm)
+
+
+def test_ratios_have_three_digits() -> None:
+    """Times on a busy machine may be thousands of times apart."""
+    shown = [_ratio(value) for value in (0.0612, 8.464, 15.104, 99.96, 486.43, 3961.04)]
+    assert shown == ["0.0612", "8.46", "15.1", "100", "486", "3,960"]
 
 
 def test_a_folder_has_no_trial() -> None:

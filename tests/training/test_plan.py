@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.nn.networks import vit
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
@@ -20,6 +21,12 @@ from vitnas.training.plan import make_plan
 def model_file(tiny_config: ModelConfig, tmp_path: Path) -> Path:
     save_config(tiny_config, tmp_path / "net.yaml")
     return tmp_path / "net.yaml"
+
+
+def test_a_folder_of_other_channels_is_named(tmp_path: Path) -> None:
+    save_config(vit(in_chans=3), tmp_path / "config.yaml")
+    with pytest.raises(VitnasError, match=r"config\.yaml: in_chans = 3: digits has 1 channel \("):
+        make_plan(tmp_path, "digits")
 
 
 def test_a_model_of_the_zoo_gets_the_datas_classes_and_channels() -> None:

@@ -79,7 +79,8 @@ def predict(
     _take(threads)
     paths = listed(images)
     failed: list[Path] = []
-    found = _named(api.predict(model, paths, top=top, device=device), failed)
+    answers = api.predict(model, paths, top=top, device=device, notice=complain)
+    found = _named(answers, failed)
     if as_json:
         lines = predictions_json(found)
     else:
@@ -99,9 +100,12 @@ def _take(threads: int) -> None:
 
 def _named(found: Iterator[Prediction], failed: list[Path]) -> Iterator[Prediction]:
     """The same, with a line for each file that cannot be read; these are added to `failed`."""
+    from vitnas.config.files import exists
+
     for one in found:
         if one.problem is not None:
-            complain(f"{one.file}: not a readable image ({one.problem})")
+            is_there, why = exists(one.file), f"not a readable image ({one.problem})"
+            complain(f"{one.file}: {why if is_there else 'there is no such file or folder'}")
             failed.append(one.file)
         yield one
 

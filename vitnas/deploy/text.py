@@ -137,13 +137,19 @@ def _latency(found: DeployCheck) -> _Table:
             cells = [_ms(timing.ms["pytorch"])]
             for name in names:
                 ms, ratio = timing.ms.get(name), timing.faster(name)
-                cells += [_ms(ms), NOTHING if ratio is None else f"{ratio:.2f}"]
+                cells += [_ms(ms), NOTHING if ratio is None else _ratio(ratio)]
             rows.append((_name(one), str(timing.batch), str(timing.threads), *cells))
     return heads, rows
 
 
 def _ms(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _ratio(value: float) -> str:
+    """Three digits: `0.847`, `8.47`, `15.1`, `3,960`."""
+    shown = float(f"{value:.3g}")
+    return f"{shown:,.0f}" if shown >= 100 else f"{shown:#.3g}"
 
 
 def _times(found: DeployCheck) -> list[str]:

@@ -29,6 +29,17 @@ class Prediction:
     problem: str | None = None
 
 
+def assumed(classifier: Classifier) -> str:
+    """How images are prepared where the network does not say; empty where it does."""
+    if classifier.preprocessing is not None:
+        return ""
+    how = unknown(classifier.in_chans)
+    return (
+        f"{classifier.name}: does not say how images are prepared; they are {how.words}, with "
+        f"mean {', '.join(map(str, how.mean))} and deviation {', '.join(map(str, how.std))}"
+    )
+
+
 def predict(classifier: Classifier, paths: Iterable[Path], top: int = 1) -> Iterator[Prediction]:
     """The `top` most likely classes of each image file, in the order of `paths`.
 

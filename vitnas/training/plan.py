@@ -139,7 +139,12 @@ def make_plan(
         check_recipe_fits(found, config)
     except ConfigError as error:
         raise error.at(prefix="recipe") from None
-    check_data_fits(images, config)
+    try:
+        check_data_fits(images, config)
+    except ConfigError as error:
+        if isinstance(model, ModelConfig) or not Path(model).is_dir():
+            raise
+        raise error.at(file=Path(model, file_of(config))) from None
     start = None if init_from is None else start_of(str(init_from))
     return Plan(config, images, found, name, seed, start, before=before)
 
