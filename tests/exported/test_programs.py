@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.exported.source.parity import trained
+from tests.exported.source.test_write import draws
 from tests.nn.networks import images_for, ready, vit
+from vitnas.config.space import load_space
 from vitnas.exported import programs
+from vitnas.exported.check import TOLERANCES
 from vitnas.exported.programs import write_programs
+from vitnas.exported.runtime import run_with
 
 NETWORK = ready(vit())
 
@@ -32,6 +37,23 @@ def test_a_program_for_onnxruntime(tmp_path: Path) -> None:
         images = images_for(NETWORK, batch)
         (scores,) = session.run(["scores"], {"images": images.numpy()})
         torch.testing.assert_close(torch.from_numpy(scores), NETWORK(images), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_twenty_networks_give_the_same_scores_in_onnxruntime(tmp_path: Path) -> None:
+    """Some seconds of a core each, most of it for the export."""
+    pytest.importorskip("onnxruntime")
+    distances = []
+    for config in draws(load_space("digits"), 20):
+        network, images = trained(config), images_for(config)
+        assert write_programs(tmp_path, network, ("onnx",)) == {}  # type: ignore[arg-type]
+        with torch.no_grad():
+            expected = network(images)
+            difference = run_with(tmp_path / "model.onnx", 1)(images) - expected
+        distances.append(float(difference.abs().max() / expected.abs().max().clamp_min(1.0)))
+    worst = max(distances)
+    print(f"digits, onnx: {len(distances)} networks, largest difference {worst:.1e}")
+    assert worst < TOLERANCES["model.onnx"]
 
 
 def test_a_missing_package_leaves_onnx_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
