@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ import numpy as np
 import yaml
 from common import ROOT, Bound, Figures, conclude, rounded, show
 from scipy.stats import t as student
+from study_search import FOUND, section
 
 from vitnas.api import load_run, load_space, search
 from vitnas.noise import PRIOR_DEGREES, Noise, measure
@@ -227,8 +229,9 @@ def page_of(trainings: Sequence[Training]) -> str:
         error=f"{noise.error(80.0):.2f}",
         repeats=noise.degrees - PRIOR_DEGREES,
     )
-    parts = [head, *_ideas(twins), "", _summary(twins), "", "## Every row", "", *_rows(twins)]
-    return "\n".join(parts) + "\n"
+    parts = [head, *_ideas(twins), "", _summary(twins), ""]
+    parts += [section(json.loads(FOUND.read_text(encoding="utf-8"))), "## Every row", ""]
+    return "\n".join([*parts, *_rows(twins)]) + "\n"
 
 
 def _summary(twins: Mapping[str, Twin]) -> str:

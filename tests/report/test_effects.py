@@ -16,6 +16,7 @@ from vitnas.config.space import load_space
 from vitnas.config.trials import LikeTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.records import TrialRecord
+from vitnas.report import effects
 from vitnas.report.effects import effects_of
 from vitnas.run import Run
 
@@ -109,6 +110,11 @@ def test_each_value_was_given_to_each_member() -> None:
         points = [effect.points for effect in one.effects]
         assert points == sorted(points, reverse=True)
         assert abs(sum(points)) < 1e-6
+
+
+def test_the_mixers_of_the_papers_spaces_are_few_enough_to_be_compared() -> None:
+    axes = {axis.name: axis for axis in load_space("papers_32").axes}
+    assert len(effects._values(axes["stages#0/stages[0].token_mixer"])) == 9
 
 
 def test_short_and_foreign_runs_have_none() -> None:

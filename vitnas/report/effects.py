@@ -35,7 +35,7 @@ from vitnas.surrogate.features import Facts, facts_of
 from vitnas.surrogate.odds import points
 
 _Array = npt.NDArray[np.float64]
-_MOST_NETWORKS, _MOST_VALUES, _FEWEST_MEMBERS = 800, 8, 3
+_MOST_NETWORKS, _MOST_VALUES, _FEWEST_MEMBERS = 800, 12, 3
 _LEVEL = 0.05
 
 

@@ -41,7 +41,7 @@ def _effect_view(axis: AxisEffects) -> View:
 
 def _told(address: str) -> str:
     """`stages[1].depth` -> `stage 2: depth`, counted as in all that is shown."""
-    return re.sub(r"^stages\[(\d+)\]\.", lambda found: f"stage {int(found[1]) + 1}: ", address)
+    return re.sub(r"\bstages\[(\d+)\]\.", lambda found: f"stage {int(found[1]) + 1}: ", address)
 
 
 def _matched_text(found: Matched | None) -> str:
