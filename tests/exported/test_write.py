@@ -65,7 +65,7 @@ def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith("model.py: ")
         assert why in done.stderr
-    assert "trial 5: 61.25 % top-1" in (moved / "model.py").read_text()
+    assert "trial-5: 61.25 % top-1" in (moved / "model.py").read_text()
     assert "`model.py` is this network" in (moved / "README.md").read_text()
 
 
