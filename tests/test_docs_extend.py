@@ -83,7 +83,9 @@ def test_the_mixer_and_the_sampler_of_the_page_are_searched(
     assert shifts
     assert all("stages[0].token_mixer#1/stages[0].token_mixer.step" in t.params for t in shifts)
     vitnas.export(run, tmp_path / "net", trial=shifts[0].number)
-    assert vitnas.load(tmp_path / "net").config.key == shifts[0].network.key
+    loaded = vitnas.load(tmp_path / "net").config
+    assert isinstance(loaded, ModelConfig)
+    assert loaded.key == shifts[0].network.key
     write_report(run)
     assert "1x shift " in (tmp_path / "run" / "report.md").read_text()
     with pytest.raises(ConfigError, match=r"sampler = 'nsga': no such sampler \(nearest: nsga3\)"):
