@@ -39,7 +39,7 @@ def known_recipe(space: SearchSpace, path: Path, options: SearchOptions) -> Foun
         RunError: such a run cannot be read.
     """
     for folder in (path, *map(Path, options.start_from)):
-        if not study.is_begun(folder):
+        if not (folder / study.FILE_NAME).is_file():
             continue
         tuned = stored_run(folder, study.read_study(folder)[0]).tuned
         if tuned is not None and validate(ProxyConfig, tuned.own) == space.config.proxy:
@@ -119,7 +119,7 @@ def _is_asked(space: SearchSpace, path: Path, options: SearchOptions) -> bool:
     """Whether a new run is to tune: no recipe is known for its images, and its space names none."""
     is_known = space.config.data.is_ours and space.config.data.name != "imagefolder"
     is_known |= space.config.proxy.recipe is not None
-    is_begun = bool(options.start_from) or study.is_begun(path)
+    is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
     return options.tune and not is_known and not is_begun
 
 

@@ -139,7 +139,7 @@ def _known(space: SearchSpace, path: Path, options: SearchOptions) -> Found:
     """
     check_folder(path)
     space, tuned = known_recipe(space, path, options)
-    if study.is_begun(path):
+    if (path / study.FILE_NAME).exists():
         study.refuse_other(path, study.read_study(path)[0], session.fixed(space, options))
     if is_locked(path):
         raise in_use(path)

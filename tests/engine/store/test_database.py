@@ -65,7 +65,7 @@ def test_readers_do_not_finish_what_a_writer_has_begun(tmp_path: Path) -> None:
     models.BaseModel.metadata.create_all(engine)
     engine.dispose()
     before = (tmp_path / "study.db").read_bytes()
-    with pytest.raises(RunError, match="the run has no trials yet"):
+    with pytest.raises(RunError, match="cannot be read as a study"):
         read_study(tmp_path)
     assert (tmp_path / "study.db").read_bytes() == before
     RunStore(tmp_path, {"space": make_space().to_tree(), "seed": 0}).close()

@@ -130,11 +130,10 @@ def test_a_file_that_was_cut_off(whole: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"hello world" * 500, b"SQLite format 3\x00" + bytes(99)])
 def test_what_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "study.db").write_bytes(content)
-    (tmp_path / "space.yaml").write_text("")  # written once the study is whole
     with pytest.raises(RunError, match=r"no trial in it can be read; trials\.csv and configs/"):
         salvage(tmp_path)
     assert (tmp_path / "study.db").read_bytes() == content
-    assert {path.name for path in tmp_path.iterdir()} <= {"study.db", "space.yaml", ".lock"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"study.db", ".lock"}
 
 
 def test_a_run_in_use_is_not_touched(whole: Run, tmp_path: Path) -> None:

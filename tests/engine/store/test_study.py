@@ -7,7 +7,7 @@ import pytest
 
 from tests.engine.conftest import make_space
 from vitnas.engine.store.salvage import salvage
-from vitnas.engine.store.study import STUDY_NAME, RunStore, differences, is_begun, read_run
+from vitnas.engine.store.study import STUDY_NAME, RunStore, differences, read_run
 from vitnas.errors import RunError
 from vitnas.records import Outcome
 
@@ -33,7 +33,6 @@ def test_a_folder_without_a_study_is_no_run(tmp_path: Path) -> None:
 )
 def test_a_damaged_study_says_what_is_left(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "study.db").write_bytes(content)
-    (tmp_path / "space.yaml").write_text("")  # written once the study is whole
     message = rf"study\.db: cannot be read as a study \(.*{why}.*\); vitnas salvage"
     with pytest.raises(RunError, match=message):
         read_run(tmp_path)
@@ -69,16 +68,21 @@ def statements(path: Path, most: int) -> int:
 def test_a_driver_killed_while_it_makes_the_study_leaves_a_run_without_trials(
     tmp_path: Path,
 ) -> None:
-    whole = statements(tmp_path / "whole", 10**9)
-    for most in (0, 9, *range(36, whole, 9), whole - 1):
+    whole, killed = statements(tmp_path / "whole", 10**9), 0
+    for most in sorted({0, 9, *range(36, whole, 5), whole - 1}):
         folder = tmp_path / str(most)
         assert statements(folder, most) == most
+        if (folder / "study.db").exists():  # it was whole, and only opened
+            assert read_run(folder).trials == ()
+            continue
+        killed += 1
         for reads in (read_run, salvage):
             with pytest.raises(RunError, match=f"{most}: the run has no trials yet: "):
                 reads(folder)
-        assert not is_begun(folder)
         open_store(folder).close()
-        assert (is_begun(folder), read_run(folder).trials) == (True, ())
+        assert ((folder / "study.db").exists(), read_run(folder).trials) == (True, ())
+        assert {file.name for file in folder.iterdir()} <= {"study.db", ".lock"}
+    assert killed >= 8
 
 
 def test_what_is_told_is_read_back(tmp_path: Path) -> None:

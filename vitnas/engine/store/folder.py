@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.engine.store.database import FILE_NAME
 from vitnas.errors import RunError, nearest_name, reason_of
 from vitnas.files import check_own, check_writable, exists
 
-STUDY_NAME = "vitnas"
 _LOCK = ".lock"
 TUNE_FOLDER = "tune"
 """Of a run: what was tuned before its first trial."""
-_INSIDE = ("configs", "weights", "tensorboard", ".tune", TUNE_FOLDER)
+DRAFT = ".study"
+"""Of a run: where its study is made; it is moved to its place once it is whole."""
+_INSIDE = ("configs", "weights", "tensorboard", ".tune", TUNE_FOLDER, DRAFT)
 _A_GLANCE_S = 1.0  # a process that only checks the lock has released it by then
 
 
@@ -57,6 +57,11 @@ def check_study(path: Path) -> None:
     """
     if (path / FILE_NAME).is_file():
         return
+    if (path / DRAFT).is_dir():
+        raise RunError(
+            f"{path}: the run has no trials yet: its {FILE_NAME} was not made to its end; the "
+            "search's own command begins it anew"
+        )
     if path.is_dir():
         problem, near = f"no {FILE_NAME} in it, so it is not a run of vitnas", path
     elif exists(path):
@@ -67,44 +72,6 @@ def check_study(path: Path) -> None:
     runs = {file.parent.name: file.parent for file in files}
     name = next(iter(runs), None) if exists(path) else nearest_name(path.name, runs)
     raise RunError(f"{path}: {problem}" + (f" (nearest: {runs[name]})" if name else ""))
-
-
-def check_begun(path: Path) -> None:
-    """Make sure that the study in `path` was made to its end; a damaged one is for its reader.
-
-    Raises:
-        RunError: a driver makes it now, or was stopped while it did.
-    """
-    if not is_begun(path):
-        raise RunError(
-            f"{path}: the run has no trials yet: its {FILE_NAME} was not made to its end; the "
-            "search's own command begins it anew"
-        )
-
-
-def is_begun(path: Path) -> bool:
-    """Whether the folder holds a study that is more than what a driver killed at its very start
-    leaves: Optuna's tables, and in them no trial and no format, which is written last."""
-    if not (path / FILE_NAME).is_file() or (path / "space.yaml").exists():
-        return (path / FILE_NAME).exists()
-    address = f"{(path / FILE_NAME).resolve().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            names = {name for (name,) in tables}
-
-            def holds(table: str, rule: str = "1") -> bool:
-                rows = f"SELECT 1 FROM {table} WHERE {rule}"
-                return table in names and connection.execute(rows).fetchone() is not None
-
-            return (
-                (bool(names) and "studies" not in names)
-                or holds("trials")
-                or holds("studies", f"study_name != '{STUDY_NAME}'")
-                or holds("study_user_attributes", "key = 'format'")
-            )
-    except (sqlite3.Error, UnicodeDecodeError):  # damaged
-        return True
 
 
 def make_folder(path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitnas.engine.store.database import FILE_NAME, ForeignStudy, writable
-from vitnas.engine.store.folder import check_begun, check_study, locked
+from vitnas.engine.store.folder import check_study, locked
 from vitnas.engine.store.stored import stored_run, stored_trial
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.errors import RunError, VitnasError
@@ -59,12 +59,11 @@ def salvage(path: str | Path) -> Saved:
     The damaged file is kept beside it. Afterwards the search's own command resumes the run.
 
     Raises:
-        RunError: there is no study, or none that was made to its end, a driver is writing to it,
-            nothing in it can be read, or it is not damaged.
+        RunError: there is no study, a driver is writing to it, nothing in it can be read, or it is
+            not damaged.
     """
     path = Path(path)
     check_study(path)
-    check_begun(path)
     with writable(path), locked(path):
         if _is_sound(path):
             raise RunError(f"{path / FILE_NAME}: is not damaged; nothing was changed")

@@ -27,9 +27,10 @@ from vitnas.engine.store.database import (
     readable,
     writable,
 )
-from vitnas.engine.store.folder import STUDY_NAME, check_begun, check_study, is_begun
+from vitnas.engine.store.folder import DRAFT, check_study
 from vitnas.engine.store.stored import FORMAT, check_format, records_of, stored_run
 from vitnas.errors import RunError
+from vitnas.files import remove_folder
 from vitnas.records import Outcome, TrialRecord, averaged
 from vitnas.run import Run
 
@@ -41,11 +42,11 @@ __all__ = [
     "STUDY_NAME",
     "RunStore",
     "differences",
-    "is_begun",
     "read_run",
     "writable",
 ]
 
+STUDY_NAME = "vitnas"
 _FLUSH_S = 2.0
 
 
@@ -71,16 +72,15 @@ class RunStore:
         self.path = path
         space = fixed.get("space")
         costs = costs_of(space)
+        names = (quality_of(space), *costs)
+        if not (path / FILE_NAME).exists():
+            _make(path, fixed, names, costs)
         with readable(path):
             self._file = open_database(path, write=True)
         try:
             with readable(path):
-                self._study_id = _study_id(self._file, (quality_of(space), *costs), costs)
-                self._attrs = self._file.get_study_user_attrs(self._study_id)
+                self._study_id, self._attrs = _begin(self._file, fixed, names, costs)
                 stored = self._file.get_all_trials(self._study_id, deepcopy=False)
-            if "format" not in self._attrs:  # written last, so that no half of these is kept
-                for name, value in {**fixed, "format": FORMAT}.items():
-                    self.set(name, value)
             refuse_other(path, self._attrs, fixed)
             records_of(path, stored)
             directions = directions_of(costs)
@@ -239,7 +239,6 @@ def read_study(path: Path) -> tuple[dict[str, Any], list[optuna.trial.FrozenTria
         RunError: there is no study in it, or it cannot be read.
     """
     check_study(path)
-    check_begun(path)
     with readable(path):
         storage = open_database(path, write=False)
         try:
@@ -290,6 +289,39 @@ def _as_seen(trial: optuna.trial.FrozenTrial) -> optuna.trial.FrozenTrial:
     seen = copy(trial)
     seen.state, seen.values = TrialState.FAIL, None
     return seen
+
+
+def _make(path: Path, fixed: Mapping[str, Any], names: Sequence[str], costs: Sequence[str]) -> None:
+    """Make the study beside its place, and move it there once it is whole: a driver that is killed
+    meanwhile leaves no study."""
+    draft = path / DRAFT
+    files = [FILE_NAME + ending for ending in ("", "-wal", "-shm", "-journal")]
+    remove_folder(draft, files)
+    draft.mkdir(exist_ok=True)
+    file = open_database(draft, write=True)
+    try:
+        _begin(file, fixed, names, costs)
+    finally:
+        close_database(file)
+    make_plain(draft)
+    (draft / FILE_NAME).replace(path / FILE_NAME)
+    remove_folder(draft, files)
+
+
+def _begin(
+    file: optuna.storages.RDBStorage,
+    fixed: Mapping[str, Any],
+    names: Sequence[str],
+    costs: Sequence[str],
+) -> tuple[int, dict[str, Any]]:
+    """The run's study in its file and what is stored about it, made where there is none."""
+    study_id = _study_id(file, names, costs)
+    attrs = file.get_study_user_attrs(study_id)
+    if "format" not in attrs:  # written last, so that no half of these is kept
+        for name, value in {**fixed, "format": FORMAT}.items():
+            file.set_study_user_attr(study_id, name, value)
+        attrs |= {**fixed, "format": FORMAT}
+    return study_id, attrs
 
 
 def _study_id(file: optuna.storages.RDBStorage, names: Sequence[str], costs: Sequence[str]) -> int:
