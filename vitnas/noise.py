@@ -118,6 +118,15 @@ def binomial_error(top1: float, num_images: int) -> float:
     return Noise(1.0, PRIOR_DEGREES, num_images).error(top1)
 
 
+def wilson(right: int, number: int) -> tuple[float, float]:
+    """95 % interval in percent of a share of `number` images of which `right` are answered rightly
+    (Wilson 1927, Journal of the American Statistical Association 22(158))."""
+    from scipy.stats import binomtest
+
+    low, high = binomtest(right, number).proportion_ci(method="wilson")
+    return 100.0 * float(low), 100.0 * float(high)
+
+
 def measure(trainings: Sequence[Sequence[float]], num_images: int) -> Noise:
     """The noise of a run.
 

@@ -161,8 +161,7 @@ def _fidelities(
 ) -> Iterator[Fidelity]:
     yield Fidelity(PROXY, proxy)
     for epochs in sorted({proxy.epochs // 2, proxy.epochs // 4} - {0}, reverse=True):
-        name = f"{plural(epochs, 'epoch')}"
-        yield Fidelity(name, proxy.for_epochs(epochs))
+        yield Fidelity(plural(epochs, "epoch"), proxy.for_epochs(epochs))
     half = proxy.model_copy(update={"train_fraction": proxy.train_fraction / 2})
     yield Fidelity("half of the images", half)
     if shares is not None:

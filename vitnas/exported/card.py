@@ -19,6 +19,7 @@ from vitnas.cost.closed_form import Cost
 from vitnas.environment import command_line
 from vitnas.errors import printable
 from vitnas.exported.design import file_of, line_of, size_of_design
+from vitnas.noise import wilson
 from vitnas.words import plural
 
 if TYPE_CHECKING:
@@ -197,11 +198,8 @@ def interval(top1: float | None, images: int | None) -> str:
     """
     if top1 is None or not images:
         return ""
-    from scipy.stats import binomtest
-
-    right = min(round(top1 / 100 * images), images)
-    low, high = binomtest(right, images).proportion_ci(method="wilson")
-    return f"{100 * low:.2f} to {100 * high:.2f} % (95 %, Wilson, of {images:,} images)"
+    low, high = wilson(min(round(top1 / 100 * images), images), images)
+    return f"{low:.2f} to {high:.2f} % (95 %, Wilson, of {images:,} images)"
 
 
 def listed(tree: Mapping[str, Any], skip: Sequence[str] = ()) -> str:

@@ -1,7 +1,7 @@
 """What a network answers to labelled images, and the numbers that sum it up.
 
-Top-1's interval is Wilson's (1927, Journal of the American Statistical Association 22(158)). The
-calibration error is that of Guo et al. (2017, On Calibration of Modern Neural Networks, Eq. 3):
+Top-1's interval is Wilson's. The calibration error is that of Guo et al. (2017, On Calibration of
+Modern Neural Networks, Eq. 3):
 
     ECE = sum over bins of n_bin / n |accuracy(bin) - mean confidence(bin)|,
 
@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
+
+from vitnas.noise import wilson
 
 BINS = 15
 _TOP = 5
@@ -59,10 +61,7 @@ class Answers:
     @property
     def top1_interval(self) -> tuple[float, float]:
         """Its 95 % interval from the number of images, in percent."""
-        from scipy.stats import binomtest
-
-        low, high = binomtest(int(self.correct.sum()), len(self)).proportion_ci(method="wilson")
-        return 100.0 * float(low), 100.0 * float(high)
+        return wilson(int(self.correct.sum()), len(self))
 
     @property
     def top5(self) -> float | None:

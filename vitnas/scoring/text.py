@@ -51,7 +51,7 @@ def _wrapped(note: str) -> list[str]:
 
 
 def _place(found: Evaluation) -> str:
-    threads = f"{plural(found.threads, 'thread')}"
+    threads = plural(found.threads, "thread")
     return f"{found.device}, {threads}" if found.device == "cpu" else found.device
 
 
