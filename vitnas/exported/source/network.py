@@ -111,9 +111,7 @@ def _broad(config: ModelConfig) -> dict[str, Any]:
     chosen = [layers.index(source) for source in config.broad_sources]
     grids = tuple(config.grids[index] for index in indices)
     scale = dim if broad.scale == "embed_dim" else dim // heads
-    width = (
-        dim // heads * (len(indices) if broad.with_qk else 1)
-    )  # of a query, which torch scales by
+    width = dim // heads * (len(indices) if broad.with_qk else 1)  # of a query: torch's own scale
     return {
         "gamma": literal(broad.gamma),
         "broad_count": len(indices),
