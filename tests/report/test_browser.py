@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -73,6 +74,15 @@ def _browse(page: Path, profile: Path, *options: str) -> tuple[str, str]:
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *options, page.resolve().as_uri()]
     done = subprocess.run(command, capture_output=True, timeout=120, check=True)
     return done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+
+def _answer(script: str, folder: Path, trials: int) -> Any:
+    """What a script on the report of an invented run leaves in the page's title, as JSON."""
+    write_report(invented_run(folder, trials))
+    page = folder / "asked.html"
+    page.write_text((folder / "report.html").read_text() + script)
+    shown, _ = _browse(page, folder / "profile", "--dump-dom")
+    return json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
 
 
 def _requests(log: str) -> list[str]:
@@ -176,11 +186,7 @@ FILTER = """
 
 
 def test_the_filter_leaves_the_networks_that_were_asked_for(tmp_path: Path) -> None:
-    write_report(invented_run(tmp_path, 120))
-    page = tmp_path / "filtered.html"
-    page.write_text((tmp_path / "report.html").read_text() + FILTER)
-    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom")
-    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    found = _answer(FILTER, tmp_path, 120)
     assert 0 < len(found["texts"]) < found["all"][0]
     assert 0 < len(found["rows"]) < found["all"][1]
     for text in (*found["texts"], *found["rows"]):
@@ -211,11 +217,7 @@ KEYS = """
 
 
 def test_arrow_keys_go_from_mark_to_mark(tmp_path: Path) -> None:
-    write_report(invented_run(tmp_path, 40))
-    page = tmp_path / "keys.html"
-    page.write_text((tmp_path / "report.html").read_text() + KEYS)
-    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom")
-    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    found = _answer(KEYS, tmp_path, 40)
     assert found["focused"] == "front_plot"
     first, second, again, still, last, end, home, after = found["said"]
     assert first == again == still == home == after
@@ -279,11 +281,7 @@ EACH = """
 
 
 def test_tab_reaches_each_plot_and_what_it_says_is_words(tmp_path: Path) -> None:
-    write_report(invented_run(tmp_path, 40))
-    page = tmp_path / "each.html"
-    page.write_text((tmp_path / "report.html").read_text() + EACH)
-    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom")
-    found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
+    found = _answer(EACH, tmp_path, 40)
     assert [name for name, *_ in found] == [*PLOTS, "epochs_plot"]
     said = {name: texts for name, _, texts, _ in found}
     for name, index, texts, labels in found:

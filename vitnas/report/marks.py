@@ -11,6 +11,7 @@ from vitnas.report.text import listed
 
 KNEE_COLOUR = "#d6365f"
 PAPER_COLOUR = "#c77d00"
+_SIZES = {"triangle-up": 1.45, "triangle-down": 1.45, "diamond": 1.2, "x": 1.2, "cross": 1.2}
 _OTHER = Mixer("")  # for mixers of other packages, and for unreadable configurations
 
 
@@ -23,12 +24,9 @@ def shape(mixer: str) -> tuple[str, str]:
     return MIXERS.get(mixer, _OTHER).mark[1:]
 
 
-_AREAS = {"triangle-up": 1.45, "triangle-down": 1.45, "diamond": 1.2, "x": 1.2, "cross": 1.2}
-
-
 def mark_size(mixer: str, size: float) -> float:
     """A size for plotly at which marks of all shapes look equally large."""
-    return round(size * _AREAS.get(shape(mixer)[1], 1.0), 1)
+    return round(size * _SIZES.get(shape(mixer)[1], 1.0), 1)
 
 
 BASELINE_COLOUR = "#7a8290"

@@ -182,9 +182,9 @@ def _stays(found: Tested) -> str:
 
 def _between(found: Tested) -> str:
     """The two further fronts, where they differ."""
-    worst, best = (fmean(ends) for ends in zip(*found.ends.values(), strict=True))
     if not found.beaten_by:
         return ""
+    worst, best = (fmean(ends) for ends in zip(*found.ends.values(), strict=True))
     return (
         f" Their mean test top-1 is {percent_text(found.top1)} %; it would be "
         f"{percent_text(best)} % with the best of them by test at each cost (the optimistic test "
