@@ -1,6 +1,6 @@
 """What a search of the 32 px papers' space says of their ideas: a section of docs/study.md.
 
-    python benchmarks/study_search.py        searches (an hour on two cores), then writes
+    python benchmarks/study_search.py        searches, then writes
     python benchmarks/study_search.py RUN    writes from a run of study_papers_32.yaml
 
 It writes docs/study_search.json, what each choice buys, and docs/study_papers_32.json.gz, the
