@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from vitnas.config.data import Augment
 from vitnas.config.recipe import Recipe
+from vitnas.config.training import ProxyConfig
 from vitnas.training.augment import (
     augment_batch,
     augmentation_of,
@@ -92,21 +93,42 @@ def test_a_shift_reaches_an_eighth_of_the_side(side: int, reach: int) -> None:
 
 def test_a_crop_keeps_a_constant_image_and_the_range_of_any_other() -> None:
     flat = torch.full((8, 3, 9, 9), 200, dtype=torch.uint8)
-    assert torch.equal(random_crop(flat, _generator()), flat)
+    assert torch.equal(random_crop(flat, 0.35, _generator()), flat)
     x = torch.randint(50, 100, (64, 3, 16, 16), generator=_generator(), dtype=torch.uint8)
-    cropped = random_crop(x, _generator())
+    cropped = random_crop(x, 0.35, _generator())
     assert cropped.min() >= 50
     assert cropped.max() < 100
 
 
 def test_a_crop_magnifies_but_does_not_leave_the_image() -> None:
     ramp = torch.arange(0, 64, dtype=torch.uint8).expand(100, 1, 64, 64)
-    spread = random_crop(ramp, _generator()).float().amax((1, 2, 3)) - random_crop(
-        ramp, _generator()
-    ).float().amin((1, 2, 3))
+    cropped = random_crop(ramp, 0.35, _generator()).float().flatten(1)
+    spread = cropped.amax(1) - cropped.amin(1)
     assert spread.max() <= 63
     assert spread.min() > 20
     assert spread.mean() < 60
+
+
+@pytest.mark.parametrize("smallest", [0.08, 0.35, 1.0])
+def test_crops_have_the_area_that_the_recipe_says(smallest: float) -> None:
+    """Two ramps, along x and y: their spread is a crop's width and height."""
+    side = 256
+    ramp = torch.arange(side, dtype=torch.uint8).expand(side, side)
+    cropped = random_crop(
+        torch.stack([ramp, ramp.T]).expand(400, -1, -1, -1), smallest, _generator()
+    )
+    sides = (cropped.float().flatten(2).amax(2) - cropped.float().flatten(2).amin(2)) / (side - 1)
+    area = sides.prod(1)
+    assert smallest - 0.02 < area.min() < smallest + 0.03
+    assert 0.95 < area.max() <= 1
+
+
+def test_a_recipe_crops_as_timm_and_a_proxy_less() -> None:
+    x = torch.randint(256, (64, 3, 16, 16), generator=_generator(), dtype=torch.uint8)
+    recipe, proxy = Recipe(augment="crop_flip"), ProxyConfig(augment="crop_flip")
+    for how, scale in ((recipe, 0.08), (proxy, 0.35)):
+        found = augmentation_of(how, "imagefolder")(x, _generator())
+        assert torch.equal(found, augment_batch("crop_flip", x, _generator(), scale))
 
 
 def test_colour_jitter_changes_each_image_by_its_own_factors() -> None:

@@ -113,6 +113,11 @@ class Recipe(Frozen):
         "suits the data in a few epochs, `shift_flip` for CIFAR, `crop_flip` for image folders, "
         "nothing for `digits`, `fashion_mnist` and the data sets of other packages",
     )
+    crop_scale: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        0.08,
+        description="of `crop_flip`: the smallest share of the image's area that a crop keeps; "
+        "the largest is all of it",
+    )
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         1.0, description="share of the training images that is used, the same ones in every trial"
     )

@@ -32,6 +32,11 @@ class ProxyConfig(Recipe):
     epochs: Annotated[int, Field(ge=1, le=10_000)] = Field(
         10, description="passes over the training images"
     )
+    crop_scale: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        0.35,
+        description="of `crop_flip`: the smallest share of the image's area that a crop keeps; "
+        "a `recipe` has 0.08, as timm",
+    )
     recipe: Annotated[str, Field(min_length=1)] | None = Field(
         None,
         description="a recipe of `vitnas train`, or a file beside this one: its fields with the "

@@ -18,8 +18,6 @@ from vitnas.training.rand_augment import RandAugment, brightness, contrast, satu
 
 SHIFT = 1 / 8
 """Farthest shift as a share of the side: 1 px of 8, 3 of 28, 4 of 32."""
-CROP_AREA = (0.35, 1.0)
-"""Smallest and largest share of the image's area that `crop_flip` keeps."""
 CROP_ASPECT = 4 / 3
 """The most that a crop is stretched in width or in height."""
 
@@ -34,11 +32,11 @@ def augmentation_of(recipe: Recipe, data: str) -> Augmentation:
     `augment` first, then `rand_augment` (which draws from the global generators of Python and
     NumPy), then `color_jitter`.
     """
-    kind = recipe.augment_for(data)
+    kind, scale = recipe.augment_for(data), recipe.crop_scale
     policy = RandAugment(recipe.rand_augment) if recipe.rand_augment else None
 
     def augmented(x: Tensor, generator: Generator) -> Tensor:
-        x = augment_batch(kind, x, generator)
+        x = augment_batch(kind, x, generator, scale)
         return color_jitter(x if policy is None else policy(x), recipe.color_jitter, generator)
 
     return augmented
@@ -61,18 +59,25 @@ def dealt(number: int, copies: int, generator: Generator) -> Tensor:
     return order.repeat_interleave(copies)[:number] + number * copy
 
 
-def augment_batch(kind: Augment, x: Tensor, generator: Generator) -> Tensor:
+def augment_batch(
+    kind: Augment, x: Tensor, generator: Generator, crop_scale: float = 0.08
+) -> Tensor:
     """Apply one named augmentation.
 
     Args:
         kind: `none`, `shift`, `shift_flip` or `crop_flip`; `auto` must have been resolved.
         x: (B, C, H, W) uint8.
         generator: on the device of `x`; the only source of randomness.
+        crop_scale: of `crop_flip`, as in a recipe.
 
     Returns:
         (B, C, H, W) uint8.
     """
-    return _KINDS[kind](x, generator)
+    if kind == "crop_flip":
+        x = random_crop(x, crop_scale, generator)
+    if kind in ("shift", "shift_flip"):
+        x = random_shift(x, generator)
+    return random_flip(x, generator) if kind in ("shift_flip", "crop_flip") else x
 
 
 def random_flip(x: Tensor, generator: Generator) -> Tensor:
@@ -102,17 +107,20 @@ def random_shift(x: Tensor, generator: Generator, share: float = SHIFT) -> Tenso
     return moved.permute(0, 3, 1, 2)
 
 
-def random_crop(x: Tensor, generator: Generator) -> Tensor:
+def random_crop(x: Tensor, smallest: float, generator: Generator) -> Tensor:
     """A random part of each image, scaled back to full size; (B, C, H, W) uint8.
 
-    The area is drawn from `CROP_AREA`, the aspect up to `CROP_ASPECT` (log-uniform), the place so
+    The area is drawn evenly, the aspect log-uniform and up to `CROP_ASPECT`, both and the place so
     that the crop is inside the image. Bilinear.
+
+    Args:
+        smallest: share of the image's area that a crop has at least, in (0, 1].
     """
     draws = torch.rand(len(x), 4, generator=generator, device=x.device)
-    area = CROP_AREA[0] + (CROP_AREA[1] - CROP_AREA[0]) * draws[:, 0]
-    aspect = CROP_ASPECT ** (2 * draws[:, 1] - 1)
-    across = (area * aspect).sqrt().clamp(max=1.0)
-    down = (area / aspect).sqrt().clamp(max=1.0)
+    area = smallest + (1 - smallest) * draws[:, 0]
+    most = (1 / area).clamp(max=CROP_ASPECT)  # a longer crop of this area leaves the image
+    aspect = most ** (2 * draws[:, 1] - 1)
+    across, down = (area * aspect).sqrt(), (area / aspect).sqrt()
     theta = torch.zeros(len(x), 2, 3, device=x.device)
     theta[:, 0, 0], theta[:, 1, 1] = across, down
     theta[:, 0, 2] = (1 - across) * (2 * draws[:, 2] - 1)
@@ -132,11 +140,3 @@ def color_jitter(x: Tensor, most: float, generator: Generator) -> Tensor:
     for change, draw in zip((brightness, contrast, saturation), draws, strict=True):
         changed = change(changed, 1 + most * (2 * draw - 1)).round()
     return changed.to(x.dtype)
-
-
-_KINDS: dict[str, Callable[[Tensor, Generator], Tensor]] = {
-    "none": lambda x, _: x,
-    "shift": random_shift,
-    "shift_flip": lambda x, generator: random_flip(random_shift(x, generator), generator),
-    "crop_flip": lambda x, generator: random_flip(random_crop(x, generator), generator),
-}

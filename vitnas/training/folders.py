@@ -166,6 +166,7 @@ def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | N
     transform: Any = create_transform(
         input_size=(3, *image_hw),
         is_training=True,
+        scale=(recipe.crop_scale, 1.0),
         auto_augment=recipe.rand_augment,
         color_jitter=0.0,  # on the device
         interpolation="random",
