@@ -1,4 +1,4 @@
-"""Correlations of expected top-1: what they are, and which networks are independent."""
+"""Expected top-1 of several networks together: correlations, and networks that were not trained."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from vitnas.noise import Noise, measure
 from vitnas.surrogate.evidence import kernels_of, posterior, scores
 from vitnas.surrogate.expected import expected_top1
 from vitnas.surrogate.features import Encoder, facts_of
-from vitnas.surrogate.joint import correlations
-from vitnas.surrogate.odds import points
+from vitnas.surrogate.joint import correlations, with_untrained
+from vitnas.surrogate.odds import percent, points
 
 
 def _known(number: int = 40) -> tuple[list[dict[str, float]], list[tuple[float, ...]], Noise]:
@@ -69,3 +69,33 @@ def test_one_far_below_is_independent_of_all() -> None:
     trainings[3] = (1.0,)
     found = correlations(facts, trainings, noise, range(len(facts)))
     assert np.abs(np.delete(found[3], 3)).max() == pytest.approx(0.0)
+
+
+def test_trained_networks_keep_their_expected_top1_beside_untrained_ones() -> None:
+    """Nearly: the scales of the facts are those of all."""
+    facts, trainings, noise = _known()
+    expected = expected_top1(facts, trainings, noise)
+    of = scores(trainings, noise).usual.tolist()[:5]
+    found = with_untrained(facts, trainings, noise, of, [facts[7], facts[9]])
+    assert found is not None
+    mean, covariance = found
+    for place, index in enumerate(of):
+        assert percent(mean[place]) == pytest.approx(expected[index].top1, abs=0.02)
+        error = np.sqrt(covariance[place, place]) * points(expected[index].top1)
+        assert error == pytest.approx(expected[index].error, rel=0.02)
+
+
+def test_an_untrained_network_is_less_certain_than_its_trained_twin() -> None:
+    """It has the twin's f, but what is its own is not known."""
+    facts, trainings, noise = _known()
+    found = with_untrained(facts, trainings, noise, [7], [facts[7]])
+    assert found is not None
+    _, covariance = found
+    assert covariance[1, 1] > covariance[0, 0]
+    assert covariance[0, 1] > 0.5 * covariance[0, 0]
+    assert np.linalg.eigvalsh(covariance).min() > -1e-12
+
+
+def test_too_few_networks_say_nothing_of_others() -> None:
+    facts, trainings, noise = _known(6)
+    assert with_untrained(facts, trainings, noise, [0], [facts[1]]) is None

@@ -26,7 +26,7 @@ class Spread:
         refused: of all draws: they break a rule.
         within: of all draws: they are within the limits.
         sliced: of those within the limits: a pass slices the tokens.
-        tenths: of all draws: in each tenth of the range of log FLOPs within the limits.
+        tenths: of those within the limits: in each tenth of the limits' range of log FLOPs.
         mixed: of those within the limits: a stage has two mixers.
         mixers, passes: by stage: how many networks within the limits have what there; a stage of
             two mixers is left out of `mixers`.
@@ -66,7 +66,7 @@ def spread(space: SearchSpace, draws: int = 3_000) -> Spread:
         refused=1 - len(drawn) / draws,
         within=len(within) / draws,
         sliced=sum(map(_is_sliced, configs)) / len(configs),
-        tenths=tuple(count / draws for count in _tenths(flops, *ends)),
+        tenths=tuple(count / len(flops) for count in _tenths(flops, *ends)),
         mixed=sum(map(_is_mixed, configs)) / len(configs),
         mixers=mixers,
         passes=passes,

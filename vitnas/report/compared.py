@@ -19,7 +19,8 @@ from vitnas.pareto import hypervolume
 from vitnas.records import TrialRecord
 from vitnas.report.facts import pruner_text
 from vitnas.report.marks import and_text
-from vitnas.report.spent import Spent, corner_of, spent_curve
+from vitnas.report.progress import corner_of
+from vitnas.report.spent import Spent, spent_curve
 from vitnas.report.text import NOTHING
 from vitnas.run import Run
 from vitnas.versus import error_of, interval_of

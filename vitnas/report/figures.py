@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from vitnas.records import Outcome, TrialRecord
+from vitnas.report.chance import Chance
 from vitnas.report.marks import colour
 from vitnas.report.networks import dominant_mixer
 from vitnas.report.plots import drawable, drawn_front
@@ -122,10 +123,37 @@ def volume_figure(run: Run) -> Figure | None:
     return Figure([trace], layout)
 
 
-def epochs_figure(run: Run) -> Figure | None:
-    """Hypervolume over the epochs that were trained; None with fewer than two trials."""
+def epochs_figure(run: Run, chance: Chance | None) -> Figure | None:
+    """Hypervolume over the epochs that were trained, beside a random search's; None with fewer than
+    two trials."""
     curve = spent_curve(run)
-    return _spent_figure(run, curve, "epochs trained", [float(one.epochs) for one in curve])
+    figure = _spent_figure(run, curve, "epochs trained", [float(one.epochs) for one in curve])
+    if figure is None or chance is None:
+        return figure
+    return Figure([*_chance_traces(run, chance), *figure.data], figure.layout)
+
+
+def _chance_traces(run: Run, chance: Chance) -> list[Tree]:
+    """A band of random searches, and the line of their medians."""
+    epochs = [number * run.epochs for number in chance.networks]
+    low, median, high = (
+        [short(100 * share) for share in line] for line in (chance.low, chance.median, chance.high)
+    )
+    band = {
+        "type": "scatter", "mode": "lines", "showlegend": False, "hoverinfo": "skip",
+        "x": [*epochs, *epochs[::-1]], "y": [*high, *low[::-1]],
+        "fill": "toself", "fillcolor": "wash", "line": {"width": 0},
+    }  # fmt: skip
+    line = {
+        "type": "scatter", "mode": "lines", "name": "random search, by the model",
+        "x": epochs, "y": median, "line": {"width": 1.5, "color": "soft", "dash": "dash"},
+        "text": [
+            f"{number} random networks, {a:.0f} to {b:.0f} %"
+            for number, a, b in zip(chance.networks, low, high, strict=True)
+        ],
+        "hovertemplate": "%{y:.0f} % after %{x} epochs: %{text}<extra></extra>",
+    }  # fmt: skip
+    return [band, line]
 
 
 def seconds_figure(run: Run) -> Figure | None:

@@ -58,13 +58,13 @@ def render_pages(run: Run, picture: bytes) -> Pages:
 
 def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
     panels = {_place(run, cost): front_figure(run, cost) for cost in run.costs}
-    others = {
-        "curves_plot": curves_figure,
-        "volume_plot": volume_figure,
-        "epochs_plot": epochs_figure,
-        "seconds_plot": seconds_figure,
+    figures = {
+        **panels,
+        "curves_plot": curves_figure(run),
+        "volume_plot": volume_figure(run),
+        "epochs_plot": epochs_figure(run, view["chance"]),
+        "seconds_plot": seconds_figure(run),
     }
-    figures = {**panels, **{name: make(run) for name, make in others.items()}}
     packed = packed_plotly()
     return templates().get_template("report.html.j2").render(
         **view,

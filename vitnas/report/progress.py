@@ -25,6 +25,15 @@ def reference_point(run: Run) -> tuple[float, ...]:
     return (worst, *(_worst(run, cost) for cost in run.costs))
 
 
+def corner_of(runs: Sequence[Run]) -> tuple[float, ...]:
+    """The worst corner of several runs with the same objectives, to minimise; a little beyond the
+    worst cost, so that a network there counts."""
+    corners = [reference_point(run) for run in runs]
+    tops = [corner[0] for corner in corners]
+    logs = np.array([log_costs(run.costs, c[1:]) for run, c in zip(runs, corners, strict=True)])
+    return (-min(tops), *(logs.max(axis=0) + 1e-9).tolist())
+
+
 def _worst(run: Run, cost: str) -> float:
     """The worst amount of a cost: the highest, or the lowest if more is better; 1 without any."""
     amounts = [value for trial in run.complete for value in trial.costs([cost])]

@@ -11,7 +11,8 @@ import numpy as np
 from vitnas.config.costs import log_costs
 from vitnas.engine.samplers import SAMPLERS
 from vitnas.records import Outcome
-from vitnas.report.progress import Growing, reference_point, usable
+from vitnas.report.chance import Chance
+from vitnas.report.progress import Growing, corner_of, usable
 from vitnas.report.text import duration_text, percent_text, plural
 from vitnas.run import Run
 
@@ -32,15 +33,6 @@ class Spent(NamedTuple):
     epochs: int
     seconds: float | None
     volume: float
-
-
-def corner_of(runs: Sequence[Run]) -> tuple[float, ...]:
-    """The worst corner of several runs with the same objectives, to minimise; a little beyond the
-    worst cost, so that a network there counts."""
-    corners = [reference_point(run) for run in runs]
-    tops = [corner[0] for corner in corners]
-    logs = np.array([log_costs(run.costs, c[1:]) for run, c in zip(runs, corners, strict=True)])
-    return (-min(tops), *(logs.max(axis=0) + 1e-9).tolist())
 
 
 def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
@@ -93,16 +85,16 @@ def random_start(run: Run) -> int | None:
     return number
 
 
-def spent_text(run: Run) -> str:
-    """What the last front took, when it was nearly there, and what chance reached; empty where
-    nothing can be said."""
+def spent_text(run: Run, chance: Chance | None) -> str:
+    """What the last front took, when it was nearly there, and what chance reached or would have
+    reached; empty where nothing can be said."""
     curve = spent_curve(run)
     if len(curve) < 2 or curve[-1].volume <= 0:
         return ""
     last = curve[-1]
     nearly = next(one for one in curve if one.volume >= 0.95 * last.volume)
     text = f"The trials took {_amount(last)}; 95 % was reached after {_amount(nearly)}."
-    return f"{text} {_chance_text(run, curve)}"
+    return f"{text} {_chance_text(run, curve, chance)}"
 
 
 def step_rows(run: Run) -> tuple[list[dict[str, str]], str]:
@@ -143,27 +135,27 @@ def random_share(run: Run, curve: Sequence[Spent]) -> tuple[int, float] | None:
     return number, curve[max(behind)].volume / curve[-1].volume
 
 
-def _why_no_chance(run: Run) -> str:
-    if {session.sampler for session in run.environment.sessions} == {"ehvi"}:
-        return (
-            "its sampler `ehvi` begins with the cheapest network and a few plain ones, and then "
-            "asks its model"
-        )
-    return "too few of its networks are known to be drawn at random"
-
-
-def _chance_text(run: Run, curve: Sequence[Spent]) -> str:
+def _chance_text(run: Run, curve: Sequence[Spent], chance: Chance | None) -> str:
     if {session.sampler for session in run.environment.sessions} == {"random"}:
         return "This run is a random search."
-    share = random_share(run, curve)
-    if share is None:
-        return (
-            f"What chance would have reached is not known from this run: {_why_no_chance(run)}. "
-            "`--sampler random` in another folder shows it, and `vitnas report A B` compares."
+    texts = []
+    if share := random_share(run, curve):
+        number, reached = share
+        texts.append(
+            f"The first {number} trials were drawn at random and reached {100 * reached:.0f} %; "
+            f"the others, which its model chose, added {100 - 100 * reached:.0f} %."
         )
-    number, reached = share
-    return (
-        f"The first {number} trials were drawn at random and reached {100 * reached:.0f} %; the "
-        f"others, which its model chose, added {100 - 100 * reached:.0f} %. A random search as "
-        "long as this run is not known from it."
-    )
+    if chance is not None:
+        number, reached = chance.networks[-1], chance.median[-1]
+        texts.append(
+            f"A random search of {number} networks, each trained for all {run.epochs} epochs "
+            f"({number * run.epochs:,} in all), would have reached {100 * reached:.0f} % "
+            f"({100 * chance.low[-1]:.0f} to {100 * chance.high[-1]:.0f} %), by the model that "
+            "gives expected top-1."
+        )
+    else:
+        texts.append(
+            "What a random search as long as this run reaches is not known from it: `--sampler "
+            "random` in another folder shows it, and `vitnas report A B` compares."
+        )
+    return " ".join(texts)

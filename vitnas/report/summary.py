@@ -11,6 +11,7 @@ from vitnas.errors import typed
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.band import band_rows, band_text
 from vitnas.report.caveats import sentences
+from vitnas.report.chance import chance_of
 from vitnas.report.checklist import checklist
 from vitnas.report.effects_text import effect_views
 from vitnas.report.facts import space_name
@@ -58,7 +59,7 @@ View = dict[str, Any]
 
 def summary_view(run: Run) -> View:
     """All values about the trials. Unknown ones are empty, never missing."""
-    rows, tested = front_rows(run), compare_by_test(run)
+    rows, tested, chance = front_rows(run), compare_by_test(run), chance_of(run)
     return {
         "title": title(run),
         "verdict": verdict(run),
@@ -97,7 +98,8 @@ def summary_view(run: Run) -> View:
         "whole_cost": cost_rows(run),
         "whole_cost_text": whole_cost_text(run),
         "progress": progress_text(run),
-        "spent": spent_text(run),
+        "chance": chance,
+        "spent": spent_text(run, chance),
         **dict(zip(("steps", "steps_note"), step_rows(run), strict=True)),
         "reference": _reference_text(run),
         "extent": _extent(run),

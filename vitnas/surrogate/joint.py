@@ -1,4 +1,4 @@
-"""How the errors of expected top-1 belong together: networks that resemble each other err alike.
+"""What is known of several networks together: those that resemble each other err alike.
 
 The model is that of `expected`, whose errors are the deviations of this posterior.
 """
@@ -53,3 +53,41 @@ def correlations(
     found[np.ix_(places, places)] = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(found, 1.0)
     return found
+
+
+def with_untrained(
+    facts: Sequence[Facts],
+    trainings: Sequence[Sequence[float]],
+    noise: Noise,
+    of: Sequence[int],
+    others: Sequence[Facts],
+) -> tuple[_Array, _Array] | None:
+    """Mean (k + m,) and covariance of the true log-odds of k trained networks, then of m that were
+    not trained, given all scores.
+
+    Args:
+        facts, trainings, noise: as for `correlations`.
+        of: indices of the k networks. The model must learn from them (`Known.usual`).
+        others: facts of the m networks.
+
+    Returns:
+        None where too few networks are known to learn from.
+    """
+    known = scores(trainings, noise)
+    if not known.says_more:
+        return None
+    row_of = {index: row for row, index in enumerate(known.usual.tolist())}
+    encoder, standard = Encoder([*facts, *others]), known.standard()
+    x, z = encoder.encode([facts[index] for index in row_of]), encoder.encode(others)
+    kernels = kernels_of(x, x)
+    rows = [row_of[index] for index in of]
+    asked = np.concatenate([x[rows], z])
+    reach, within = kernels_of(x, asked), kernels_of(asked, asked)
+
+    def sides(prior: Prior) -> tuple[_Array, _Array]:
+        across = prior.variance * reach[prior.length]
+        across[rows, range(len(rows))] += prior.variance * prior.own  # u_i of the same network
+        return across, prior.covariance(within)
+
+    mean, covariance = posterior(kernels, standard, sides)
+    return standard.centre + standard.spread * mean, standard.spread**2 * covariance

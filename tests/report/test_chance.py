@@ -1,0 +1,116 @@
+"""What a random search would have reached: against a space whose true top-1 is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.report.runs import ENVIRONMENT, run_of, trial
+from tests.report.test_effects import run as made_up
+from tests.report.test_effects import truth
+from vitnas.pareto import front_ranks, hypervolume
+from vitnas.records import TrialRecord
+from vitnas.report import chance
+from vitnas.report.chance import chance_of
+from vitnas.report.figures import epochs_figure
+from vitnas.report.page import render_pages
+from vitnas.report.progress import corner_of
+from vitnas.run import Run
+
+Points = list[tuple[float, float]]
+
+
+def by(sampler: str, source: Run, trials: list[TrialRecord]) -> Run:
+    """A run whose trials these are, as if this sampler had proposed them."""
+    told = {**ENVIRONMENT, "data": dict(ENVIRONMENT["data"]) | {"num_val_images": 4000}}
+    told["sessions"] = [told["sessions"][0] | {"sampler": sampler}]
+    trials = [replace(one, number=number) for number, one in enumerate(trials)]
+    return run_of(source.path, *trials, name="digits", space=source.space, environment=told)
+
+
+def points_of(trials: list[TrialRecord]) -> Points:
+    """The truth of networks, to minimise."""
+    return [(-truth(one.network, one.flops), log(one.flops)) for one in trials]
+
+
+@cache
+def searched(seed: int) -> tuple[Run, Points, float]:
+    """40 networks of 160, those of the best true ranks, as a search would have found them; the
+    truth of all 160; and the true share of hypervolume of 40 random ones."""
+    drawn = list(made_up(160, seed).trials)
+    everything = points_of(drawn)
+    best = np.argsort(front_ranks(everything), kind="stable")[:40]
+    run = by("ehvi", made_up(160, seed), [drawn[place] for place in best.tolist()])
+    corner = corner_of([run])
+    whole = hypervolume([everything[place] for place in best.tolist()], corner)
+    random = np.random.default_rng(seed)
+    sets = (random.permutation(160)[:40].tolist() for _ in range(200))
+    shares = [hypervolume([everything[place] for place in one], corner) / whole for one in sets]
+    return run, everything, float(np.median(shares))
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_true_share_is_in_the_interval(seed: int) -> None:
+    run, _, wanted = searched(seed)
+    found = chance_of(run)
+    assert found is not None
+    assert found.networks[-1] == 40
+    assert found.low[-1] < wanted < found.high[-1]
+    assert abs(found.median[-1] - wanted) < 0.08
+    assert found.high[-1] - found.low[-1] < 0.4
+
+
+def test_it_grows_with_the_networks_and_is_the_same_each_time() -> None:
+    run, *_ = searched(0)
+    found = chance_of(run)
+    assert found is not None
+    for line in (found.low, found.median, found.high):
+        assert list(line) == sorted(line)
+    assert all(a <= b <= c for a, b, c in zip(found.low, found.median, found.high, strict=True))
+    assert chance_of(run) == found
+
+
+def test_both_pages_and_the_plot_have_it() -> None:
+    run, *_ = searched(0)
+    found = chance_of(run)
+    assert found is not None
+    pages = render_pages(run, b"")
+    text = f"A random search of 40 networks, each trained for all {run.epochs} epochs"
+    assert text in pages.markdown
+    assert text in pages.html
+    figure = epochs_figure(run, found)
+    assert figure is not None
+    line = figure.data[1]
+    assert line["name"] == "random search, by the model"
+    assert line["x"][-1] == 40 * run.epochs
+
+
+def test_where_nothing_can_be_said() -> None:
+    whole, *_ = searched(0)
+    trials = list(whole.trials)
+    assert chance_of(by("random", whole, trials)) is None
+    assert chance_of(by("ehvi", whole, trials[:9])) is None
+    measured = {**whole.space, "objectives": {"top1": "maximize", "latency_ms": "minimize"}}
+    assert chance_of(replace(whole, space=measured)) is None
+    assert chance_of(replace(whole, space={**whole.space, "model": {}})) is None
+    assert chance_of(run_of(Path("results/a"), *(trial(n, 50.0) for n in range(12)))) is None
+
+
+def test_a_space_of_few_networks_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network twice; a search longer than the space has as many networks as the space."""
+    run, *_ = searched(0)
+    monkeypatch.setattr(chance, "_MOST_TRIES", 20)
+    found = chance_of(run)
+    assert found is not None
+    assert found.networks[-1] < 40
+
+
+def test_another_packages_mixer_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, *_ = searched(0)
+    monkeypatch.setattr(chance, "MIXERS", {})
+    assert chance_of(run) is None
