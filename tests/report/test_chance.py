@@ -83,6 +83,7 @@ def test_both_pages_and_the_plot_have_it() -> None:
     text = f"A random search of 40 networks, each trained for all {run.epochs} epochs"
     assert text in pages.markdown
     assert text in pages.html
+    assert "the band holds 90 % of them" in pages.html
     figure = epochs_figure(run, found)
     assert figure is not None
     line = figure.data[1]

@@ -130,7 +130,8 @@ def epochs_figure(run: Run, chance: Chance | None) -> Figure | None:
     figure = _spent_figure(run, curve, "epochs trained", [float(one.epochs) for one in curve])
     if figure is None or chance is None:
         return figure
-    return Figure([*_chance_traces(run, chance), *figure.data], figure.layout)
+    note = "The dashed line is the median of random searches; the band holds 90 % of them."
+    return Figure([*_chance_traces(run, chance), *figure.data], figure.layout, note)
 
 
 def _chance_traces(run: Run, chance: Chance) -> list[Tree]:
