@@ -130,10 +130,13 @@ def test_a_file_that_was_cut_off(whole: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"hello world" * 500, b"SQLite format 3\x00" + bytes(99)])
 def test_what_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "study.db").write_bytes(content)
-    with pytest.raises(RunError, match=r"no trial in it can be read; trials\.csv and configs/"):
+    with pytest.raises(RunError, match=r"no trial in it can be read$"):
         salvage(tmp_path)
     assert (tmp_path / "study.db").read_bytes() == content
     assert {path.name for path in tmp_path.iterdir()} <= {"study.db", ".lock"}
+    (tmp_path / "trials.csv").touch()
+    with pytest.raises(RunError, match=r"no trial in it can be read; trials\.csv and configs/"):
+        salvage(tmp_path)
 
 
 def test_a_run_in_use_is_not_touched(whole: Run, tmp_path: Path) -> None:

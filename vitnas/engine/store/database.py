@@ -155,9 +155,15 @@ def readable(path: Path) -> Iterator[None]:
             raise RunError(f"{path / FILE_NAME}: {reason}: its disk is full") from error
         raise RunError(
             f"{path / FILE_NAME}: cannot be read as a study ({reason}); "
-            f"vitnas salvage {typed(path)} saves what can be read, and "
-            "trials.csv and configs/ beside it hold what was reported"
+            f"vitnas salvage {typed(path)} saves what can be read{told_beside(path)}"
         ) from error
+
+
+def told_beside(path: Path) -> str:
+    """What a damaged study leaves to its reader; empty where no report was written."""
+    if not (path / "trials.csv").is_file():
+        return ""
+    return "; trials.csv and configs/ beside it hold what was reported"
 
 
 def _reason(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.engine.store.database import FILE_NAME, ForeignStudy, writable
+from vitnas.engine.store.database import FILE_NAME, ForeignStudy, told_beside, writable
 from vitnas.engine.store.folder import check_study, locked
 from vitnas.engine.store.stored import stored_run, stored_trial
 from vitnas.engine.store.study import RunStore, read_run
@@ -81,10 +81,7 @@ def _save(path: Path, folder: Path) -> list[_Rows]:
     attrs, trials = _read(path, folder / "copy.db")
     fixed = _fixed(path, attrs)
     if not any("network" in trial.attrs for trial in trials) or fixed is None:
-        raise RunError(
-            f"{path / FILE_NAME}: no trial in it can be read; trials.csv and configs/ beside "
-            "it still hold what was reported"
-        )
+        raise RunError(f"{path / FILE_NAME}: no trial in it can be read{told_beside(path)}")
     store = RunStore(folder, fixed)
     try:
         for name in attrs.keys() - fixed.keys() - {"format"}:
