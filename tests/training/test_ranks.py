@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from vitnas.training.ranks import ALONE, Loss, Ranks, device_of
 from vitnas.training.train import train_network
 
 _PATIENCE_S = 300.0
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 _RECIPE = "epochs: 3\nbatch_size: 64\nlr: 0.03\noptimizer: sgd\ntrain_fraction: 0.3\n"
 _RECIPE += "ema_decay: 0.9\n"
 """SGD, as AdamW makes steps of full size of the rounding of a gradient that is nothing."""
@@ -177,3 +179,32 @@ def test_a_lost_process_ends_the_others_with_one_line(
     assert all(line.endswith(("resumes it", "resumes where it stopped")) for line in ours)
     assert not (tmp_path / "two").exists()
     assert (tmp_path / "two.training" / "checkpoint.safetensors").is_file()
+
+
+@pytest.mark.nightly
+def test_ray_train_gives_the_weights_of_torchrun(command: list[str], tmp_path: Path) -> None:
+    """By the lines of docs/training.md, with two workers on the CPU."""
+    process = start(command)
+    _, said = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, said
+    (lines,) = re.findall(r"```python\n(from ray.train import .*?)```", _PAGE.read_text(), re.DOTALL)
+    ours = {
+        'train("sret_t", "/shared/sret_t", data="/shared/imagenet", recipe="sret_t", workers=8)': (
+            f"train({str(tmp_path / 'net.yaml')!r}, {str(tmp_path / 'ray')!r}, "
+            f"recipe={str(tmp_path / 'two.yaml')!r}, device='cpu', formats=())"
+        ),
+        "num_workers=8, use_gpu=True": "num_workers=2, use_gpu=False",
+    }
+    for theirs, mine in ours.items():
+        assert theirs in lines
+        lines = lines.replace(theirs, mine)
+    script = f"import ray\nray.init(num_cpus=3, include_dashboard=False)\n{lines}"
+    env = os.environ | {"OMP_NUM_THREADS": "1", "RAY_TRAIN_V2_ENABLED": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=env,
+        timeout=_PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    both = [load_file(tmp_path / name / "model.safetensors") for name in ("two", "ray")]
+    assert both[0].keys() == both[1].keys()
+    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
