@@ -187,7 +187,8 @@ def test_ray_train_gives_the_weights_of_torchrun(command: list[str], tmp_path: P
     process = start(command)
     _, said = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode == 0, said
-    (lines,) = re.findall(r"```python\n(from ray.train import .*?)```", _PAGE.read_text(), re.DOTALL)
+    text = _PAGE.read_text()
+    (lines,) = re.findall(r"```python\n(from ray.train import .*?)```", text, re.DOTALL)
     ours = {
         'train("sret_t", "/shared/sret_t", data="/shared/imagenet", recipe="sret_t", workers=8)': (
             f"train({str(tmp_path / 'net.yaml')!r}, {str(tmp_path / 'ray')!r}, "
