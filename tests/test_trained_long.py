@@ -188,7 +188,7 @@ def test_other_images_than_the_runs_are_refused(run: Run, tmp_path: Path) -> Non
     data = type(run.environment.data).model_validate(told)
     other = replace(run, environment=run.environment.model_copy(update={"data": data}))
     with pytest.raises(
-        VitnasError, match="the images that train or score have changed since the run"
+        VitnasError, match="the images that train, score or test have changed since the run"
     ):
         api.train(None, tmp_path / "long", run=other, trial=number, epochs=1)
     assert not (tmp_path / "long.training").exists()

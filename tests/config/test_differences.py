@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitnas.config.differences import differences, with_defaults
+from vitnas.config.differences import differences, same_images, with_defaults
 from vitnas.config.space import load_space
 
 
@@ -26,3 +26,11 @@ def test_fields_that_are_new_since_are_no_difference() -> None:
     older = {name: value for name, value in tree.items() if name != "objectives"}
     assert list(differences(with_defaults(older), with_defaults(tree))) == []
     assert with_defaults({"no": "space"}) == {"no": "space"}
+
+
+def test_fingerprints_agree_where_both_tell() -> None:
+    one, older = {"digest": "a", "test": "b"}, {"digest": "a"}
+    assert same_images(one, older, tested=True)
+    assert same_images(one, {**one, "test": "c"}, tested=False)
+    assert not same_images(one, {**one, "test": "c"}, tested=True)
+    assert not same_images(one, {**one, "digest": "c"}, tested=False)

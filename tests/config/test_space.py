@@ -10,6 +10,7 @@ from optuna.trial import FixedTrial
 
 from tests.config.trees import space_of, stage
 from vitnas.config.axes import Choice
+from vitnas.config.data import DataConfig
 from vitnas.config.differences import differences
 from vitnas.config.files import parse_yaml, validate
 from vitnas.config.model import ModelConfig
@@ -193,3 +194,19 @@ def test_the_stored_form_reads_back(tmp_path: Path) -> None:
     (tmp_path / "copy.yaml").write_text(again.text)
     assert load_space(tmp_path / "copy.yaml").to_tree() == space.to_tree()
     assert parse_yaml(space.text)["name"] == "digits"
+
+
+def test_the_text_is_that_of_the_file_only_where_the_file_says_it_all(tmp_path: Path) -> None:
+    """A run's space.yaml names the run's images, not those of the space that it was made from."""
+    space = load_space("digits")
+    assert "#" in space.text
+    other = load_space("digits", DataConfig(name="fashion_mnist"))
+    (tmp_path / "space.yaml").write_text(other.text)
+    again = load_space(tmp_path / "space.yaml")
+    assert again.to_tree() == other.to_tree()
+    assert again.config.data.name == "fashion_mnist"
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(space.text)
+    read = load_space(mine)
+    mine.write_text("name: [")
+    assert parse_yaml(read.text)["name"] == "digits"

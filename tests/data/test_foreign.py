@@ -113,11 +113,13 @@ def test_the_fingerprint_is_of_the_pixels(given: Any) -> None:
 
 def test_the_fingerprint_is_also_of_test_images_that_score(given: Any) -> None:
     config = DataConfig(name="stripes_package:my_data", val_split="test")
-    plain, found = read(given, stripes(4), stripes(2)).fingerprint, []
+    plain, found = dict(read(given, stripes(4), stripes(2)).fingerprint), []
+    digest = plain.pop("test")
     for test in (stripes(2), stripes(4)):
         given.my_data = lambda test=test: (stripes(4), test)
         found.append(read_source(config, (8, 8)).fingerprint)
         assert {**plain, "scoring": found[-1]["scoring"]} == found[-1]
+    assert found[0]["scoring"] == digest
     assert found[0] != found[1]
 
 

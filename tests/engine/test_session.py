@@ -28,7 +28,7 @@ def test_a_run_goes_on_only_with_the_images_that_it_began_with(tmp_path: Path) -
     run_search(space, out, SearchOptions(trials=2, **SERIAL))
     before = read_run(out)
     Image.new("RGB", (8, 8)).save(tmp_path / "data" / "train" / "red" / "new.png")
-    message = r"run: the images that train or score have changed .*num_images: 15 -> 16; use"
+    message = r"run: the images that train, score or test have changed .*num_images: 15 -> 16; use"
     with pytest.raises(RunError, match=message):
         run_search(space, out, SearchOptions(trials=3, **SERIAL))
     assert read_run(out) == before
@@ -40,7 +40,20 @@ def test_so_it_is_with_other_images_that_score(tmp_path: Path) -> None:
     space, out = folder_space(tmp_path / "data", "val"), tmp_path / "run"
     run_search(space, out, SearchOptions(trials=1, **SERIAL))
     (tmp_path / "data" / "val" / "red" / "0.png").unlink()
-    with pytest.raises(RunError, match="score have changed since this run began: scoring: "):
+    with pytest.raises(
+        RunError, match="score or test have changed since this run began: scoring: "
+    ):
+        run_search(space, out, SearchOptions(trials=2, **SERIAL))
+
+
+@pytest.mark.slow
+def test_so_it_is_with_other_test_images(tmp_path: Path) -> None:
+    """Their scores would stand beside those of the earlier ones, of baselines as well."""
+    fill_folder(tmp_path / "data")
+    space, out = folder_space(tmp_path / "data"), tmp_path / "run"
+    run_search(space, out, SearchOptions(trials=1, **SERIAL))
+    (tmp_path / "data" / "val" / "red" / "0.png").unlink()
+    with pytest.raises(RunError, match="test have changed since this run began: test: "):
         run_search(space, out, SearchOptions(trials=2, **SERIAL))
 
 

@@ -56,6 +56,25 @@ def test_too_few_images_for_a_fold_are_an_error(digits: Images) -> None:
         few.fold(1)
 
 
+@pytest.mark.parametrize("each", [3, 4, 8])
+def test_small_classes_are_an_error_or_have_all_folds(digits: Images, each: int) -> None:
+    """A fifth of three images is rounded to one, so the third fold leaves nothing."""
+    whole = digits.train + digits.val
+    few = torch.cat([torch.where(whole.y == label)[0][:each] for label in range(10)])
+    stay, cut = split_by_class(whole.y[few], 0.2, 0)
+    images = replace(digits, train=whole.of(few[stay]), val=whole.of(few[cut]))
+    for number in range(5):
+        try:
+            fold = images.fold(number)
+        except DataError as error:
+            assert "training images are too few for so many folds" in str(error)  # noqa: PT017
+        else:
+            assert len(fold.val) > 0
+    if each == 3:
+        with pytest.raises(DataError, match="30 training images are too few for so many folds"):
+            images.fold(3)
+
+
 def test_the_split_follows_its_seed_alone(digits: Images) -> None:
     torch.manual_seed(5)
     again = load_data(DataConfig(), 8)

@@ -8,6 +8,10 @@ from typing import Any
 from vitnas.config.space import SpaceConfig
 from vitnas.errors import join_address, shorten
 
+SCORING, TESTED = "scoring", "test"
+"""Of a fingerprint: what tells images that score apart, where these are none of training, and test
+images."""
+
 
 def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
     """`model.stages[0].depth: 2 -> 3` for every leaf that differs; the name may."""
@@ -26,6 +30,16 @@ def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
 def changed_images(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Where two fingerprints of images differ; older ones tell less."""
     return list(differences(before, {name: now.get(name) for name in before}))
+
+
+def same_images(one: Mapping[str, Any], other: Mapping[str, Any], *, tested: bool) -> bool:
+    """Whether two fingerprints agree in all that both tell.
+
+    Args:
+        tested: whether test images count, too.
+    """
+    both = one.keys() & other.keys() - (set() if tested else {TESTED})
+    return all(one[name] == other[name] for name in both)
 
 
 def _is_list(value: Any) -> bool:

@@ -168,10 +168,16 @@ class SearchSpace:
 
     @property
     def text(self) -> str:
-        """The file's own text, comments included; written out if another file is needed, too."""
+        """The file's own text, comments included, where it says all of this space.
+
+        It is written out where another file is needed, too, or the images are others.
+        """
         file = None if self.config.extends or self.config.proxy.needs_file else self.file
         if file is not None and Path(file).is_file():
-            return Path(file).read_text(encoding="utf-8")
+            text = Path(file).read_text(encoding="utf-8")
+            with suppress(ConfigError):
+                if validate(SpaceConfig, read_space(Path(file))) == self.config:
+                    return text
         tree = self.config.model_dump(mode="json", exclude_defaults=True)
         return dump_yaml(tree | ({"proxy": self.config.proxy.written()} if "proxy" in tree else {}))
 

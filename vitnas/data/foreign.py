@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vitnas import plugins
 from vitnas.config.data import GROUP, TIMM, DataConfig
+from vitnas.config.differences import SCORING, TESTED
 from vitnas.data.cache import home
 from vitnas.data.decode import BrokenImage, refuse_many, without_warnings
 from vitnas.data.in_turn import read_in_turn
@@ -29,7 +30,7 @@ from vitnas.data.items import (
     total_digest,
 )
 from vitnas.data.kept import Part, read_kept
-from vitnas.data.source import SCORING, DataSource, ImageHW, check_images_fit
+from vitnas.data.source import DataSource, ImageHW, check_images_fit
 from vitnas.data.telling import SILENT, Teller
 from vitnas.data.timm_sets import key_of, left_out, name_of, open_timm
 
@@ -58,8 +59,8 @@ def read(config: DataConfig, image_hw: ImageHW, teller: Teller = SILENT) -> Data
     if len(known.labels.unique()) < 2:
         refuse(config, "has training images of 1 class, and two are needed")
     same = {"num_images": len(known.labels), "num_classes": len(classes), "digest": known.digest}
-    if held is not None and config.val_split is not None:
-        same[SCORING] = held.digest
+    if held is not None:
+        same[TESTED if config.val_split is None else SCORING] = held.digest
     skipped = known.skipped + (() if held is None else held.skipped)
     tested = None if held is None else (held.images, held.labels)
     return DataSource((known.images, known.labels), tested, classes, same, skipped)

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.config.data import DataConfig, class_names, is_junk
+from vitnas.config.differences import SCORING, TESTED
 from vitnas.data.imageset import ImageFile
-from vitnas.data.source import SCORING, classes_of, damaged, fingerprint_of, is_folder, root_of
+from vitnas.data.source import classes_of, damaged, fingerprint_of, is_folder, root_of
 from vitnas.errors import DataError
 from vitnas.words import plural
 
@@ -46,12 +47,14 @@ class Folder:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """The fingerprint of the training images' names and sizes, and of those of `val`."""
+        """The fingerprint of the training images' names and sizes, and of those of `val` and of
+        `test`."""
         found = fingerprint_of(self.classes, [self._told(self.train)], len(self.train))
-        if self.val is None:
-            return found
-        scoring = fingerprint_of(self.classes, [self._told(self.val)], len(self.val))
-        return {**found, SCORING: scoring["digest"]}
+        for name, files in ((SCORING, self.val), (TESTED, self.test)):
+            if files:
+                other = fingerprint_of(self.classes, [self._told(files)], len(files))
+                found[name] = other["digest"]
+        return found
 
     def _told(self, files: Sequence[ImageFile]) -> bytes:
         start = len(str(self.root / "x")) - 1

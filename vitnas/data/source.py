@@ -24,8 +24,6 @@ Labelled = tuple[Pixels, Tensor]
 Used = Callable[[Tensor], Tensor]
 """From the classes (n,) of all training images to the numbers of those that a run uses, sorted."""
 
-SCORING = "scoring"
-"""Of a fingerprint: what tells images that score apart, where these are none of training."""
 _CHUNK = 1024
 
 
@@ -38,7 +36,8 @@ class DataSource:
         test: the test images, or None where there are none.
         classes: the classes' names, in the order of their numbers.
         fingerprint: plain values that are different for different training images; where the
-            data's own images score and may change, also for others of these (`SCORING`).
+            data's own images score or test and may change, also for others of these (`SCORING`,
+            `TESTED`).
         skipped: files that cannot be read and are left out, each with the reason.
         val: the data's own images that score candidates; None where they are held out of `train`.
         is_whole: whether all training images were read, not only those that a run uses.

@@ -79,8 +79,8 @@ def _refuse_other_images(store: study.RunStore, found: Data) -> None:
     changes = changed_images(stored, found.told()["fingerprint"]) if stored else []
     if changes:
         raise RunError(
-            f"{store.path}: the images that train or score have changed since this run began: "
-            f"{'; '.join(changes)}; use another --out"
+            f"{store.path}: the images that train, score or test have changed since this run "
+            f"began: {'; '.join(changes)}; use another --out"
         )
 
 

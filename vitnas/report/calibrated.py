@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitnas.calibration.result import FILE_NAME, Calibration, read_calibration
+from vitnas.config.differences import same_images
 from vitnas.errors import RunError
 from vitnas.files import write_text, writing
 from vitnas.run import Run
@@ -40,6 +41,6 @@ def _difference(run: Run, found: Calibration) -> str:
     """The first part in which the spaces or the images differ; empty if they are equal."""
     parts = [name for name in _SAME if run.space.get(name) != found.space.get(name)]
     here, there = (data.told().get("fingerprint") for data in (run.environment.data, found.data))
-    if here and there and here != there:
+    if here and there and not same_images(here, there, tested=False):
         parts.append("the images' fingerprint")
     return parts[0] if parts else ""

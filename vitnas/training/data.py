@@ -136,7 +136,8 @@ class Images:
         labels, whole = self.train.y.cpu(), len(self.train) + len(self.val)
         rest = torch.arange(len(labels))
         for done in range(1, number + 1):
-            share = min(1.0, len(self.val) / (whole - done * len(self.val)))
+            left = max(1, whole - done * len(self.val))  # none, where classes are small
+            share = min(1.0, len(self.val) / left)
             stay, cut = split_by_class(labels[rest], share, self.split_seed)
             scoring, rest = self.train.there(rest[cut]), rest[stay]
         training = torch.ones(len(labels), dtype=torch.bool)

@@ -204,7 +204,7 @@ def _check_same(plan: Plan, images: Images) -> None:
     if plan.fingerprint is not None:
         changes = changed_images(plan.fingerprint, images.fingerprint)
         if changes:
-            rule = "the images that train or score have changed since the run began"
+            rule = "the images that train, score or test have changed since the run began"
             raise DataError(f"{plan.data.name}: {rule}: {'; '.join(changes)}")
 
 
