@@ -143,7 +143,8 @@ class Images:
         training = torch.ones(len(labels), dtype=torch.bool)
         training[scoring] = False
         if not len(scoring) or not training.any():
-            raise DataError(f"{self.name}: {whole} training images are too few for so many folds")
+            rule = f"{whole} training images are too few for so many folds"
+            raise DataError(f"{self.name}: {rule} (data.folds = {self.folds})")
         train = self.train.of(training.to(self.train.y.device)) + self.val
         return replace(self, train=train, val=self.train.of(scoring.to(self.train.y.device)))
 
