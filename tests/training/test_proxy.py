@@ -86,7 +86,7 @@ def test_the_last_epoch_can_score_in_int8(tiny_config: ModelConfig, digits: Imag
     assert last.float_top1 == plain[-1].top1
     assert last.log_likelihood != plain[-1].log_likelihood, "the scores are those of int8"
     assert abs(last.top1 - plain[-1].top1) < 5
-    (network,) = training.networks()
+    network = training.counted()
     assert evaluate(network, digits.val) == last.top1
     assert evaluate(training.scored(), digits.val) == last.float_top1, "it is as it was"
 

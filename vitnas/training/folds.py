@@ -45,9 +45,9 @@ class Folds:
         """The network of the first fold, or its moving average."""
         return self._trainings[0].scored()
 
-    def networks(self) -> list[nn.Module]:
-        """The network of each fold whose accuracy counts."""
-        return [network for training in self._trainings for network in training.networks()]
+    def counted(self) -> nn.Module:
+        """The same, in int8 where that counts."""
+        return self._trainings[0].counted()
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -176,8 +176,7 @@ class Training:
         found = Score.of(self._ranks.sum(tally(self.scored(), split, size, which)))
         if not (self.int8 and is_last):
             return found, None
-        (network,) = self.networks()
-        return score(network, split, size), found.top1
+        return score(self.counted(), split, size), found.top1
 
     def _train_epoch(self, epoch: int) -> float:
         """One pass over the training images; the mean loss."""
@@ -223,10 +222,9 @@ class Training:
         average: nn.Module = self.model if self.ema is None else self.ema.module
         return average
 
-    def networks(self) -> list[nn.Module]:
-        """`scored` as a list, in int8 where that counts; several folds have several (see
-        `vitnas.training.folds`)."""
-        return [in_int8(self.scored(), self._train) if self.int8 else self.scored()]
+    def counted(self) -> nn.Module:
+        """`scored`, in int8 where that counts."""
+        return in_int8(self.scored(), self._train) if self.int8 else self.scored()
 
     def _batches(self, epoch: int) -> Iterator[Batch]:
         """Augmented and normalised images with their classes, as they are `dealt`; of each step

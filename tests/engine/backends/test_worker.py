@@ -86,3 +86,15 @@ def test_scores_at_initialisation_need_no_other_fold() -> None:
     assert [one.error for one in answers] == [None, None]
     once, same = ({name: value for name, (value, _) in one.scores.items()} for one in answers)
     assert once == same
+
+
+def test_with_folds_the_test_score_is_that_of_the_first_ones_network() -> None:
+    """As a candidate's, which is that of the weights that are kept."""
+    space = make_space()
+    _, worker = prepare_worker(space, Resources(1, 0.0, 1))
+    config = space.suggest(RandomTrial(0))
+    request = Request(config, space.config.proxy, 0, test=True)
+    folded = {size: replace(images, folds=3) for size, images in worker.images.items()}
+    alone, three = (one.answer(request) for one in (worker, replace(worker, images=folded)))
+    assert alone.test_top1 == three.test_top1 is not None
+    assert alone.curve != three.curve

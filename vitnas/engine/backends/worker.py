@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vitnas.baselines.baseline import Baseline
@@ -163,14 +162,14 @@ class Worker:
         return training_of(subject, proxy, images, seed, self.device, teacher, int8)
 
     def _test_score(self, training: Training | Folds) -> float | None:
-        """Top-1 in percent on the test images, mean over the folds; None where there are none."""
+        """Top-1 in percent on the test images, of the first fold's network as for candidates; None
+        where there are none."""
         from vitnas.training.proxy import evaluate
 
         images = training.images
         if not images.has_test:
             return None
-        split, size = images.test(), training.proxy.eval_batch_size
-        return fmean(evaluate(network, split, size) for network in training.networks())
+        return evaluate(training.counted(), images.test(), training.proxy.eval_batch_size)
 
     def _measure(self, training: Training | Folds, config: ModelConfig) -> Measured:
         """What forward passes cost, in the precision that scores, with the device for itself."""
