@@ -11,7 +11,9 @@ from optuna.samplers import BaseSampler, RandomSampler
 from tests.engine.conftest import make_space, start
 from tests.engine.decide.conftest import Make, finish_all
 from vitnas.config.space import SearchSpace
+from vitnas.cost.survey import networks_within
 from vitnas.engine.decide.candidates import REPEATS_BEFORE_RANDOM
+from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.store.study import read_run
 from vitnas.records import Outcome
 
@@ -50,6 +52,36 @@ def test_a_space_of_which_nearly_nothing_is_within_the_limits_says_so(
     assert controller.done
     assert len(controller.trials) == 25
     assert controller.cut_short_by == "25 draws in a row were known or outside the limits"
+
+
+def test_so_does_one_of_which_few_networks_are_within_the_limits(controller_of: Make) -> None:
+    """What is drawn then is outside the limits, and no duplicate."""
+    space = make_space()
+    within = min(cost.flops for _, cost in networks_within(space))
+    controller = controller_of(make_space(limits={"flops": {"max": within}}), num_trials=9)
+    finish_all(controller)
+    assert controller.cut_short_by == "the space has nothing new to show"
+    assert controller.num_ended == 1
+    assert len(controller.trials) < 100
+
+
+def test_a_sampler_that_finds_nothing_is_not_asked_for_long(
+    controller_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vitnas.engine.decide.candidates.MISSES_BEFORE_RANDOM", 4)
+    monkeypatch.setattr("vitnas.engine.decide.candidates.MAX_FRUITLESS", 12)
+    asked: list[int] = []
+    real = EHVISampler.choose
+
+    def choose(self: EHVISampler, study: Any, trial: Any) -> Any:
+        asked.append(trial.number)
+        return real(self, study, trial)
+
+    monkeypatch.setattr(EHVISampler, "choose", choose)
+    controller = controller_of(make_space(limits={"flops": {"max": 10}}), sampler="ehvi")
+    finish_all(controller)
+    assert len(controller.trials) == 12
+    assert len(set(asked)) == 4
 
 
 def test_what_is_over_the_limits_costs_nothing(controller_of: Make, tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 REPEATS_BEFORE_RANDOM = 5
-MAX_FRUITLESS = 2000
-"""Draws in a row without a new network within the limits. Where one of a hundred networks is within
-them, so many miss once in 500 million times."""
+MISSES_BEFORE_LISTING, MISSES_BEFORE_RANDOM, MAX_FRUITLESS = 20, 200, 2000
+"""Draws in a row without a new network within the limits: the networks of a small space are listed,
+the next draws are random, and no more are made. A sampler that finds nothing may take a quarter of
+a second for each draw. Where one of a hundred networks is within the limits, 2,000 draws miss once
+in 500 million times."""
 
 
 class Candidates:
@@ -27,7 +29,7 @@ class Candidates:
 
     Requested networks come first, then proposals of the sampler. After `REPEATS_BEFORE_RANDOM`
     known networks in a row the next draw is random, because Optuna's samplers may repeat
-    themselves.
+    themselves; so it is after `MISSES_BEFORE_RANDOM` that were known or outside the limits.
 
     Args:
         ledger: records every draw.
@@ -63,11 +65,12 @@ class Candidates:
                 if trial.outcome is Outcome.RUNNING:
                     return trial.number
         repeats = 0
-        for _ in range(MAX_FRUITLESS):
-            if repeats == REPEATS_BEFORE_RANDOM and self._nothing_left():
+        for misses in range(MAX_FRUITLESS):
+            lists = repeats == REPEATS_BEFORE_RANDOM or misses == MISSES_BEFORE_LISTING
+            if lists and self._nothing_left():
                 self.ended_by = "the space has nothing new to show"
                 return None
-            use_random = repeats >= REPEATS_BEFORE_RANDOM
+            use_random = repeats >= REPEATS_BEFORE_RANDOM or misses >= MISSES_BEFORE_RANDOM
             self._ledger.store.study.sampler = self._random if use_random else self._sampler
             trial = self._draw_once()
             if trial.outcome is Outcome.RUNNING:
