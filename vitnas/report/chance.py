@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -59,54 +60,78 @@ def chance_of(run: Run) -> Chance | None:
     Randomness: its own, with a fixed seed.
     """
     number = min(_MOST, sum(trial.is_ended_here and not trial.origin for trial in run.trials))
-    known = [trial for trial in run.complete if trial.expected is not None]
-    if {session.sampler for session in run.environment.sessions} == {"random"}:
+    is_random = {session.sampler for session in run.environment.sessions} == {"random"}
+    if is_random or number < _FEWEST or any(COSTS[name].is_measured for name in run.costs):
         return None
-    if number < _FEWEST or run.noise is None or any(COSTS[name].is_measured for name in run.costs):
+    drawn = _drawn(run, number + number // 2)
+    number = min(number, len(drawn))
+    both = _both(run, drawn) if number >= _FEWEST else None
+    if both is None:
+        return None
+    random, corner = np.random.default_rng(1), corner_of([run])
+    marks = sorted({round(mark) for mark in np.linspace(1, number, _MARKS)})
+    shares = []
+    for top1 in both.top1:
+        points = np.column_stack([-top1, both.log_costs])
+        searched = points[random.permutation(both.drawn)[:number]]
+        reached = [hypervolume(searched[:mark], corner) for mark in marks]
+        whole = hypervolume(points[both.best], corner)
+        shares += [np.array(reached) / whole] if whole > 0 else []
+    if not shares:
+        return None
+    low, median, high = np.quantile(shares, [0.05, 0.5, 0.95], axis=0).tolist()
+    return Chance(tuple(marks), tuple(low), tuple(median), tuple(high))
+
+
+@dataclass(frozen=True)
+class _Both:
+    """The run's best networks, and random ones; a network may be among both.
+
+    Attributes:
+        top1: (s, k) draws of the true top-1 of all in percent.
+        log_costs: (k, d) their costs, to minimise.
+        best, drawn: indices of both kinds.
+    """
+
+    top1: _Array
+    log_costs: _Array
+    best: list[int]
+    drawn: list[int]
+
+
+def _both(run: Run, drawn: Mapping[str, ModelConfig]) -> _Both | None:
+    """None where too little is known to learn from."""
+    known = [trial for trial in run.complete if trial.expected is not None]
+    if run.noise is None or run.draws is None:
         return None
     trainings = [trial.trainings for trial in known]
-    told = scores(trainings, run.noise)
-    drawn = _networks(run, number + number // 2) if told.says_more else {}
-    number, usual = min(number, len(drawn)), set(told.usual.tolist())
-    if number < _FEWEST:
-        return None
-    plausible = run.draws.trials if run.draws is not None else ()
-    best = {trial.key for trial in plausible} | set(drawn)
-    of = [place for place, trial in enumerate(known) if trial.key in best and place in usual]
-    own = {known[place].key for place in of}
-    fresh = {key: config for key, config in drawn.items() if key not in own}
-    costs = {key: closed_form(config) for key, config in fresh.items()}
+    asked = {trial.key for trial in run.draws.trials} | drawn.keys()
+    usual = scores(trainings, run.noise).usual.tolist()
+    of = [place for place in usual if known[place].key in asked]
+    place_of = {known[place].key: index for index, place in enumerate(of)}
+    fresh = {key: config for key, config in drawn.items() if key not in place_of}
+    place_of |= {key: len(of) + index for index, key in enumerate(fresh)}
+    costs = [closed_form(config) for config in fresh.values()]
     found = with_untrained(
         [facts_of(trial.network, trial) for trial in known],
         trainings,
         run.noise,
         of,
-        [facts_of(config, costs[key]) for key, config in fresh.items()],
+        [facts_of(config, cost) for config, cost in zip(fresh.values(), costs, strict=True)],
     )
-    if found is None:
+    if found is None or not of:
         return None
-    networks = [known[place] for place in of]
-    place_of = {key: place for place, key in enumerate([*(t.key for t in networks), *fresh])}
-    amounts = [trial.costs(run.costs) for trial in networks]
-    amounts += [tuple(float(getattr(costs[key], name)) for name in run.costs) for key in fresh]
-    logs = np.array([log_costs(run.costs, amount) for amount in amounts])
     mean, covariance = found
     values, axes = np.linalg.eigh(covariance)
-    random = np.random.default_rng(0)
-    draws = random.standard_normal((_DRAWS, len(mean))) @ (axes * np.sqrt(values.clip(0.0))).T
-    pool, corner = np.array([place_of[key] for key in drawn]), corner_of([run])
-    marks = sorted({round(mark) for mark in np.linspace(1, number, _MARKS)})
-    shares = []
-    for top1 in percent(mean + draws):
-        points = np.column_stack([-top1, logs])
-        searched = points[random.permutation(pool)[:number]]
-        volumes = [hypervolume(searched[:mark], corner) for mark in marks]
-        shares.append(np.array(volumes) / hypervolume(points[: len(of)], corner))
-    low, median, high = np.quantile(shares, [0.05, 0.5, 0.95], axis=0).tolist()
-    return Chance(tuple(marks), tuple(low), tuple(median), tuple(high))
+    normal = np.random.default_rng(0).standard_normal((_DRAWS, len(mean)))
+    top1 = percent(mean + normal @ (axes * np.sqrt(values.clip(0.0))).T)
+    amounts = [known[place].costs(run.costs) for place in of]
+    amounts += [tuple(float(getattr(cost, name)) for name in run.costs) for cost in costs]
+    logs = np.array([log_costs(run.costs, amount) for amount in amounts])
+    return _Both(top1, logs, list(range(len(of))), [place_of[key] for key in drawn])
 
 
-def _networks(run: Run, number: int) -> dict[str, ModelConfig]:
+def _drawn(run: Run, number: int) -> dict[str, ModelConfig]:
     """At most `number` different networks of the space within its limits, by their keys."""
     try:
         space = SearchSpace(validate(SpaceConfig, dict(run.space)))
