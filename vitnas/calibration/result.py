@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from vitnas.calibration.agreement import Tau
-from vitnas.errors import RunError, reason_of
+from vitnas.config.findings import RuleError, as_config_error
+from vitnas.errors import RunError, nearest_name, reason_of
 from vitnas.files import read_bytes
 from vitnas.sessions import Data
 
 FILE_NAME = "calibration.json"
-FORMAT = 1
 PROXY = "proxy"
 """Name of the space's own short training among the proxies."""
 _MOST_BYTES = 1 << 26
@@ -101,6 +101,21 @@ class Calibration(_Stored):
     cheapest: str
     session: dict[str, Any] = {}
 
+    @model_validator(mode="after")
+    def _has_what_is_read(self) -> Calibration:
+        """`figures` and `best_size` find what is asked of them."""
+        names = [one.name for one in self.proxies]
+        if PROXY not in names:
+            raise RuleError(f"one must have the name '{PROXY}'", "proxies.name", names)
+        kinds = [one.kind for one in self.proxies]
+        if "size" not in kinds:
+            raise RuleError("one must be of the kind 'size'", "proxies.kind", kinds)
+        for address, name in (("best", self.best), ("cheapest", self.cheapest)):
+            if name not in names:
+                nearest = nearest_name(name, names)
+                raise RuleError("must be the name of one of the proxies", address, name, nearest)
+        return self
+
     def figures(self, name: str) -> ProxyFigures:
         """Of the proxy of this name."""
         return next(one for one in self.proxies if one.name == name)
@@ -130,16 +145,5 @@ def read_calibration(folder: Path) -> Calibration:
         raise RunError(f"{folder}: no calibration ({FILE_NAME}: {reason_of(error)})") from None
     try:
         return Calibration.model_validate_json(content)
-    except ValueError as error:
-        rule = f"{file}: is not a calibration of format {FORMAT}"
-        raise RunError(f"{rule} ({_first(error)})") from None
-
-
-def _first(error: ValueError) -> str:
-    """The first thing that is wrong, in one line."""
-    from pydantic import ValidationError
-
-    if isinstance(error, ValidationError):
-        found = error.errors()[0]
-        return f"{'.'.join(map(str, found['loc'])) or 'JSON'}: {found['msg']}"
-    return str(error).splitlines()[0]
+    except ValidationError as error:
+        raise RunError(str(as_config_error(error, Calibration, file))) from None

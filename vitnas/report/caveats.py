@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vitnas.calibration.result import PROXY, Calibration
+from vitnas.calibration.result import PROXY
 from vitnas.calibration.text import tau_text
 from vitnas.config.costs import COSTS
+from vitnas.errors import RunError
 from vitnas.report.longer import agreement_text
 from vitnas.report.marks import and_text
 from vitnas.report.tested import comparison_text
@@ -22,6 +23,7 @@ def sentences(trust: Trust) -> list[str]:
         _int8(trust),
         _sampling(trust),
         _fidelity(trust),
+        _long(trust),
         agreement_text(trust.long),
         _censoring(trust),
     ]
@@ -86,19 +88,22 @@ def _fidelity(trust: Trust) -> str:
         text += f" Ranking by FLOPs alone gives {trust.flops_tau:.2f}."
     if trust.num_ranked < 20:
         text += " So few trials make these taus rough."
-    return text + _long(trust.calibration)
+    return text
 
 
-def _long(found: Calibration | None) -> str:
+def _long(trust: Trust) -> str:
     """How well the ranking after the proxy agrees with that after a long training."""
+    found = trust.calibration
+    if isinstance(found, RunError):
+        return f"The calibration in this folder is not used: {found}."
     if found is None:
         return (
-            " These numbers do not say how well the ranking after the proxy agrees with that after "
-            "a full training; `vitnas calibrate` measures it."
+            "The proxy's epochs do not say how well its ranking agrees with that after a full "
+            "training; `vitnas calibrate` measures it."
         )
     proxy, size, ceiling = found.figures(PROXY), found.best_size, found.ceiling_within
     return (
-        f" A calibration on {len(found.networks)} networks of this space compares the proxy's "
+        f"A calibration on {len(found.networks)} networks of this space compares the proxy's "
         f"ranking with that after {found.long_epochs} epochs: tau is {tau_text(proxy.overall)} "
         f"over all networks, and {tau_text(proxy.within)} among networks of similar FLOPs. There "
         f"{size.name} alone has {size.within.value:.2f}, and another long training has "

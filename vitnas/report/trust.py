@@ -13,6 +13,7 @@ import numpy as np
 
 from vitnas.calibration.agreement import kendall_tau
 from vitnas.calibration.result import Calibration
+from vitnas.errors import RunError
 from vitnas.noise import binomial_error
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.calibrated import calibration_of
@@ -57,7 +58,7 @@ class Trust:
         num_plausible: number of the other front members.
         num_plausible_off: number of networks that are not on the front, but on the
             true one with a probability of at least 0.1.
-        calibration: the calibration for the run's space and images.
+        calibration: the calibration in the run's folder; an error where it cannot be used.
         long: what long trainings of its networks say; None where there are none.
         int8_minus_float: where top-1 is in int8: mean over the front of it minus top-1 in float, in
             points; else None.
@@ -84,7 +85,7 @@ class Trust:
     num_confident: int
     num_plausible: int
     num_plausible_off: int
-    calibration: Calibration | None = None
+    calibration: Calibration | RunError | None = None
     ordered: float | None = None
     long: LongAgreement | None = None
     int8_minus_float: float | None = None
@@ -123,11 +124,18 @@ def assess(run: Run) -> Trust:
         num_confident=sum(run.standing(trial) == "confident" for trial in members),
         num_plausible=sum(run.standing(trial) != "confident" for trial in members),
         num_plausible_off=len(off_front(run)),
-        calibration=calibration_of(run),
+        calibration=_calibration(run),
         ordered=_ordered(run),
         long=agreement_of(run),
         int8_minus_float=_int8_minus_float(members),
     )
+
+
+def _calibration(run: Run) -> Calibration | RunError | None:
+    try:
+        return calibration_of(run)
+    except RunError as error:
+        return error
 
 
 def _close(run: Run) -> int:
