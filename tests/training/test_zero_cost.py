@@ -10,7 +10,9 @@ from torch.nn.functional import cross_entropy
 from tests.engine.conftest import make_space
 from vitnas.config.model import ModelConfig
 from vitnas.config.trials import RandomTrial
+from vitnas.nn.layers.inverted_residual import PointwiseConv
 from vitnas.nn.mixers.base import TokenMixer
+from vitnas.nn.mixers.identity import Identity
 from vitnas.training.proxy import fresh_model
 from vitnas.training.zero_cost import SCORES, zero_cost_scores
 
@@ -76,6 +78,36 @@ def test_blocks_are_found_with_and_without_a_schedule_of_passes() -> None:
         assert scores["az_expressivity"][0] > 0
         found.append(scores["dss"][0])
     assert found[0] != found[1]
+
+
+def test_a_network_of_inverted_residuals_has_every_score() -> None:
+    tree = {key: value for key, value in drawn(0).to_tree().items() if key != "groups"}
+    stage = {"token_mixer": "mbconv", "depth": 2, "embed_dim": 16}
+    config = ModelConfig.model_validate(tree | {"stages": [stage]})
+    assert set(zero_cost_scores(fresh_model(config, 0, CPU), *batch())) == set(SCORES)
+
+
+class Mixing(Identity):
+    """A token mixer of these layers."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor, *args: object) -> Tensor:
+        return self.layers(x)  # type: ignore[no-any-return]
+
+
+def test_dss_takes_a_1x1_convolution_for_the_linear_layer_that_it_is() -> None:
+    linear, pointwise = nn.Linear(6, 4, bias=False), PointwiseConv(6, 4)
+    pointwise.weight.data = linear.weight.detach()[..., None, None]
+    x, y = torch.ones(3, 6, 1, 1), torch.zeros(3, dtype=torch.long)
+    found = [
+        zero_cost_scores(nn.Sequential(Mixing(*layers), nn.Flatten()), x, y)["dss"][0]
+        for layers in ((nn.Flatten(), linear), (pointwise,))
+    ]
+    nuclear = torch.linalg.matrix_norm(linear.weight.detach().abs(), "nuc")
+    assert found == pytest.approx([(nuclear * 24**0.5).log().item()] * 2)
 
 
 def test_scores_of_one_layer_by_hand() -> None:

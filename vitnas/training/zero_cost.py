@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vitnas.nn.layers.activation import SquaredReLU, StarReLU
+from vitnas.nn.layers.inverted_residual import PointwiseConv
 from vitnas.nn.mixers.base import TokenMixer
 from vitnas.nn.stage import Stage
 
@@ -90,6 +91,8 @@ def dss(model: nn.Module, x: Tensor, y: Tensor) -> float:
 
     Source: Zhou et al., "Training-free Transformer Architecture Search", CVPR 2022, Eqs. 5 to 7:
     synaptic diversity of attention and synaptic saliency of MLPs. R and norms are as in `synflow`.
+    The paper's layers are linear ones. The 1x1 convolutions of an inverted residual do the same to
+    each token and count, too. Blocks without any, such as pooling without an MLP, have no figure.
     """
     model = _flow(model, x)
     mixing = _matrices(_of(model, TokenMixer))
@@ -167,9 +170,9 @@ def _blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def _matrices(inside: Iterable[nn.Module]) -> dict[int, Tensor]:
-    """The weights of linear layers inside these modules, each once."""
-    linear = [layer for module in inside for layer in module.modules()]
-    return {id(m.weight): m.weight for m in linear if isinstance(m, nn.Linear)}
+    """The weights of linear layers and 1x1 convolutions inside these modules, each once."""
+    layers = [layer for module in inside for layer in module.modules()]
+    return {id(m.weight): m.weight for m in layers if isinstance(m, (nn.Linear, PointwiseConv))}
 
 
 def _weights(model: nn.Module) -> list[Tensor]:
@@ -183,7 +186,8 @@ def _saliency(weight: Tensor) -> float:
 def _diversity(weight: Tensor) -> float:
     if weight.grad is None:
         return 0.0
-    norms = [torch.linalg.matrix_norm(w.detach(), "nuc") for w in (weight, weight.grad)]
+    matrices = (w.detach().flatten(1) for w in (weight, weight.grad))
+    norms = [torch.linalg.matrix_norm(matrix, "nuc") for matrix in matrices]
     return float(norms[0] * norms[1])
 
 
