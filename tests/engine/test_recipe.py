@@ -13,8 +13,9 @@ from vitnas.config.files import validate
 from vitnas.config.space import SearchSpace
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import read_entries
+from vitnas.engine.declare import declared
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.recipe import too_short, tune_options
+from vitnas.engine.recipe import _LEAST, _MOST, too_short, tune_options
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_study
 from vitnas.errors import DataError, RunError
@@ -40,6 +41,11 @@ def test_its_share_of_the_search(
     found = tune_options(SearchOptions(**given))
     assert found is not None
     assert (found.trials, found.networks, found.minutes) == (trials, networks, minutes)
+
+
+def test_the_help_says_how_many_trainings_it_takes() -> None:
+    told = declared(SearchOptions)["tune"].option.help
+    assert told.endswith(f"in a quarter as many trainings, {_LEAST} to {_MOST}.")
 
 
 def test_a_short_search_does_not_tune() -> None:

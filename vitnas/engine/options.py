@@ -58,7 +58,7 @@ class SearchOptions(BackendOptions):
         bool,
         Option(
             "On images that no recipe is known for (imagefolder, data sets of other packages), "
-            "find the recipe of the short training first, in up to a quarter as many trainings."
+            "find the recipe of the short training first, in a quarter as many trainings, 12 to 60."
         ),
     ] = True
     start_from: Annotated[
