@@ -27,8 +27,8 @@ from vitnas.surrogate.joint import with_untrained
 from vitnas.surrogate.odds import percent
 
 _Array = npt.NDArray[np.float64]
-_MOST, _FEWEST, _DRAWS, _MARKS = 120, 10, 200, 12
-_MOST_TRIES = 600  # a draw takes some milliseconds
+_MOST, _FEWEST, _DRAWS, _MARKS = 100, 10, 200, 12
+_MOST_TRIES = 400  # a draw takes some milliseconds
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Chance:
 
 
 def chance_of(run: Run) -> Chance | None:
-    """A random search with as many networks as the run trained, at most 120.
+    """A random search with as many networks as the run trained, at most 100.
 
     It is drawn 200 times: different networks of the space within its limits, and the true top-1 of
     these and of the run's best ones, given the run's scores (`surrogate.joint`). So it is compared
