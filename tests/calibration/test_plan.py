@@ -10,6 +10,8 @@ import pytest
 from tests.engine.conftest import make_space
 from vitnas.calibration.options import CalibrationOptions
 from vitnas.calibration.plan import CalibrationPlan, make_plan
+from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError
 
 
@@ -43,7 +45,10 @@ def test_more_seeds_keep_the_trainings_of_fewer() -> None:
 
 def test_what_is_trained_for_less() -> None:
     found = {fidelity.name: fidelity for fidelity in plan(long_epochs=7).fidelities}
-    assert list(found) == ["proxy", "1 epoch", "half of the images", "images of 4 px"]
+    assert list(found) == [
+        *("proxy", "1 epoch", "half of the images"),
+        *("images of 4 px", "half of the width", "half of the classes"),
+    ]
     assert found["proxy"].proxy.epochs == 3
     assert found["1 epoch"].proxy.epochs == 1
     assert found["half of the images"].proxy.train_fraction == pytest.approx(0.15)
@@ -58,8 +63,40 @@ def test_smaller_images_are_left_out_where_a_network_cannot_read_them() -> None:
     stage = {"token_mixer": "mhsa", "depth": {"int": [1, 8]}, "embed_dim": 16, "head_dim": 16}
     model = make_space().config.model | {"stages": [stage], "groups": "[16]", "img_size": 8}
     found = make_plan(make_space(model=model), CalibrationOptions(networks=4))
-    assert not any(fidelity.image_shares for fidelity in found.fidelities)
+    assert not any("px" in fidelity.name for fidelity in found.fidelities)
     assert found.notices == ("smaller images: left out, not every network can read them",)
+
+
+def test_half_of_the_width_is_in_whole_heads() -> None:
+    found = {fidelity.name: fidelity for fidelity in plan().fidelities}["half of the width"]
+    for network in plan().networks:
+        half = found.request(network.config).subject
+        assert isinstance(half, ModelConfig)
+        for stage, whole in zip(half.stages, network.config.stages, strict=True):
+            assert whole.embed_dim / 4 < stage.embed_dim < whole.embed_dim
+            assert stage.embed_dim % stage.heads == 0
+        assert closed_form(half).flops < 0.7 * network.flops
+
+
+def test_half_of_the_classes_is_every_second_one() -> None:
+    found = {fidelity.name: fidelity for fidelity in plan().fidelities}["half of the classes"]
+    halves = (found.request(network.config).subject for network in plan().networks)
+    assert {half.num_classes for half in halves if isinstance(half, ModelConfig)} == {5}
+
+
+@pytest.mark.parametrize(
+    ("data", "classes", "line"),
+    [
+        ({"classes": ["1", "2", "3"]}, 3, "there are fewer than four"),
+        ({"folds": 2}, 10, "folds are of all images"),
+    ],
+)
+def test_half_of_the_classes_is_left_out(data: dict[str, Any], classes: int, line: str) -> None:
+    model = make_space().config.model | {"num_classes": classes}
+    space = make_space(data={"name": "digits", **data}, model=model)
+    found = make_plan(space, CalibrationOptions(networks=4))
+    assert found.notices == (f"half of the classes: left out, {line}",)
+    assert not any("classes" in fidelity.name for fidelity in found.fidelities)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,25 @@ def test_small_classes_are_an_error_or_have_all_folds(digits: Images, each: int)
             images.fold(3)
 
 
+def test_some_classes_with_new_numbers(digits: Images) -> None:
+    part = digits.with_classes(5, 1.0)
+    assert part.classes == ("0", "2", "4", "6", "8")
+    assert part.num_classes == 5
+    for split, whole in ((part.train, digits.train), (part.val, digits.val)):
+        assert torch.equal(split.x, whole.x[whole.y % 2 == 0])
+        assert torch.equal(split.y, whole.y[whole.y % 2 == 0] // 2)
+    assert len(part.test()) < len(digits.test())
+    assert torch.equal(part.train.mean, digits.train.mean)
+
+
+def test_a_share_of_some_classes_is_part_of_the_share_of_all(digits: Images) -> None:
+    part = digits.with_classes(3, 0.3)
+    whole = digits.train.subset(0.3, digits.split_seed)
+    kept = torch.isin(whole.y, torch.tensor([0, 3, 6]))
+    assert torch.equal(part.train.x, whole.x[kept])
+    assert set(part.train.y.tolist()) == {0, 1, 2}
+
+
 def test_the_split_follows_its_seed_alone(digits: Images) -> None:
     torch.manual_seed(5)
     again = load_data(DataConfig(), 8)

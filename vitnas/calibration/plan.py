@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,8 +22,9 @@ from vitnas.errors import ConfigError
 from vitnas.seeds import derive_seed
 from vitnas.words import plural
 
-_IMAGE_SHARES = ((1, 2), (3, 4))
+_IMAGE_SHARES, _FEWEST_CLASSES = ((1, 2), (3, 4)), 2
 ImageHW = tuple[int, int]
+Tree = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,18 @@ class Fidelity:
     Attributes:
         name: short, for people.
         proxy: how it trains.
-        image_shares: numerator and denominator of its image's sides; None = the network's own.
+        reduced: the tree of the network that is trained in place of a network; None = itself.
     """
 
     name: str
     proxy: ProxyConfig
-    image_shares: tuple[int, int] | None = None
+    reduced: Callable[[ModelConfig], Tree] | None = None
 
     def request(self, network: ModelConfig) -> Request:
         """Its training of a network. The seed differs from those of all other trainings."""
         subject = network
-        if self.image_shares is not None:
-            subject = ModelConfig.model_validate(_smaller(network, self.image_shares))
+        if self.reduced is not None:
+            subject = ModelConfig.model_validate(self.reduced(network))
         return Request(subject, self.proxy, derive_seed("calibration", network.key, self.name))
 
 
@@ -122,14 +125,14 @@ def make_plan(space: SearchSpace, options: CalibrationOptions) -> CalibrationPla
             nearest=proxy.epochs + 1,
         )
     networks = spread_networks(space, options.networks)
-    shares = _image_shares(networks)
-    left_out = "smaller images: left out, not every network can read them"
+    fidelities, notices = list(_shorter(proxy)), []
+    for found in _reduced(space, networks):
+        if isinstance(found, str):
+            notices.append(found)
+        else:
+            fidelities.append(found)
     return CalibrationPlan(
-        networks,
-        proxy.for_epochs(epochs),
-        options.seeds,
-        tuple(_fidelities(proxy, networks[0].config.image_hw, shares)),
-        () if shares else (left_out,),
+        networks, proxy.for_epochs(epochs), options.seeds, tuple(fidelities), tuple(notices)
     )
 
 
@@ -156,35 +159,67 @@ def spread_networks(space: SearchSpace, number: int) -> tuple[PlannedNetwork, ..
     return tuple(sorted(chosen, key=lambda network: network.flops))
 
 
-def _fidelities(
-    proxy: ProxyConfig, image_hw: ImageHW, shares: tuple[int, int] | None
-) -> Iterator[Fidelity]:
+def _shorter(proxy: ProxyConfig) -> Iterator[Fidelity]:
+    """Trainings of the networks as they are."""
     yield Fidelity(PROXY, proxy)
     for epochs in sorted({proxy.epochs // 2, proxy.epochs // 4} - {0}, reverse=True):
         yield Fidelity(plural(epochs, "epoch"), proxy.for_epochs(epochs))
     half = proxy.model_copy(update={"train_fraction": proxy.train_fraction / 2})
     yield Fidelity("half of the images", half)
-    if shares is not None:
-        height, width = (side * shares[0] // shares[1] for side in image_hw)
+
+
+def _reduced(space: SearchSpace, networks: Sequence[PlannedNetwork]) -> Iterator[Fidelity | str]:
+    """Trainings of reduced networks; for those that cannot be, why."""
+    proxy, first = space.config.proxy, networks[0].config
+    shares = next((s for s in _IMAGE_SHARES if _can_all(networks, partial(_smaller, s))), None)
+    if shares is None:
+        yield "smaller images: left out, not every network can read them"
+    else:
+        height, width = (side * shares[0] // shares[1] for side in first.image_hw)
         size = f"{height}" if height == width else f"{height} x {width}"
-        yield Fidelity(f"images of {size} px", proxy, shares)
+        yield Fidelity(f"images of {size} px", proxy, partial(_smaller, shares))
+    if _can_all(networks, _narrower):
+        yield Fidelity("half of the width", proxy, _narrower)
+    else:
+        yield "half of the width: left out, not every network can have it"
+    if first.num_classes < 2 * _FEWEST_CLASSES:
+        yield "half of the classes: left out, there are fewer than four"
+    elif proxy.distill.teacher is not None:
+        yield "half of the classes: left out, the teacher knows all of them"
+    elif space.config.data.folds > 1 and proxy.train_fraction < 1:
+        yield "half of the classes: left out, folds are of all images"
+    else:
+        yield Fidelity("half of the classes", proxy, _of_half_the_classes)
 
 
-def _image_shares(networks: tuple[PlannedNetwork, ...]) -> tuple[int, int] | None:
-    """The least share of an image's sides that every network can read; None where there is none."""
-    for shares in _IMAGE_SHARES:
-        if all(_reads(_smaller(network.config, shares)) for network in networks):
-            return shares
-    return None
-
-
-def _smaller(network: ModelConfig, shares: tuple[int, int]) -> dict[str, object]:
-    """The tree of the same network for smaller images."""
+def _smaller(shares: tuple[int, int], network: ModelConfig) -> Tree:
+    """The same network for images of a share of the sides: numerator and denominator."""
     height, width = (max(1, side * shares[0] // shares[1]) for side in network.image_hw)
     return network.to_tree() | {"img_size": height if height == width else [height, width]}
 
 
-def _reads(tree: dict[str, object]) -> bool:
+def _narrower(network: ModelConfig) -> Tree:
+    """The same network with half of the channels in each stage, in whole heads; one head is
+    halved itself."""
+    tree = network.to_tree()
+    for stage, whole in zip(tree["stages"], network.stages, strict=True):
+        if stage.get("head_dim") == whole.embed_dim:
+            stage["head_dim"] //= 2
+        unit = stage.get("head_dim") or stage.get("num_heads") or 1
+        stage["embed_dim"] = unit * max(1, round(whole.embed_dim / 2 / unit))
+    return tree
+
+
+def _of_half_the_classes(network: ModelConfig) -> Tree:
+    """The same network for every second class (see `vitnas.training.data.Images.with_classes`)."""
+    return network.to_tree() | {"num_classes": -(-network.num_classes // 2)}
+
+
+def _can_all(networks: Sequence[PlannedNetwork], reduced: Callable[[ModelConfig], Tree]) -> bool:
+    return all(_is_valid(reduced(network.config)) for network in networks)
+
+
+def _is_valid(tree: Tree) -> bool:
     try:
         closed_form(ModelConfig.model_validate(tree))
     except (ValidationError, ConfigError):

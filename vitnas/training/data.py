@@ -148,6 +148,32 @@ class Images:
         train = self.train.of(training.to(self.train.y.device)) + self.val
         return replace(self, train=train, val=self.train.of(scoring.to(self.train.y.device)))
 
+    def with_classes(self, number: int, fraction: float) -> Images:
+        """The images of `number` of the classes, evenly over their order, with new numbers.
+
+        Args:
+            number: of classes, at least 1 and at most all.
+            fraction: share of `train` that is used, drawn from all classes as by `Split.subset`;
+                the result has no other training images.
+        """
+        chosen = [place * self.num_classes // number for place in range(number)]
+        numbers = torch.full((self.num_classes,), -1)
+        numbers[chosen] = torch.arange(number)
+
+        def part(split: Split) -> Split:
+            ours = numbers.to(split.y.device)
+            found = split.of(split.there((ours[split.y] >= 0).nonzero()[:, 0]))
+            return replace(found, y=ours[found.y])
+
+        return replace(
+            self,
+            train=part(self.train.subset(fraction, self.split_seed)),
+            val=part(self.val),
+            classes=tuple(self.classes[place] for place in chosen),
+            fraction=1.0,
+            _test=None if self._test is None else part(self._test),
+        )
+
     def in_memory(self) -> Images:
         """The same data, no image of it on disk.
 

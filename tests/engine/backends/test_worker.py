@@ -98,3 +98,16 @@ def test_with_folds_the_test_score_is_that_of_the_first_ones_network() -> None:
     alone, three = (one.answer(request) for one in (worker, replace(worker, images=folded)))
     assert alone.test_top1 == three.test_top1 is not None
     assert alone.curve != three.curve
+
+
+def test_a_network_for_fewer_classes_is_trained_on_these() -> None:
+    space = make_space()
+    _, worker = prepare_worker(space, Resources(1, 0.0, 1))
+    config = space.suggest(RandomTrial(0))
+    half = ModelConfig.model_validate(config.to_tree() | {"num_classes": 5})
+    whole, fewer = (
+        worker.answer(Request(one, space.config.proxy, 0, test=True)) for one in (config, half)
+    )
+    assert fewer.error is None
+    assert len(fewer.curve) == len(whole.curve)
+    assert fewer.curve[-1] > whole.curve[-1]  # of five classes chance alone is right twice as often

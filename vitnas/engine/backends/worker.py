@@ -159,6 +159,9 @@ class Worker:
         images = self.images[subject.image_hw]
         teacher = self.teachers.get(subject.image_hw) if proxy.distill.teacher else None
         images = images if folds is None else replace(images, folds=folds)
+        if isinstance(subject, ModelConfig) and subject.num_classes < images.num_classes:
+            images = images.with_classes(subject.num_classes, proxy.train_fraction)
+            proxy = proxy.model_copy(update={"train_fraction": 1.0})
         return training_of(subject, proxy, images, seed, self.device, teacher, int8)
 
     def _test_score(self, training: Training | Folds) -> float | None:
