@@ -15,15 +15,15 @@ import torch
 from tests.data.sets import flip
 from tests.data.test_timm_sets import COLOURS, by_class, png, timm, write_fashion, write_tar
 from vitnas.config.data import DataConfig
-from vitnas.data import kept, timm_sets
+from vitnas.data import build, kept, timm_sets
 from vitnas.data.cache import held_sets, home
 from vitnas.data.imageset import ImageSet
 from vitnas.data.rows import Rows
 from vitnas.data.shards import Shards
-from vitnas.data.source import DataSource
+from vitnas.data.source import DataSource, everything
 from vitnas.data.table import read_source
 from vitnas.data.telling import Teller
-from vitnas.training.data import load_data
+from vitnas.training.data import load_data, used_images
 
 
 @pytest.fixture
@@ -32,6 +32,15 @@ def tars(tmp_path: Path) -> DataConfig:
     write_tar(tmp_path / "train.tar", files | {"red/x.png": b"no image"})
     write_tar(tmp_path / "val.tar", by_class(2, "green", "red"))
     return timm(tmp_path)
+
+
+def shades(number: int) -> dict[str, bytes]:
+    """So many images of each of three classes, of which no two are alike."""
+    return {
+        f"{name}/{n}.png": png((n, 100 * place, 9 * n % 250))
+        for place, name in enumerate(COLOURS)
+        for n in range(number)
+    }
 
 
 def in_memory(config: DataConfig, monkeypatch: pytest.MonkeyPatch) -> DataSource:
@@ -65,13 +74,63 @@ def test_the_cache_gives_what_memory_gives(
         assert "red/x.png: not a readable image" in source.skipped[0]
 
 
-def test_mean_and_deviation_are_those_of_all_that_train_with_and_without_the_cache(
-    tars: DataConfig, monkeypatch: pytest.MonkeyPatch
+def test_mean_and_deviation_are_those_of_the_images_that_train_with_and_without_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cached = load_data(tars, 8, fraction=0.2)
+    write_tar(tmp_path / "all.tar", shades(40))
+    cached = load_data(timm(tmp_path / "all.tar"), 8, fraction=0.2)
     monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
-    memory = load_data(tars, 8, fraction=0.2)
-    assert (cached.mean, cached.std, cached.fraction) == (memory.mean, memory.std, 1.0)
+    memory = load_data(timm(tmp_path / "all.tar"), 8, fraction=0.2)
+    assert (cached.mean, cached.std, cached.fraction) == (memory.mean, memory.std, 0.2)
+    drawn = memory.train.subset(0.2, 0).x.double() / 255
+    assert torch.tensor(memory.mean).double() == pytest.approx(drawn.mean(dim=(0, 2, 3)))
+
+
+def test_each_share_is_a_set_of_its_own_that_is_decoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tar(tmp_path / "all.tar", shades(100))
+    config, fractions = timm(tmp_path / "all.tar", val_fraction=0.1), (0.05, 1.0, 0.5)
+    first = [load_data(config, 8, fraction) for fraction in fractions]
+    numbers = sorted(held.images.facts.number for held in held_sets(home()))
+    assert numbers == [30 + 12, 30 + 135, 300], "30 images score"
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "write_shard", lambda *_, **__: pytest.fail("decoded again"))
+        again = [load_data(config, 8, fraction) for fraction in fractions]
+    for one, other in zip(first, again, strict=True):
+        assert torch.equal(one.val.x, other.val.x)
+        assert torch.equal(one.val.x, first[1].val.x)
+        assert one.fingerprint == other.fingerprint
+    least = [images.train.subset(0.05, 0).x for images in (*first, *again)]
+    assert all(torch.equal(least[0], x) for x in least)
+    with pytest.raises(IndexError, match="not read"):
+        first[0].train.x[:]
+
+
+def test_only_what_is_read_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_LONG_S", 0.0)
+    write_tar(tmp_path / "all.tar", shades(200))
+    notices: list[str] = []
+    load_data(timm(tmp_path / "all.tar"), 8, 0.5, Teller(notices.append))
+    told = "360 images are decoded once to 8 x 8 pixels and kept: 69.1 kB in"  # 120 score
+    assert f"{tmp_path}/all.tar: {told}" in notices[0]
+
+
+def test_a_broken_image_is_skipped_where_it_is_read_and_the_others_are_drawn_as_before(
+    tmp_path: Path,
+) -> None:
+    files, config = shades(200), timm(tmp_path / "all.tar")
+    used = used_images(config, 0.5, torch.arange(600) // 200).tolist()
+    read, unread = used[7], next(number for number in range(600) if number not in used)
+    torn = dict.fromkeys((list(files)[number] for number in (read, unread)), b"no image")
+    write_tar(tmp_path / "all.tar", files | torn)
+    images = load_data(config, 8, 0.5)
+    assert [line.split(":")[0] for line in images.skipped] == [list(files)[read]]
+    assert len(images.val) + len(images.train.subset(0.5, 0)) == len(used) - 1
+    drawn = torch.cat([images.val.x, images.train.subset(0.5, 0).x])
+    pixels = {tuple(image[:, 0, 0].tolist()) for image in drawn}
+    expected = {(n % 200, 100 * (n // 200), 9 * (n % 200) % 250) for n in used if n != read}
+    assert pixels == expected
 
 
 def test_the_set_says_its_whole_path(
@@ -124,17 +183,31 @@ def test_only_a_part_that_is_missing_or_damaged_is_made_again(
     ]
 
 
+READING = (
+    "import sys; from tests.data.test_kept import *;"
+    "used = {'some': last_half, 'all': everything}[sys.argv[2]];"
+    "read_source(timm(Path(sys.argv[1])), (8, 6), used)"
+)
+
+
+def last_half(labels: torch.Tensor) -> torch.Tensor:
+    """The last half of the images."""
+    return torch.arange(len(labels) // 2, len(labels))
+
+
+def reading(config: DataConfig, share: str) -> subprocess.Popen[bytes]:
+    """A process that reads `some` of the images or `all` of them."""
+    return subprocess.Popen([sys.executable, "-c", READING, str(config.root), share])
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("share", ["some", "all"])
 def test_a_builder_that_is_killed_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, share: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_tar(tmp_path / "all.tar", by_class(1000, *COLOURS))
-    config = timm(tmp_path / "all.tar")
-    code = (
-        "import sys; from tests.data.test_kept import *;"
-        "read_source(timm(Path(sys.argv[1])), (8, 6))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(config.root)])
+    write_tar(tmp_path / "all.tar", by_class(2000, "blue") | by_class(1000, "green", "red"))
+    config, used = timm(tmp_path / "all.tar"), last_half if share == "some" else everything
+    process = reading(config, share)
     place = home()
     assert place is not None
     while process.poll() is None and len(list(place.glob("*/*.npz"))) < 3:
@@ -143,9 +216,21 @@ def test_a_builder_that_is_killed_goes_on_where_it_was(
     process.wait()
     there = {path: path.stat().st_ino for path in place.glob("*/*.npz")}
     assert there
-    found = read_source(config, (8, 6))
+    found, numbers = read_source(config, (8, 6), used), used(torch.empty(4000))
     assert sum(path.stat().st_ino == inode for path, inode in there.items()) >= len(there) - 1
-    assert torch.equal(found.train[0][:], in_memory(config, monkeypatch).train[0][:])
+    assert torch.equal(found.train[0][numbers], in_memory(config, monkeypatch).train[0][numbers])
+
+
+@pytest.mark.slow
+def test_two_builders_of_a_share_and_one_of_all_make_two_sets(tmp_path: Path) -> None:
+    write_tar(tmp_path / "all.tar", shades(250))
+    config = timm(tmp_path / "all.tar")
+    processes = [reading(config, share) for share in ("some", "all", "some")]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert sorted(held.images.facts.number for held in held_sets(home())) == [375, 750]
+    some, whole = (read_source(config, (8, 6), used).train[0] for used in (last_half, everything))
+    numbers = last_half(torch.empty(750))
+    assert torch.equal(some[numbers], whole[numbers])
 
 
 def test_grey_images_of_torchvision_keep_their_one_channel(tmp_path: Path) -> None:

@@ -285,6 +285,13 @@ def test_images_of_datasets(tmp_path: Path, prefix: str, monkeypatch: pytest.Mon
         assert len(source.test[1]) == 6
         for pixels, label in zip(source.train[0][:], source.train[1].tolist(), strict=True):
             assert pixels[:, 0, 0].tolist() == list(list(COLOURS.values())[label])
+    some = read_source(config, (8, 8), lambda labels: torch.arange(3, len(labels)))
+    assert isinstance(some.train[0], Rows)
+    if prefix == "hfids":  # which can only be read from beginning to end
+        assert some.train[0].places.tolist() == list(range(12))
+    else:
+        assert some.train[0].places.tolist() == [-1, -1, -1, *range(9)]
+        assert describe(config) == (3, 3)
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,9 @@ def test_the_card_says(part: str) -> None:
     assert part in card()
 
 
-def test_images_are_told_in_words() -> None:
-    stored = {"num_images": 4, "num_classes": 2, "digest": "ac45"}
+@pytest.mark.parametrize("name", ["digest", "listed"])
+def test_images_are_told_in_words(name: str) -> None:
+    stored = {"num_images": 4, "num_classes": 2, name: "ac45"}
     data = {**ENVIRONMENT["data"], "fingerprint": stored, "skipped": []}
     text = card(environment={**ENVIRONMENT, "data": data})
     assert ", digest of the images ac45\n" in text

@@ -128,6 +128,16 @@ def test_runs_of_one_name_are_told_by_their_paths() -> None:
     assert [side.name for side in found.sides] == ["x/run", "y/run"]
 
 
+def test_runs_on_all_images_and_on_some_of_them_can_be_compared() -> None:
+    whole = {"num_images": 9, "num_classes": 2, "digest": "aa", "listed": "bb"}
+    some = {"num_classes": 2, "listed": "bb"}
+    sides = (
+        small(A, environment=told(fingerprint=whole)),
+        small(B, environment=told(fingerprint=some)),
+    )
+    assert len(compare(sides).sides) == 2
+
+
 REFUSED = {
     "twice": (small(A), small(Path("results/../results/a")), "is given twice"),
     "objectives": (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.report.runs import run_of, trial
 from vitnas.report.facts import facts, hardware_text, session_rows
 from vitnas.report.terminal import ended_text
@@ -32,10 +34,11 @@ def test_the_first_classes_are_named() -> None:
     assert "Classes" not in dict(facts(run_of(PATH)))
 
 
-def test_the_fingerprint_of_the_images_is_its_digest() -> None:
-    """What else it holds stands before it."""
+@pytest.mark.parametrize("name", ["digest", "listed"])
+def test_the_fingerprint_of_the_images_is_its_digest(name: str) -> None:
+    """What else it holds stands before it. Where not all images were read, it is their list's."""
     told = run_of(PATH).environment
-    mark = {"num_images": 60_000, "num_classes": 10, "digest": "ac45cd06"}
+    mark = {"num_images": 60_000, "num_classes": 10, name: "ac45cd06"}
     data = told.data.model_copy(update={"fingerprint": mark})
     run = replace(run_of(PATH), environment=told.model_copy(update={"data": data}))
     assert dict(facts(run))["Data"] == dict(facts(run_of(PATH)))["Data"] + ", fingerprint ac45cd06"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tarfile
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from tests.training.conftest import write_idx
 from vitnas import memory
 from vitnas.config.data import DataConfig
+from vitnas.config.differences import changed_images
 from vitnas.config.model import ModelConfig
 from vitnas.data import imagefolder
 from vitnas.data.listing import list_folder
@@ -178,11 +183,36 @@ def same(one: Split, other: Split) -> bool:
     return torch.equal(one.x[:], other.x[:]) and torch.equal(one.y, other.y)
 
 
+def as_kind(root: Path, kind: str) -> dict[str, Any]:
+    """The images of a folder as data of another kind."""
+    if kind == "tar files":
+        for part in ("train", "val"):
+            with tarfile.open(root / f"{part}.tar", "w") as tar:
+                tar.add(root / part, arcname=".")
+            (root / part).rename(root / f"{part} as it was")
+    if kind == "torch":
+        raw = root / "FashionMNIST" / "raw"
+        raw.mkdir(parents=True)
+        for part, number in (("train", 200), ("t10k", 30)):
+            pixels = np.random.default_rng(number).integers(0, 256, (number, 28, 28))
+            write_idx(raw / f"{part}-images-idx3-ubyte", pixels)
+            write_idx(raw / f"{part}-labels-idx1-ubyte", np.arange(number) % 10)
+        return {"name": "timm", "dataset": "torch/fashion_mnist"}
+    return {"name": "imagefolder" if kind == "imagefolder" else "timm"}
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "timm's folder", "tar files", "torch"])
+@pytest.mark.parametrize("cache", ["on", "off"])
 @pytest.mark.parametrize("folds", [1, 3])
-def test_a_share_of_a_folder_is_the_share_of_the_whole(folder_root: Path, folds: int) -> None:
-    """The draws are those of a folder that is read whole; they are of labels alone."""
+def test_a_share_of_data_is_the_share_of_the_whole(
+    folder_root: Path, folds: int, cache: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The draws are those of data that are read whole; they are of labels alone."""
     many(folder_root, 20)
-    config = DataConfig(name="imagefolder", root=str(folder_root), folds=folds, split_seed=4)
+    if cache == "off":
+        monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
+    named = as_kind(folder_root, kind)
+    config = DataConfig(root=str(folder_root), folds=folds, split_seed=4, **named)
     whole, some = load_data(config, 8), load_data(config, 8, 0.3)
     assert (some.fraction, whole.fraction) == (0.3, 1.0)
     assert len(some.train) == len(whole.train)
@@ -192,6 +222,8 @@ def test_a_share_of_a_folder_is_the_share_of_the_whole(folder_root: Path, folds:
         for fraction in (0.3, 0.15):
             assert same(*(part.train.subset(fraction, 4) for part in parts))
     assert same(whole.test(), some.test())
+    assert not changed_images(some.fingerprint, whole.fingerprint)
+    assert not changed_images(whole.fingerprint, some.fingerprint)
     if folds == 1:
         assert isinstance(some.train.pixels, Rows)
         assert len(some.train.pixels.store) == len(some.val) + len(some.train.subset(0.3, 4))

@@ -8,6 +8,11 @@ from typing import Any
 from vitnas.config.space import SpaceConfig
 from vitnas.errors import join_address, shorten
 
+DIGEST = "digest"
+"""Of a fingerprint: what tells apart images that were all read, by their pixels or their files."""
+LISTED = "listed"
+"""Of a fingerprint: what tells images apart by what is known before one is read; the same whether
+all of them are read or some."""
 SCORING, TESTED = "scoring", "test"
 """Of a fingerprint: what tells images that score apart, where these are none of training, and test
 images."""
@@ -29,17 +34,45 @@ def differences(old: Any, new: Any, address: str = "") -> Iterator[str]:
 
 def changed_images(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Where two fingerprints of images differ; older ones tell less."""
+    before, now = _comparable(before, now)
     return list(differences(before, {name: now.get(name) for name in before}))
 
 
-def same_images(one: Mapping[str, Any], other: Mapping[str, Any], *, tested: bool) -> bool:
-    """Whether two fingerprints agree in all that both tell.
+def are_same_images(
+    one: Mapping[str, Any], other: Mapping[str, Any], *, tested: bool = True
+) -> bool:
+    """Whether two fingerprints of images are equal.
 
     Args:
-        tested: whether test images count, too.
+        tested: whether test images count, where both tell them.
     """
-    both = one.keys() & other.keys() - (set() if tested else {TESTED})
-    return all(one[name] == other[name] for name in both)
+    one, other = dict(one), dict(other)
+    if not (tested and TESTED in one and TESTED in other):
+        for fingerprint in (one, other):
+            fingerprint.pop(TESTED, None)
+    one, other = _comparable(one, other)
+    return one == other
+
+
+def by_pixels(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """A fingerprint without the list of the images where the pixels of all of them tell more."""
+    is_whole = DIGEST in fingerprint
+    return {name: x for name, x in fingerprint.items() if not (is_whole and name == LISTED)}
+
+
+def _comparable(
+    one: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Two fingerprints by what both tell: the pixels of all images, or else their list."""
+    are_whole = DIGEST in one and DIGEST in other
+    if not are_whole and LISTED in one and LISTED in other:
+        return _by_list(one), _by_list(other)
+    return by_pixels(one), by_pixels(other)
+
+
+def _by_list(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """A fingerprint without what is only known once all images were read."""
+    return {name: x for name, x in fingerprint.items() if name not in (DIGEST, "num_images")}
 
 
 def _is_list(value: Any) -> bool:

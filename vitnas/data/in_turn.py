@@ -127,7 +127,7 @@ class _InTurn:
     def _take(self, shard: int, due: Iterator[Item], *, is_written: bool) -> int:
         """Write a shard, or only pass over its images; their number."""
         if is_written:
-            return write_items(self.images, shard, due, self.config)
+            return write_items(self.images, shard, due, self.config, self.images.span(shard))
         return sum(1 for _ in due)
 
     def _items(self) -> Generator[Item, None, None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.pool import ThreadPool
 from typing import Any, NoReturn
 
@@ -17,7 +17,7 @@ from vitnas.config.data import DataConfig
 from vitnas.cores import cores
 from vitnas.data.decode import BrokenImage, as_grey_or_rgb, fitted
 from vitnas.data.source import ImageHW
-from vitnas.data.timm_sets import Read
+from vitnas.data.timm_images import Read
 from vitnas.errors import DataError
 from vitnas.words import plural
 
@@ -32,7 +32,7 @@ def is_in_turn(data: Any) -> bool:
 
 
 def items(
-    config: DataConfig, data: Any, numbers: range | None = None
+    config: DataConfig, data: Any, numbers: Sequence[int] | None = None
 ) -> Iterator[Item | BrokenImage]:
     """The items of these numbers, or all, in the order of the data set.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,20 +41,30 @@ class Part:
     Attributes:
         images: (n, C, H, W) uint8.
         labels: (n,) int64, their classes.
+        places: (n,) int64, the place of each among the images that were to be read.
         digest: sixteen hex digits of all images as they came and their classes.
         skipped: which others cannot be read, and why.
     """
 
     images: Pixels
     labels: Tensor
+    places: Tensor
     digest: str
     skipped: tuple[str, ...] = ()
 
 
 def read_kept(
-    home: Path, key: str, config: DataConfig, data: Any, image_hw: ImageHW, teller: Teller = SILENT
+    home: Path,
+    key: str,
+    config: DataConfig,
+    data: Any,
+    image_hw: ImageHW,
+    teller: Teller = SILENT,
+    wanted: Sequence[int] | None = None,
 ) -> Part:
     """The images of `data`, in the cache, where they are put if they are not.
+
+    Those of other numbers are another set.
 
     Args:
         home: the folder of the sets.
@@ -62,18 +73,21 @@ def read_kept(
         data: a data set whose items have numbers.
         image_hw: (H, W) in pixels that images are brought to.
         teller: told what will be decoded, and how far it is.
+        wanted: the numbers of those that are read; None = all.
 
     Raises:
         DataError: an item is no image with a class, more than 1 % of them are broken, or there is
             no room.
     """
     with without_warnings():
-        channels = _channels(config, data)
+        numbers = range(len(data)) if wanted is None else wanted
+        channels = _channels(config, data, numbers)
         facts = SetFacts(
-            root=origin_of(config), image_hw=image_hw, number=len(data), channels=channels
+            root=origin_of(config), image_hw=image_hw, number=len(numbers), channels=channels
         )
-        images = set_of_items(home, key, facts)
-        origin = _Items(images, config, data)
+        told = key if wanted is None else f"{key}\0{json.dumps(list(wanted))}"
+        images = set_of_items(home, told, facts)
+        origin = _Items(images, config, data, numbers)
         announce([origin], teller)
         return part_of(images, complete(origin, teller))
 
@@ -95,36 +109,61 @@ def part_of(images: ImageSet, found: Sequence[ShardFacts]) -> Part:
     refuse_many(list(broken.values()), number)
     sound = torch.ones(number, dtype=torch.bool)
     sound[list(broken)] = False
-    rows = Rows(Shards(images, found), sound.nonzero().squeeze(1))
+    places = sound.nonzero().squeeze(1)
+    rows = Rows(Shards(images, found), places)
     digest = total_digest(digests[sound.numpy()].tobytes())
-    return Part(rows, labels[sound], digest, tuple(broken.values()))
+    return Part(rows, labels[sound], places, digest, tuple(broken.values()))
 
 
 @dataclass(frozen=True)
 class _Items:
-    """Reads the images of a set from a data set; see `Origin`."""
+    """Reads the images of a set from a data set; see `Origin`.
+
+    Attributes:
+        images: the set.
+        config: names the data in errors.
+        data: where they are read from.
+        numbers: of each image of the set, in `data`.
+    """
 
     images: ImageSet
     config: DataConfig
     data: Any
+    numbers: Sequence[int]
 
     def is_readable(self, number: int) -> bool:
-        return not isinstance(item_of(self.config, self.data, number), BrokenImage)
+        return not isinstance(self._item(number), BrokenImage)
 
     def decode(self, number: int) -> ImageHW | None:
-        item = item_of(self.config, self.data, number)
+        item = self._item(number)
         return None if isinstance(item, BrokenImage) else hw_of(item)
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         for shard in shards:
-            each = items(self.config, self.data, self.images.span(shard))
-            yield write_items(self.images, shard, each, self.config)
+            span = self.images.span(shard)
+            numbers = self.numbers[span.start : span.stop]
+            each = items(self.config, self.data, numbers)
+            yield write_items(self.images, shard, each, self.config, numbers)
+
+    def _item(self, number: int) -> Item | BrokenImage:
+        return item_of(self.config, self.data, self.numbers[number])
 
 
 def write_items(
-    images: ImageSet, shard: int, each: Iterable[Item | BrokenImage], config: DataConfig
+    images: ImageSet,
+    shard: int,
+    each: Iterable[Item | BrokenImage],
+    config: DataConfig,
+    numbers: Sequence[int],
 ) -> int:
-    """Write a shard of the images that `each` gives, one after the other; their number.
+    """Write a shard of the images that `each` gives, one after the other; how many these are.
+
+    Args:
+        images: the set.
+        shard: its number.
+        each: gives the images, at most as many as the shard has.
+        config: names the data in errors.
+        numbers: of the shard's images in the data, for errors.
 
     Raises:
         DataError: one has other channels than the first one of the set.
@@ -138,7 +177,7 @@ def write_items(
         if isinstance(item, BrokenImage):
             broken[index] = str(item)
             continue
-        refuse_channels(config, images.span(shard)[index], item, images.facts.channels)
+        refuse_channels(config, numbers[index], item, images.facts.channels)
         pixels[index] = resized(item[0], images.facts.image_hw).numpy()
         labels[index] = item[1]
         digests[index] = np.frombuffer(digest_of(item), np.uint8)
@@ -148,7 +187,7 @@ def write_items(
     return number
 
 
-def _channels(config: DataConfig, data: Any) -> int:
-    """Of the first image that can be read."""
-    each = (item_of(config, data, number) for number in range(len(data)))
+def _channels(config: DataConfig, data: Any, numbers: Sequence[int]) -> int:
+    """Of the first image of these numbers that can be read."""
+    each = (item_of(config, data, number) for number in numbers)
     return next((len(item[0]) for item in each if not isinstance(item, BrokenImage)), 3)

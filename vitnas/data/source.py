@@ -14,6 +14,7 @@ from torch.nn.functional import interpolate
 
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import chosen_classes
+from vitnas.config.differences import DIGEST, LISTED, SCORING, TESTED
 from vitnas.data.rows import Pixels, taken
 from vitnas.errors import ConfigError, DataError
 from vitnas.memory import check_memory
@@ -66,15 +67,14 @@ class DataSource:
         return replace(source, val=source.test, test=None)
 
     def _of(self, classes: tuple[str, ...]) -> DataSource:
-        numbers = torch.full((len(self.classes),), -1)
-        numbers[[self.classes.index(name) for name in classes]] = torch.arange(len(classes))
+        numbers = renumbered(self.classes, classes)
 
         def of(pair: Labelled) -> Labelled:
             labels = numbers[pair[1]]
             return taken(pair[0], labels >= 0), labels[labels >= 0]
 
         train = of(self.train)
-        same = fingerprint_of(classes, [str(self.fingerprint).encode()], len(train[1]))
+        same = _fingerprint_of_some(self.fingerprint, classes, len(train[1]))
         test = None if self.test is None else of(self.test)
         return replace(self, train=train, test=test, classes=classes, fingerprint=same)
 
@@ -114,6 +114,13 @@ def classes_of(config: DataConfig, names: Sequence[str], where: str) -> tuple[st
         raise DataError(str(error.at(prefix="data"))) from None
 
 
+def renumbered(before: Sequence[str], classes: Sequence[str]) -> Tensor:
+    """(k,) int64: for each of the classes `before` its number among `classes`; -1 = not there."""
+    numbers = torch.full((len(before),), -1)
+    numbers[[before.index(name) for name in classes]] = torch.arange(len(classes))
+    return numbers
+
+
 def everything(labels: Tensor) -> Tensor:
     """The numbers of all images; see `Used`."""
     return torch.arange(len(labels))
@@ -125,6 +132,20 @@ def fingerprint_of(classes: Sequence[str], parts: Sequence[bytes], number: int) 
     for part in parts:
         digest.update(part)
     return {"num_images": number, "num_classes": len(classes), "digest": digest.hexdigest()[:16]}
+
+
+def _fingerprint_of_some(
+    whole: Mapping[str, Any], classes: Sequence[str], number: int
+) -> dict[str, Any]:
+    """The fingerprint of the `number` images of some `classes`, from that of all."""
+    pixels = {name: value for name, value in whole.items() if name not in (LISTED, TESTED)}
+    same = fingerprint_of(classes, [str(pixels).encode()], number)
+    tested = {TESTED: whole[TESTED]} if TESTED in whole else {}
+    if LISTED not in whole:
+        return same | tested
+    listed = {name: whole[name] for name in (LISTED, SCORING) if name in whole}
+    told = fingerprint_of(classes, [str(listed).encode()], number)["digest"]
+    return (same if DIGEST in whole else {"num_classes": len(classes)}) | {LISTED: told} | tested
 
 
 def fingerprint_of_pixels(classes: Sequence[str], pair: tuple[Tensor, Tensor]) -> dict[str, Any]:

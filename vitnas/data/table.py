@@ -32,8 +32,9 @@ def read_sources(
 ) -> dict[ImageHW, DataSource]:
     """Read the data set that `config` names, resized to each of the `sizes` (H, W) in pixels.
 
-    Of an image folder, which is listed once, only the training images that are `used` are read, and
-    all others; `teller` is told what is read.
+    Of an image folder, which is listed once, and of timm's data whose classes are known before they
+    are read, only the training images that are `used` are read, and all others; `teller` is told
+    what is read.
 
     Raises:
         DataError: a file or folder is missing, unreadable, damaged or empty; names the path, what
@@ -44,7 +45,7 @@ def read_sources(
         return imagefolder.read(config, sizes, used, teller)
     if (reader := READERS.get(config.name)) is not None:
         return {size: reader(config, size).chosen(config) for size in sizes}
-    return {size: foreign.read(config, size, teller).chosen(config) for size in sizes}
+    return {size: foreign.read(config, size, used, teller).chosen(config) for size in sizes}
 
 
 def check_there(config: DataConfig) -> None:

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from io import BytesIO
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Lock
 from typing import Any
-
-from PIL import Image
 
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
-from vitnas.data.decode import read_rgb, read_whole, refuse_many
+from vitnas.data.decode import refuse_many
 from vitnas.data.source import classes_of
+from vitnas.data.timm_images import Read
 from vitnas.environment import only_errors_of
 from vitnas.errors import DataError
 
@@ -145,58 +141,6 @@ def _state(config: DataConfig, data: Any, split: str) -> Any:
     return None if place is None else _files(place)
 
 
-class Read:
-    """A data set of timm's with a number for each image, read by ourselves: timm replaces an image
-    that it cannot read by the next one.
-
-    Several threads may read at once: one takes bytes from an archive while the others decode.
-
-    Attributes:
-        numbers: of the classes, by name; empty where the data set has no names.
-        is_listed: whether the class of each image is known before it is read.
-    """
-
-    def __init__(self, reader: Any) -> None:
-        self._reader, self._alone = reader, Lock()
-        weakref.finalize(self, _close, getattr(reader, "tar_state", None))
-        found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
-        self.numbers: Mapping[str, int] = found
-        self.is_listed = hasattr(reader, "samples")
-        self._chosen: list[tuple[int, int]] | None = None  # the reader's number, and our class
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The names in the order of their numbers."""
-        return tuple(sorted(self.numbers, key=lambda name: self.numbers[name]))
-
-    def choose(self, classes: Sequence[str]) -> None:
-        """Only the images of these classes, which get the numbers of their order; `is_listed`."""
-        reader, before = self._reader, self.numbers
-        self.numbers = {name: number for number, name in enumerate(classes)}
-        ours = {number: self.numbers.get(name, -1) for name, number in before.items()}
-        theirs = getattr(reader, "targets", None)  # of an archive; in a folder beside the paths
-        theirs = [label for _, label in reader.samples] if theirs is None else theirs.tolist()
-        self._chosen = [(n, ours[label]) for n, label in enumerate(theirs) if ours[label] >= 0]
-
-    @property
-    def fingerprint(self) -> str | None:
-        """That of a data set of `hfds/`."""
-        found = getattr(getattr(self._reader, "dataset", None), "_fingerprint", None)
-        return None if found is None else str(found)
-
-    def __len__(self) -> int:
-        return len(self._reader if self._chosen is None else self._chosen)
-
-    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
-        number, ours = (index, None) if self._chosen is None else self._chosen[index]
-        with self._alone:
-            file, label = self._reader[number]
-            path = Path(str(self._reader.filename(number)))
-            with file:
-                content = read_whole(path, file)
-        return read_rgb(path, BytesIO(content)), label if ours is None else ours
-
-
 def _opened(config: DataConfig, split: str) -> Any:
     """One split."""
     from timm.data import ImageDataset, create_dataset
@@ -217,12 +161,6 @@ def _opened(config: DataConfig, split: str) -> Any:
             f"{name_of(config)}: split {split}: cannot be opened: {why}"[:500]
         ) from error
     return Read(found.reader) if isinstance(found, ImageDataset) else found
-
-
-def _close(tar: Any) -> None:
-    """Close the archive that timm's reader keeps open."""
-    if tar is not None and tar.tf is not None:
-        tar.tf.close()
 
 
 def _is_folder(config: DataConfig) -> bool:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from vitnas.calibration.result import FILE_NAME, Calibration, read_calibration
-from vitnas.config.differences import same_images
+from vitnas.config.differences import are_same_images
 from vitnas.errors import RunError
 from vitnas.files import exists, write_text, writing
 from vitnas.run import Run
@@ -44,6 +44,6 @@ def _fitting(run: Run, folder: Path) -> Calibration:
             remedy = shlex.join(["vitnas", "calibrate", str(run.path / "space.yaml")])
             raise RunError(f"{rule}; {part} differs; `{remedy} --out DIR` calibrates it")
     here, there = (data.told().get("fingerprint") for data in (run.environment.data, found.data))
-    if here and there and not same_images(here, there, tested=False):
+    if here and there and not are_same_images(here, there, tested=False):
         raise RunError(f"{rule}; the images' fingerprint differs")
     return found

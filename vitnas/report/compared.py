@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vitnas.config.costs import COSTS, log_costs
-from vitnas.config.differences import same_images
+from vitnas.config.differences import are_same_images
 from vitnas.errors import RunError
 from vitnas.noise import measure
 from vitnas.pairing import Pairing, Scored, places_of, shares_of
@@ -140,17 +140,15 @@ def _check(runs: Sequence[Run]) -> None:
             )
         for fact in ("name", "num_classes", "fingerprint"):
             here, there = (one.environment.data.told().get(fact) for one in (run, first))
-            if here and there and not _agree(here, there):
+            if here and there and not _is_same(fact, here, there):
                 raise RunError(
                     f"{run.path}: was searched on other images than {first.path} ({_fact(fact)} "
                     f"{_short(here)}, not {_short(there)}), so top-1 cannot be compared"
                 )
 
 
-def _agree(here: Any, there: Any) -> bool:
-    if isinstance(here, Mapping) and isinstance(there, Mapping):
-        return same_images(here, there, tested=True)
-    return bool(here == there)
+def _is_same(fact: str, one: Any, other: Any) -> bool:
+    return are_same_images(one, other) if fact == "fingerprint" else bool(one == other)
 
 
 def _fact(name: str) -> str:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from vitnas.config.differences import SCORING, TESTED
+from vitnas.config.differences import LISTED, SCORING, TESTED
 from vitnas.config.files import validate
 from vitnas.config.parts import Frozen
 from vitnas.config.recipe import Recipe
@@ -159,15 +159,15 @@ def _digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 def check_same(stored: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     """Refuse to resume from the checkpoint of another training.
 
-    A field of a recipe that an older vitnas did not write had its default. Images that score or
-    test, of which it wrote nothing, count as those of now.
+    A field of a recipe that an older vitnas did not write had its default. What it wrote
+    nothing of, the list of the images and those that score or test, counts as now.
 
     Raises:
         RunError: names the first thing that differs.
     """
     before, now = flat(stored), flat(wanted)
     unwritten = flat({"recipe": Recipe().model_dump(mode="json")})
-    for part in (SCORING, TESTED):
+    for part in (LISTED, SCORING, TESTED):
         unwritten[f"images.{part}"] = now.get(f"images.{part}")
     for name in [*now, *before]:
         was = before.get(name, unwritten.get(name))

@@ -1,7 +1,8 @@
 """The images of a search: those that train, those that score, and the test images.
 
 Images are kept as bytes and are normalised to floats batch by batch. So a worker needs a quarter of
-the memory, and augmentation moves bytes. Of an image folder only those are read that a run uses.
+the memory, and augmentation moves bytes. Where their classes are known before they are read, as
+those of an image folder are, only those are read that a run uses.
 """
 
 from __future__ import annotations
@@ -253,8 +254,9 @@ def load_sizes(
     Args:
         config: which images.
         sizes: to which they are resized.
-        fraction: share of the training images that trainings use at most. Of an image folder no
-            others are read; mean and deviation are those of the used ones.
+        fraction: share of the training images that trainings use at most. Where their classes are
+            known before they are read, no others are; mean and deviation are those of the used
+            ones.
         teller: told what is decoded before that is done, where it takes long.
 
     Raises:

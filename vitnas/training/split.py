@@ -18,7 +18,7 @@ class Split:
     """Images and their classes on one device.
 
     Attributes:
-        pixels: (n, C, H, W) uint8; those of an image folder need not all be there.
+        pixels: (n, C, H, W) uint8; they need not all be there.
         y: (n,) int64, the class of each.
         mean, std: (C, 1, 1) float32 in units of a byte, 0 to 255; of the training images.
         taught: (n, classes) float32, what a teacher says of each image as it is, or None.

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.baselines.test_baseline import DIGITS
+from vitnas.config.data import DataConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.engine.batch.book import Book
+from vitnas.engine.batch.book import Book, images_name
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.errors import RunError
 from vitnas.records import Outcome
+from vitnas.sessions import Data
 
 REQUESTS = [Request(DIGITS, ProxyConfig(epochs=2), seed) for seed in range(3)]
 ANSWER = Answer(outcome=Outcome.COMPLETE, curve=(10.0, 20.5), losses=(2.0, 1.5), seconds=0.5)
@@ -44,3 +46,12 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     file.write_text(file.read_text() + line + "\n")
     with pytest.raises(RunError, match="line 2 is not the result of a training"):
         Book(file)
+
+
+def test_answers_of_before_the_list_of_images_was_told_are_found() -> None:
+    def name(**fingerprint: str) -> str:
+        return images_name(DataConfig(), Data.model_validate({"fingerprint": fingerprint}))
+
+    assert name(digest="a") == name(digest="a", listed="b")
+    assert name(listed="b") != name(listed="c")
+    assert images_name(DataConfig(), Data()) != name(digest="a")

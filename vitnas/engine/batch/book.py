@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vitnas.config.data import DataConfig
+from vitnas.config.differences import by_pixels
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.errors import RunError
 from vitnas.files import exists, read_bytes, write_text
@@ -105,5 +106,7 @@ def images_name(data: DataConfig, found: Data) -> str:
         found: what is known once they are read.
     """
     asked = data.model_dump(mode="json", exclude={"root"})
-    text = json.dumps([asked, found.told().get("fingerprint")], sort_keys=True, default=str)
+    told = found.told().get("fingerprint")
+    same = None if told is None else by_pixels(told)
+    text = json.dumps([asked, same], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
