@@ -27,10 +27,14 @@ def test_everything_is_judged_and_sorted_by_cost() -> None:
         "1 epoch": "training",
         "half of the images": "training",
         "images of 4 px": "training",
+        "half of the width": "training",
+        "half of the classes": "training",
         "proxy, log-likelihood": "likelihood",
         "1 epoch, log-likelihood": "likelihood",
         "half of the images, log-likelihood": "likelihood",
         "images of 4 px, log-likelihood": "likelihood",
+        "half of the width, log-likelihood": "likelihood",
+        "half of the classes, log-likelihood": "likelihood",
     }
     costs = [one.cost for one in found.proxies]
     assert costs == sorted(costs)

@@ -36,12 +36,12 @@ def test_a_calibration_resumes_and_ends_in_its_files(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted):
         run_calibration(space(), tmp_path / "c", OPTIONS, stop)
-    assert any("28 trainings of 4 networks on 1 worker" in line for line in heard)
+    assert any("36 trainings of 4 networks on 1 worker" in line for line in heard)
     assert not (tmp_path / "c" / "calibration.json").exists()
     heard.clear()
     found = run_calibration(space(), tmp_path / "c", OPTIONS, heard.append)
-    assert any("21 trainings of 4 networks on 1 worker; 7 are kept" in line for line in heard)
-    assert len((tmp_path / "c" / BOOK_FILE).read_text().splitlines()) == 28
+    assert any("29 trainings of 4 networks on 1 worker; 7 are kept" in line for line in heard)
+    assert len((tmp_path / "c" / BOOK_FILE).read_text().splitlines()) == 36
     assert {one.kind for one in found.proxies} == {
         "size",
         "score",
@@ -51,7 +51,8 @@ def test_a_calibration_resumes_and_ends_in_its_files(tmp_path: Path) -> None:
         "likelihood",
     }
     assert all(one.cost > 0 for one in found.proxies if one.kind != "size")
-    assert found.figures("images of 4 px").missing == 0
+    for name in ("images of 4 px", "half of the width", "half of the classes"):
+        assert found.figures(name).missing == 0
     again = run_calibration(space(), tmp_path / "c", OPTIONS, heard.append)
     assert again.proxies == found.proxies
     names = {path.name for path in (tmp_path / "c").iterdir() if not path.name.startswith(".")}
