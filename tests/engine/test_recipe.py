@@ -10,12 +10,12 @@ import pytest
 from tests.engine.test_search import SERIAL, folder_space
 from tests.training.conftest import fill_folder
 from vitnas.config.files import validate
-from vitnas.config.space import SearchSpace
+from vitnas.config.space import SearchSpace, load_space
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import read_entries
 from vitnas.engine.declare import declared
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.recipe import _LEAST, _MOST, too_short, tune_options
+from vitnas.engine.recipe import _LEAST, _MOST, too_short, tune_options, why_untuned
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_study
 from vitnas.errors import DataError, RunError
@@ -50,6 +50,17 @@ def test_the_help_says_how_many_trainings_it_takes() -> None:
 
 def test_a_short_search_does_not_tune() -> None:
     assert tune_options(SearchOptions(trials=11)) is None
+
+
+@pytest.mark.parametrize(
+    ("space", "is_asked"),
+    [("digits", False), ("fashion_32", False), ("hybrid_cifar", True), ("images_64", True)],
+)
+def test_on_which_images_a_recipe_is_known(space: str, is_asked: bool, tmp_path: Path) -> None:
+    """Nothing was tried on CIFAR; `sret_table7` names its paper's recipe."""
+    few = SearchOptions(trials=_LEAST - 1)
+    assert (why_untuned(load_space(space), tmp_path, few) is not None) == is_asked
+    assert why_untuned(load_space("sret_table7"), tmp_path, few) is None
 
 
 def test_a_tuning_that_cannot_try_one_recipe_in_its_time_is_left_out() -> None:

@@ -57,7 +57,7 @@ class SearchOptions(BackendOptions):
     tune: Annotated[
         bool,
         Option(
-            "On images that no recipe is known for (imagefolder, data sets of other packages), "
+            "On images that no recipe is known for (all but digits and fashion_mnist), "
             "find the recipe of the short training first, in a quarter as many trainings, 12 to 60."
         ),
     ] = True
