@@ -80,8 +80,9 @@ def test_half_of_the_width_is_in_whole_heads() -> None:
 
 def test_half_of_the_classes_is_every_second_one() -> None:
     found = {fidelity.name: fidelity for fidelity in plan().fidelities}["half of the classes"]
-    halves = (found.request(network.config).subject for network in plan().networks)
-    assert {half.num_classes for half in halves if isinstance(half, ModelConfig)} == {5}
+    asked = [found.request(network.config) for network in plan().networks]
+    assert {(one.subject.num_classes, one.some_classes) for one in asked} == {(5, True)}
+    assert not any(one.some_classes for name, one in plan().requests() if "classes" not in name)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from vitnas.errors import ConfigError
 from vitnas.seeds import derive_seed
 from vitnas.words import plural
 
-_IMAGE_SHARES, _FEWEST_CLASSES = ((1, 2), (3, 4)), 2
+_IMAGE_SHARES = ((1, 2), (3, 4))
 ImageHW = tuple[int, int]
 Tree = dict[str, Any]
 
@@ -61,7 +61,12 @@ class Fidelity:
         subject = network
         if self.reduced is not None:
             subject = ModelConfig.model_validate(self.reduced(network))
-        return Request(subject, self.proxy, derive_seed("calibration", network.key, self.name))
+        return Request(
+            subject,
+            self.proxy,
+            derive_seed("calibration", network.key, self.name),
+            some_classes=subject.num_classes < network.num_classes,
+        )
 
 
 @dataclass(frozen=True)
@@ -125,14 +130,13 @@ def make_plan(space: SearchSpace, options: CalibrationOptions) -> CalibrationPla
             nearest=proxy.epochs + 1,
         )
     networks = spread_networks(space, options.networks)
-    fidelities, notices = list(_shorter(proxy)), []
-    for found in _reduced(space, networks):
-        if isinstance(found, str):
-            notices.append(found)
-        else:
-            fidelities.append(found)
+    found = [*_shorter(proxy), *_reduced(space, networks)]
     return CalibrationPlan(
-        networks, proxy.for_epochs(epochs), options.seeds, tuple(fidelities), tuple(notices)
+        networks,
+        proxy.for_epochs(epochs),
+        options.seeds,
+        tuple(one for one in found if isinstance(one, Fidelity)),
+        tuple(one for one in found if isinstance(one, str)),
     )
 
 
@@ -182,7 +186,7 @@ def _reduced(space: SearchSpace, networks: Sequence[PlannedNetwork]) -> Iterator
         yield Fidelity("half of the width", proxy, _narrower)
     else:
         yield "half of the width: left out, not every network can have it"
-    if first.num_classes < 2 * _FEWEST_CLASSES:
+    if first.num_classes < 4:
         yield "half of the classes: left out, there are fewer than four"
     elif proxy.distill.teacher is not None:
         yield "half of the classes: left out, the teacher knows all of them"

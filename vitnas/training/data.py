@@ -20,7 +20,7 @@ from vitnas.config.graft_file import Design
 from vitnas.data.decode import skipped_text
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.rows import Pixels, channel_sums
-from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
+from vitnas.data.source import DataSource, ImageHW, Labelled, renumbered, split_by_class
 from vitnas.data.table import read_sources
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import ConfigError, DataError, shorten
@@ -157,9 +157,8 @@ class Images:
             fraction: share of `train` that is used, drawn from all classes as by `Split.subset`;
                 the result has no other training images.
         """
-        chosen = [place * self.num_classes // number for place in range(number)]
-        numbers = torch.full((self.num_classes,), -1)
-        numbers[chosen] = torch.arange(number)
+        chosen = [self.classes[place * self.num_classes // number] for place in range(number)]
+        numbers = renumbered(self.classes, chosen)
 
         def part(split: Split) -> Split:
             ours = numbers.to(split.y.device)
@@ -170,7 +169,7 @@ class Images:
             self,
             train=part(self.train.subset(fraction, self.split_seed)),
             val=part(self.val),
-            classes=tuple(self.classes[place] for place in chosen),
+            classes=tuple(chosen),
             fraction=1.0,
             _test=None if self._test is None else part(self._test),
         )

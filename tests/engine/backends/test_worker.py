@@ -11,6 +11,7 @@ import torch
 from tests.engine.conftest import make_space
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
@@ -75,11 +76,20 @@ def test_a_network_that_is_larger_than_the_memory_has_an_outcome() -> None:
     assert "GiB are free" in message.error
 
 
-def test_scores_at_initialisation_need_no_other_fold() -> None:
-    """There are far too few images to train on so many folds."""
+Prepared = tuple[SearchSpace, Worker, ModelConfig]
+
+
+@pytest.fixture
+def prepared() -> Prepared:
+    """A space, a worker for it, and one of its networks."""
     space = make_space()
     _, worker = prepare_worker(space, Resources(1, 0.0, 1))
-    config = space.suggest(RandomTrial(0))
+    return space, worker, space.suggest(RandomTrial(0))
+
+
+def test_scores_at_initialisation_need_no_other_fold(prepared: Prepared) -> None:
+    """There are far too few images to train on so many folds."""
+    space, worker, config = prepared
     request = Request(config, space.config.proxy, 0, zero_cost=True)
     folded = {size: replace(images, folds=1000) for size, images in worker.images.items()}
     answers = [one.answer(request) for one in (worker, replace(worker, images=folded))]
@@ -88,11 +98,9 @@ def test_scores_at_initialisation_need_no_other_fold() -> None:
     assert once == same
 
 
-def test_with_folds_the_test_score_is_that_of_the_first_ones_network() -> None:
+def test_with_folds_the_test_score_is_that_of_the_first_ones_network(prepared: Prepared) -> None:
     """As a candidate's, which is that of the weights that are kept."""
-    space = make_space()
-    _, worker = prepare_worker(space, Resources(1, 0.0, 1))
-    config = space.suggest(RandomTrial(0))
+    space, worker, config = prepared
     request = Request(config, space.config.proxy, 0, test=True)
     folded = {size: replace(images, folds=3) for size, images in worker.images.items()}
     alone, three = (one.answer(request) for one in (worker, replace(worker, images=folded)))
@@ -100,14 +108,23 @@ def test_with_folds_the_test_score_is_that_of_the_first_ones_network() -> None:
     assert alone.curve != three.curve
 
 
-def test_a_network_for_fewer_classes_is_trained_on_these() -> None:
-    space = make_space()
-    _, worker = prepare_worker(space, Resources(1, 0.0, 1))
-    config = space.suggest(RandomTrial(0))
+def test_a_request_may_be_for_some_of_the_classes(prepared: Prepared) -> None:
+    space, worker, config = prepared
     half = ModelConfig.model_validate(config.to_tree() | {"num_classes": 5})
-    whole, fewer = (
-        worker.answer(Request(one, space.config.proxy, 0, test=True)) for one in (config, half)
-    )
+    asked = Request(half, space.config.proxy, 0, test=True, some_classes=True)
+    whole = worker.answer(Request(config, space.config.proxy, 0, test=True))
+    fewer = worker.answer(asked)
     assert fewer.error is None
     assert len(fewer.curve) == len(whole.curve)
     assert fewer.curve[-1] > whole.curve[-1]  # of five classes chance alone is right twice as often
+
+
+def test_a_network_for_other_classes_is_refused_where_nobody_asked_for_some(
+    prepared: Prepared,
+) -> None:
+    space, worker, config = prepared
+    half = ModelConfig.model_validate(config.to_tree() | {"num_classes": 5})
+    (message,) = worker.run(Job(0, half, 0))
+    assert isinstance(message, Failure)
+    assert "num_classes = 5: these images of digits have 10" in message.error
+    assert "num_classes = 5" in str(worker.answer(Request(half, space.config.proxy, 0)).error)

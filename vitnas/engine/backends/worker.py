@@ -127,7 +127,7 @@ class Worker:
             self._cap_memory(self.gpu_share)
             folds = 1 if request.zero_cost else None  # the first fold's network is scored
             what = request.subject, request.proxy, request.seed
-            training = self._training(*what, folds, int8=request.int8)
+            training = self._training(*what, folds, request.int8, request.some_classes)
             if request.zero_cost:
                 facts["scores"] = _scores(training)
             else:
@@ -152,14 +152,16 @@ class Worker:
         seed: int,
         folds: int | None = None,
         int8: bool = False,
+        some_classes: bool = False,
     ) -> Training | Folds:
-        """The training of a network on all folds, or on the first so many."""
+        """The training of a network on all folds, or on the first so many; on images of all
+        classes, or of as many as the network has."""
         from vitnas.training.subject import training_of
 
         images = self.images[subject.image_hw]
         teacher = self.teachers.get(subject.image_hw) if proxy.distill.teacher else None
         images = images if folds is None else replace(images, folds=folds)
-        if isinstance(subject, ModelConfig) and subject.num_classes < images.num_classes:
+        if some_classes:
             images = images.with_classes(subject.num_classes, proxy.train_fraction)
             proxy = proxy.model_copy(update={"train_fraction": 1.0})
         return training_of(subject, proxy, images, seed, self.device, teacher, int8)

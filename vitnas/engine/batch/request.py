@@ -31,6 +31,8 @@ class Request:
         zero_cost: whether it is not trained at all, and only scored at initialisation (see
             `vitnas.training.zero_cost`).
         int8: whether the trained network is scored in int8 (see `vitnas.training.proxy.Training`).
+        some_classes: whether the images are those of as many classes as the network has, and not
+            of all (see `vitnas.training.data.Images.with_classes`).
     """
 
     subject: ModelConfig | Baseline = field(repr=False)
@@ -39,6 +41,7 @@ class Request:
     test: bool = False
     zero_cost: bool = False
     int8: bool = False
+    some_classes: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -48,7 +51,7 @@ class Request:
         """
         proxy = self.proxy.model_dump(mode="json", exclude_defaults=True)
         parts = [self.subject.key, proxy, self.seed, self.test]
-        parts += [name for name in ("zero_cost", "int8") if getattr(self, name)]
+        parts += [name for name in ("zero_cost", "int8", "some_classes") if getattr(self, name)]
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
