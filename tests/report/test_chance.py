@@ -15,7 +15,7 @@ from tests.report.test_effects import run as made_up
 from tests.report.test_effects import truth
 from vitnas.pareto import front_ranks, hypervolume
 from vitnas.records import TrialRecord
-from vitnas.report import chance
+from vitnas.report import chance, effects
 from vitnas.report.chance import chance_of
 from vitnas.report.figures import epochs_figure
 from vitnas.report.page import render_pages
@@ -115,9 +115,12 @@ def test_where_nothing_can_be_said() -> None:
     assert chance_of(run_of(Path("results/a"), *(trial(n, 50.0) for n in range(12)))) is None
 
 
-def test_a_space_of_few_networks_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No network twice; a search longer than the space has as many networks as the space."""
+def test_no_network_is_drawn_twice_and_no_more_than_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run, *_ = searched(0)
+    drawn = chance._drawn(run, 60)
+    assert len({config.key for config, _ in drawn.values()}) == 60
     monkeypatch.setattr(chance, "_MOST_TRIES", 20)
     found = chance_of(run)
     assert found is not None
@@ -126,5 +129,5 @@ def test_a_space_of_few_networks_is_drawn_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_another_packages_mixer_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     run, *_ = searched(0)
-    monkeypatch.setattr(chance, "MIXERS", {})
+    monkeypatch.setattr(effects, "MIXERS", {})
     assert chance_of(run) is None

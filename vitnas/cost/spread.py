@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.stage import StageConfig
-from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
+from vitnas.cost.survey import random_networks
 
 Place = tuple[int, int]
 """A stage: how many stages its network has, and its index."""
@@ -47,7 +47,7 @@ def spread(space: SearchSpace, draws: int = 3_000) -> Spread:
     Raises:
         ValueError: none of them is within the limits.
     """
-    drawn = [config for seed in range(draws) if (config := _drawn(space, seed)) is not None]
+    drawn = list(random_networks(space, draws))
     priced = [(closed_form(config), config) for config in drawn]
     limits = space.config.limits
     within = [(cost.flops, config) for cost, config in priced if not over_limits(cost, limits)]
@@ -71,13 +71,6 @@ def spread(space: SearchSpace, draws: int = 3_000) -> Spread:
         mixers=mixers,
         passes=passes,
     )
-
-
-def _drawn(space: SearchSpace, seed: int) -> ModelConfig | None:
-    try:
-        return space.suggest(RandomTrial(seed))
-    except Refused:
-        return None
 
 
 def _tenths(values: Sequence[float], low: float, high: float) -> list[int]:

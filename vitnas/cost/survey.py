@@ -65,7 +65,7 @@ def survey(space: SearchSpace, draws: int = 2_000, num_samples: int = 5) -> Spac
         count, error, seen = len(networks), 0.0, len(networks)
         configs = list(networks.values())
     else:
-        configs = list(_random_networks(space, draws, refused))
+        configs = list(random_networks(space, draws, refused))
         seen = draws
     priced = [(closed_form(config), config) for config in configs]
     limits = space.config.limits
@@ -106,7 +106,7 @@ def networks_within(space: SearchSpace, draws: int = 2_000) -> Iterator[tuple[Mo
     """Different networks within the limits with their costs: all, or those among random draws
     where there are too many to list; the same ones in every call."""
     listed = estimate_size(space)[0] <= _LISTED
-    drawn = space.networks() if listed else _random_networks(space, draws, Counter())
+    drawn = space.networks() if listed else random_networks(space, draws)
     return priced_within(space, drawn)
 
 
@@ -131,7 +131,7 @@ def check_limits(space: SearchSpace, attempts: int = 500) -> None:
         ConfigError: none among `attempts` random networks; names the nearest cost seen.
     """
     configs = []
-    for config in _random_networks(space, attempts, Counter()):
+    for config in random_networks(space, attempts):
         if over_limits(closed_form(config), space.config.limits) is None:
             return
         configs.append(config)
@@ -141,7 +141,7 @@ def check_limits(space: SearchSpace, attempts: int = 500) -> None:
 def median_network(space: SearchSpace, draws: int = 25) -> ModelConfig | None:
     """The network of median FLOPs among random ones within the limits; None if none is."""
     limits = space.config.limits
-    priced = [(closed_form(c), c) for c in _random_networks(space, draws, Counter())]
+    priced = [(closed_form(c), c) for c in random_networks(space, draws)]
     within = [(cost.flops, config) for cost, config in priced if over_limits(cost, limits) is None]
     within.sort(key=lambda pair: pair[0])
     return within[len(within) // 2][1] if within else None
@@ -154,7 +154,7 @@ def flops_range(space: SearchSpace, draws: int = 500) -> tuple[int, int]:
     Raises:
         ConfigError: none of them meets the limits.
     """
-    configs = list(_random_networks(space, draws, Counter()))
+    configs = list(random_networks(space, draws))
     costs = [closed_form(config) for config in configs]
     within = [cost.flops for cost in costs if over_limits(cost, space.config.limits) is None]
     if not within:
@@ -200,14 +200,17 @@ def estimate_size(space: SearchSpace, probes: int = _PROBES) -> tuple[float, flo
     return mean, math.sqrt(variance / probes) / mean
 
 
-def _random_networks(
-    space: SearchSpace, draws: int, refused: Counter[str]
+def random_networks(
+    space: SearchSpace, draws: int, refused: Counter[str] | None = None
 ) -> Iterator[ModelConfig]:
+    """The networks of random draws with the seeds 0, 1, ... `draws` - 1, each as often as it comes;
+    `refused` counts why a draw is none."""
     for seed in range(draws):
         try:
             yield space.suggest(RandomTrial(seed))
         except Refused as refusal:
-            refused[str(refusal)] += 1
+            if refused is not None:
+                refused[str(refusal)] += 1
 
 
 def _problems(

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from vitnas.config.costs import COSTS, log_costs
-from vitnas.config.files import validate
-from vitnas.config.mixers import MIXERS
 from vitnas.config.model import ModelConfig
-from vitnas.config.space import SearchSpace, SpaceConfig
-from vitnas.config.trials import RandomTrial, Refused
-from vitnas.cost.closed_form import closed_form
+from vitnas.cost.closed_form import Cost, closed_form
 from vitnas.cost.limits import over_limits
-from vitnas.errors import VitnasError
+from vitnas.cost.survey import random_networks
 from vitnas.pareto import hypervolume
-from vitnas.report.progress import corner_of
+from vitnas.report.effects import is_ours, space_of
+from vitnas.report.progress import corner_of, is_random_search
 from vitnas.run import Run
 from vitnas.surrogate.evidence import scores
 from vitnas.surrogate.features import facts_of
@@ -60,8 +56,11 @@ def chance_of(run: Run) -> Chance | None:
     Randomness: its own, with a fixed seed.
     """
     number = min(_MOST, sum(trial.is_ended_here and not trial.origin for trial in run.trials))
-    is_random = {session.sampler for session in run.environment.sessions} == {"random"}
-    if is_random or number < _FEWEST or any(COSTS[name].is_measured for name in run.costs):
+    if (
+        is_random_search(run)
+        or number < _FEWEST
+        or any(COSTS[name].is_measured for name in run.costs)
+    ):
         return None
     drawn = _drawn(run, number + number // 2)
     number = min(number, len(drawn))
@@ -99,7 +98,7 @@ class _Both:
     drawn: list[int]
 
 
-def _both(run: Run, drawn: Mapping[str, ModelConfig]) -> _Both | None:
+def _both(run: Run, drawn: Mapping[str, tuple[ModelConfig, Cost]]) -> _Both | None:
     """None where too little is known to learn from."""
     known = [trial for trial in run.complete if trial.expected is not None]
     if run.noise is None or run.draws is None:
@@ -109,15 +108,14 @@ def _both(run: Run, drawn: Mapping[str, ModelConfig]) -> _Both | None:
     usual = scores(trainings, run.noise).usual.tolist()
     of = [place for place in usual if known[place].key in asked]
     place_of = {known[place].key: index for index, place in enumerate(of)}
-    fresh = {key: config for key, config in drawn.items() if key not in place_of}
+    fresh = {key: both for key, both in drawn.items() if key not in place_of}
     place_of |= {key: len(of) + index for index, key in enumerate(fresh)}
-    costs = [closed_form(config) for config in fresh.values()]
     found = with_untrained(
         [facts_of(trial.network, trial) for trial in known],
         trainings,
         run.noise,
         of,
-        [facts_of(config, cost) for config, cost in zip(fresh.values(), costs, strict=True)],
+        [facts_of(config, cost) for config, cost in fresh.values()],
     )
     if found is None or not of:
         return None
@@ -126,25 +124,25 @@ def _both(run: Run, drawn: Mapping[str, ModelConfig]) -> _Both | None:
     normal = np.random.default_rng(0).standard_normal((_DRAWS, len(mean)))
     top1 = percent(mean + normal @ (axes * np.sqrt(values.clip(0.0))).T)
     amounts = [known[place].costs(run.costs) for place in of]
-    amounts += [tuple(float(getattr(cost, name)) for name in run.costs) for cost in costs]
+    amounts += [
+        tuple(float(getattr(cost, name)) for name in run.costs) for _, cost in fresh.values()
+    ]
     logs = np.array([log_costs(run.costs, amount) for amount in amounts])
     return _Both(top1, logs, list(range(len(of))), [place_of[key] for key in drawn])
 
 
-def _drawn(run: Run, number: int) -> dict[str, ModelConfig]:
+def _drawn(run: Run, number: int) -> dict[str, tuple[ModelConfig, Cost]]:
     """At most `number` different networks of the space within its limits, by their keys."""
-    try:
-        space = SearchSpace(validate(SpaceConfig, dict(run.space)))
-    except VitnasError:
-        return {}
-    found: dict[str, ModelConfig] = {}
-    for seed in range(_MOST_TRIES):
-        with suppress(Refused):
-            config = space.suggest(RandomTrial(seed))
-            if not all(mixer in MIXERS for stage in config.stages for mixer in stage.mixers):
-                return {}
-            if not over_limits(closed_form(config), space.config.limits):
-                found[config.key] = config
+    space = space_of(run)
+    found: dict[str, tuple[ModelConfig, Cost]] = {}
+    if space is None:
+        return found
+    for config in random_networks(space, _MOST_TRIES):
+        if not is_ours(config):
+            return {}
+        cost = closed_form(config)
+        if not over_limits(cost, space.config.limits):
+            found[config.key] = config, cost
         if len(found) == number:
             break
     return found

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from vitnas.engine.samplers import SAMPLERS
 from vitnas.records import Outcome
-from vitnas.report.progress import volume_curve
+from vitnas.report.progress import is_random_search, volume_curve
 from vitnas.report.text import duration_text, plural
 from vitnas.report.whole_cost import clock_seconds, costs_of
 from vitnas.run import Run
@@ -130,8 +130,7 @@ def _over_time(run: Run) -> _Found:
 
 
 def _random(run: Run) -> _Found:
-    samplers = _different(session.sampler for session in run.environment.sessions)
-    if samplers == ["random"]:
+    if is_random_search(run):
         return YES, "this run is a random search"
     return NO, ("no random search in this run; make one with `--sampler random` in another folder")
 

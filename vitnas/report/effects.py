@@ -142,9 +142,8 @@ def effects_of(run: Run) -> Effects | None:
 
 def _changes(run: Run, front: Sequence[TrialRecord]) -> list[_Changed]:
     """Each axis with the members that can have all of its values; none if no space can be read."""
-    try:
-        space = SearchSpace(validate(SpaceConfig, dict(run.space)))
-    except VitnasError:
+    space = space_of(run)
+    if space is None:
         return []
     offered = {axis.name: _values(axis) for axis in space.axes}
     members = _some(front, _MOST_NETWORKS // max(1, sum(map(len, offered.values()))))
@@ -155,6 +154,14 @@ def _changes(run: Run, front: Sequence[TrialRecord]) -> list[_Changed]:
         if networks:
             found.append(_Changed(name, values, networks))
     return found
+
+
+def space_of(run: Run) -> SearchSpace | None:
+    """The run's space; None where it cannot be read here."""
+    try:
+        return SearchSpace(validate(SpaceConfig, dict(run.space)))
+    except VitnasError:
+        return None
 
 
 def _some(front: Sequence[TrialRecord], most: int) -> list[TrialRecord]:
@@ -187,12 +194,12 @@ def _with_each(
         trial = LikeTrial({**member.params, name: value}, seed=member.number)
         with suppress(Refused):
             config = space.suggest(trial)
-            if trial.params.get(name) == value and _is_ours(config):
+            if trial.params.get(name) == value and is_ours(config):
                 networks.append(config)
     return tuple(networks) if len(networks) == len(values) else ()
 
 
-def _is_ours(config: ModelConfig) -> bool:
+def is_ours(config: ModelConfig) -> bool:
     """Whether its cost is known without importing another package's mixer, or building it."""
     return all(mixer in MIXERS for stage in config.stages for mixer in stage.mixers)
 

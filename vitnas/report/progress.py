@@ -34,6 +34,11 @@ def corner_of(runs: Sequence[Run]) -> tuple[float, ...]:
     return (-min(tops), *(logs.max(axis=0) + 1e-9).tolist())
 
 
+def is_random_search(run: Run) -> bool:
+    """Whether chance alone proposed its networks, in every session."""
+    return {session.sampler for session in run.environment.sessions} == {"random"}
+
+
 def _worst(run: Run, cost: str) -> float:
     """The worst amount of a cost: the highest, or the lowest if more is better; 1 without any."""
     amounts = [value for trial in run.complete for value in trial.costs([cost])]

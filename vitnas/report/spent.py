@@ -12,7 +12,7 @@ from vitnas.config.costs import log_costs
 from vitnas.engine.samplers import SAMPLERS
 from vitnas.records import Outcome
 from vitnas.report.chance import Chance
-from vitnas.report.progress import Growing, corner_of, usable
+from vitnas.report.progress import Growing, corner_of, is_random_search, usable
 from vitnas.report.text import duration_text, percent_text, plural
 from vitnas.run import Run
 
@@ -136,7 +136,7 @@ def random_share(run: Run, curve: Sequence[Spent]) -> tuple[int, float] | None:
 
 
 def _chance_text(run: Run, curve: Sequence[Spent], chance: Chance | None) -> str:
-    if {session.sampler for session in run.environment.sessions} == {"random"}:
+    if is_random_search(run):
         return "This run is a random search."
     texts = []
     if share := random_share(run, curve):

@@ -36,19 +36,12 @@ def correlations(
         of: indices of the k networks.
     """
     found = np.eye(len(of))
-    known = scores(trainings, noise)
-    row_of = {index: row for row, index in enumerate(known.usual.tolist())}
-    places = [place for place, index in enumerate(of) if index in row_of]
-    if not known.says_more or not places:
+    usual = set(scores(trainings, noise).usual.tolist())
+    places = [place for place, index in enumerate(of) if index in usual]
+    told = with_untrained(facts, trainings, noise, [of[place] for place in places], ())
+    if told is None or not places:
         return found
-    x = Encoder(facts).encode([facts[index] for index in row_of])
-    kernels, rows = kernels_of(x, x), [row_of[of[place]] for place in places]
-
-    def sides(prior: Prior) -> tuple[_Array, _Array]:
-        there = prior.covariance(kernels)[:, rows]
-        return there, there[rows]
-
-    _, covariance = posterior(kernels, known.standard(), sides)
+    _, covariance = told
     deviations = np.sqrt(np.maximum(np.diag(covariance), _LEAST))
     found[np.ix_(places, places)] = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(found, 1.0)
@@ -78,10 +71,10 @@ def with_untrained(
         return None
     row_of = {index: row for row, index in enumerate(known.usual.tolist())}
     encoder, standard = Encoder([*facts, *others]), known.standard()
-    x, z = encoder.encode([facts[index] for index in row_of]), encoder.encode(others)
+    table = encoder.encode([*(facts[index] for index in row_of), *others])
+    x, rows = table[: len(row_of)], [row_of[index] for index in of]
     kernels = kernels_of(x, x)
-    rows = [row_of[index] for index in of]
-    asked = np.concatenate([x[rows], z])
+    asked = np.concatenate([x[rows], table[len(row_of) :]])
     reach, within = kernels_of(x, asked), kernels_of(asked, asked)
 
     def sides(prior: Prior) -> tuple[_Array, _Array]:
