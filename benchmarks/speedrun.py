@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("--race", choices=sorted(RACES), action="append", help="repeatable")
     parser.add_argument("--seeds", type=int, default=5, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, help="in place of the recipe's")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--held-out", action="store_true", help="a tenth of train scores, not test")
     options = parser.parse_args()
@@ -107,8 +108,8 @@ def main() -> None:
     rows, figures, targets = [], dict[str, float](), dict[str, Bound]()
     for name in options.race or sorted(RACES):
         race = RACES[name]
-        if options.quick:
-            race = race._replace(recipe=race.recipe | {"epochs": 1})
+        if epochs := 1 if options.quick else options.epochs:
+            race = race._replace(recipe=race.recipe | {"epochs": epochs})
         last = options.first_seed + (1 if options.quick else options.seeds)
         seeds = range(options.first_seed, last)
         top1, seconds = raced(race, images, seeds, options.device)
