@@ -28,3 +28,10 @@ def refusal(config: DataConfig, path: Path, side: int = 8) -> str:
 @pytest.fixture
 def folder(folder_root: Path) -> DataConfig:
     return DataConfig(name="imagefolder", root=str(folder_root))
+
+
+@pytest.fixture(params=["on", "off"])
+def either_cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once with the cache of decoded images, once without."""
+    if request.param == "off":
+        monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")

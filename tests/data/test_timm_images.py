@@ -106,12 +106,10 @@ def values(source: DataSource, numbers: torch.Tensor) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("cache", ["on", "off"])
+@pytest.mark.usefixtures("either_cache")
 def test_of_columns_only_the_images_that_are_used_are_opened(
-    tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if cache == "off":
-        monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
     reader = Columns(image=[], label=[n % 3 for n in range(30)])
     config = given(reader, monkeypatch, tmp_path)
     source = read_source(config, (8, 8), some)
@@ -213,3 +211,24 @@ def test_a_share_of_torchvision_s_images_is_in_the_cache(tmp_path: Path) -> None
     source = read_source(timm(tmp_path, dataset="torch/fashion_mnist"), (28, 28), some)
     assert isinstance(source.train[0], Rows)
     assert source.train[0].places.tolist() == [n // 5 if n % 5 == 0 else -1 for n in range(20)]
+
+
+def test_images_come_in_their_order_whichever_core_decodes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large images before small ones, so that those that are decoded first are not the first."""
+    files = {
+        f"{'ab'[index % 2]}/{index:03}.png": png((index, 0, 0), 400 if index % 3 == 0 else 8)
+        for index in range(100)
+    }
+    write_tar(tmp_path / "all.tar", files)
+    found = []
+    for number in (1, 4):
+        monkeypatch.setattr("vitnas.data.items.cores", lambda number=number: number)
+        found.append(read_source(timm(tmp_path / "all.tar"), (4, 4)))
+    one, many = found
+    assert torch.equal(one.train[0][:], many.train[0][:])
+    assert one.fingerprint == many.fingerprint
+    expected = [*range(0, 100, 2), *range(1, 100, 2)]
+    assert many.train[0][:][:, 0, 0, 0].tolist() == expected
+    assert many.train[1].tolist() == [0] * 50 + [1] * 50

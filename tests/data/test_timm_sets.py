@@ -139,12 +139,8 @@ def test_a_test_class_that_was_never_trained_is_refused(tmp_path: Path, kind: st
     )
 
 
-@pytest.mark.parametrize("cache", ["on", "off"])
-def test_no_image_of_another_class_is_read(
-    tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if cache == "off":
-        monkeypatch.setenv("VITNAS_IMAGE_CACHE", "off")
+@pytest.mark.usefixtures("either_cache")
+def test_no_image_of_another_class_is_read(tmp_path: Path) -> None:
     for part, number in (("train", 4), ("val", 2)):
         torn = dict.fromkeys(by_class(number, "green"), b"no image")
         write_tar(tmp_path / f"{part}.tar", by_class(number, "blue", "red") | torn)
@@ -345,24 +341,3 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     assert message.startswith(
         f"timm data set {tmp_path / 'all.tar'}: split train: cannot be opened"
     )
-
-
-def test_images_come_in_their_order_whichever_core_decodes_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Large images before small ones, so that those that are decoded first are not the first."""
-    files = {
-        f"{'ab'[index % 2]}/{index:03}.png": png((index, 0, 0), 400 if index % 3 == 0 else 8)
-        for index in range(100)
-    }
-    write_tar(tmp_path / "all.tar", files)
-    found = []
-    for number in (1, 4):
-        monkeypatch.setattr("vitnas.data.items.cores", lambda number=number: number)
-        found.append(read_source(timm(tmp_path / "all.tar"), (4, 4)))
-    one, many = found
-    assert torch.equal(one.train[0][:], many.train[0][:])
-    assert one.fingerprint == many.fingerprint
-    expected = [*range(0, 100, 2), *range(1, 100, 2)]
-    assert many.train[0][:][:, 0, 0, 0].tolist() == expected
-    assert many.train[1].tolist() == [0] * 50 + [1] * 50

@@ -40,7 +40,7 @@ def test_shape_and_type_are_kept(
     kind: Augment, number: int, channels: int, height: int, width: int
 ) -> None:
     x = torch.full((number, channels, height, width), 7, dtype=torch.uint8)
-    result = augment_batch(kind, x, _generator())
+    result = augment_batch(kind, x, _generator(), 0.35)
     assert result.shape == x.shape
     assert result.dtype == torch.uint8
 
@@ -49,7 +49,7 @@ def test_shape_and_type_are_kept(
 def test_randomness_is_the_generators_alone(kind: Augment) -> None:
     x = _batch()
     before = torch.get_rng_state()
-    one, same, other = (augment_batch(kind, x, _generator(seed)) for seed in (1, 1, 2))
+    one, same, other = (augment_batch(kind, x, _generator(seed), 0.35) for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert torch.equal(before, torch.get_rng_state())
@@ -59,7 +59,7 @@ def test_randomness_is_the_generators_alone(kind: Augment) -> None:
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_images_of_a_batch_are_changed_apart(kind: Augment) -> None:
     x = _batch(1).expand(32, -1, -1, -1)
-    changed = augment_batch(kind, x, _generator())
+    changed = augment_batch(kind, x, _generator(), 0.35)
     assert len({image.numpy().tobytes() for image in changed}) > 4
 
 
@@ -149,7 +149,7 @@ def test_a_recipe_does_one_after_the_other() -> None:
     recipe = Recipe(augment="shift_flip", rand_augment="rand-m9-p1.0")
     with own_all_randomness(5, torch.device("cpu")):
         found = augmentation_of(recipe, "digits")(x, _generator())
-    shifted = augment_batch("shift_flip", x, _generator())
+    shifted = augment_batch("shift_flip", x, _generator(), 0.35)
     assert not torch.equal(found, shifted)
     with own_all_randomness(5, torch.device("cpu")):
         again = augmentation_of(Recipe(augment="none", rand_augment="rand-m9-p1.0"), "digits")(

@@ -60,6 +60,11 @@ def by_pixels(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     return {name: x for name, x in fingerprint.items() if not (is_whole and name == LISTED)}
 
 
+def mark_of(fingerprint: Mapping[str, Any]) -> str | None:
+    """The hex digits that stand for the images in texts; None where nothing tells."""
+    return fingerprint.get(DIGEST) or fingerprint.get(LISTED)
+
+
 def _comparable(
     one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

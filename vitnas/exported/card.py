@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from vitnas import __version__
-from vitnas.config.differences import DIGEST, LISTED
+from vitnas.config.differences import mark_of
 from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import human
@@ -162,8 +162,7 @@ def name_of(run: Run, trial: TrialRecord) -> str:
 def _of_data(told: Mapping[str, Any]) -> str:
     """Its name and counts; the digest of its images, and how many files were skipped, in words."""
     text = listed(told, skip=("mean", "std", "classes", "fingerprint", "skipped"))
-    mark = told.get("fingerprint") or {}
-    digest = mark.get(DIGEST) or mark.get(LISTED)
+    digest = mark_of(told.get("fingerprint") or {})
     skipped = len(told.get("skipped") or ())
     more = [f"digest of the images {digest}"] if digest else []
     more += [f"{plural(skipped, 'file')} skipped"] if skipped else []

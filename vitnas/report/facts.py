@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vitnas.config.differences import DIGEST, LISTED
+from vitnas.config.differences import mark_of
 from vitnas.report.text import NOTHING, plural
 from vitnas.run import Run
 from vitnas.sessions import Session
@@ -47,8 +47,7 @@ def _data(run: Run) -> str:
     """The images; with several folds the same image trains in one fold and scores in another."""
     facts = {name: x for name, x in run.environment.data.told().items() if name not in _APART}
     told, folds = _mapping(facts), _inner(run.space, "data").get("folds")
-    mark = _inner(run.environment.data.told(), "fingerprint")
-    if digest := mark.get(DIGEST) or mark.get(LISTED):
+    if digest := mark_of(_inner(run.environment.data.told(), "fingerprint")):
         told += f", fingerprint {digest}"
     if not told or not isinstance(folds, int) or folds == 1:
         return told

@@ -59,9 +59,7 @@ def dealt(number: int, copies: int, generator: Generator) -> Tensor:
     return order.repeat_interleave(copies)[:number] + number * copy
 
 
-def augment_batch(
-    kind: Augment, x: Tensor, generator: Generator, crop_scale: float = 0.08
-) -> Tensor:
+def augment_batch(kind: Augment, x: Tensor, generator: Generator, crop_scale: float) -> Tensor:
     """Apply one named augmentation.
 
     Args:
