@@ -41,6 +41,7 @@ class DataFacts:
         root: the folder that is read when none is given, or None.
         augment: what `augment: auto` stands for.
         source: how to get the data, ready to stand in an error message.
+        has_recipe: whether recipes were tried on it, so that a search need not tune first.
     """
 
     num_classes: int | None
@@ -49,10 +50,11 @@ class DataFacts:
     root: str | None
     augment: Augment
     source: str
+    has_recipe: bool = False
 
 
 DATA_FACTS: dict[str, DataFacts] = {
-    "digits": DataFacts(10, 1, 8, None, "none", "comes with scikit-learn"),
+    "digits": DataFacts(10, 1, 8, None, "none", "comes with scikit-learn", has_recipe=True),
     "fashion_mnist": DataFacts(
         10,
         1,
@@ -60,6 +62,7 @@ DATA_FACTS: dict[str, DataFacts] = {
         "/usr/share/datasets/fashion-mnist",
         "none",
         "apt install dataset-fashion-mnist, or put the four idx-ubyte files there",
+        has_recipe=True,
     ),
     "cifar10": DataFacts(
         10,

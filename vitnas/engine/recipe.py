@@ -25,8 +25,6 @@ SHARE = 0.25
 """Trainings of tuning for each trial of the search; minutes of tuning for each minute."""
 _LEAST = 12
 _MOST = 60
-_MEASURED = ("digits", "fashion_mnist")
-"""Data sets on which recipes of the shipped spaces were tried."""
 _COMPARISON = 2  # the best recipe and the space's own, again
 
 Notice = Callable[[str], None]
@@ -119,7 +117,7 @@ def why_untuned(space: SearchSpace, path: Path, options: SearchOptions) -> str |
 
 def _is_asked(space: SearchSpace, path: Path, options: SearchOptions) -> bool:
     """Whether a new run is to tune: no recipe is known for its images, and its space names none."""
-    is_known = space.config.data.name in _MEASURED or space.config.proxy.recipe is not None
+    is_known = space.config.data.facts.has_recipe or space.config.proxy.recipe is not None
     is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
     return options.tune and not is_known and not is_begun
 
