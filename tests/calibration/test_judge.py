@@ -45,6 +45,11 @@ def test_everything_is_judged_and_sorted_by_cost() -> None:
     assert found.ceiling_within.value > found.figures("1 epoch").within.value
 
 
+def test_trainings_that_took_no_time_cost_nothing() -> None:
+    found = judged(get=lambda request: answer(request).model_copy(update={"seconds": 0.0}))
+    assert found.figures("proxy").cost == 0
+
+
 def test_a_cut_training_is_compared_to_the_other_seeds_alone() -> None:
     """Else it would share its noise with what it is to foretell."""
 

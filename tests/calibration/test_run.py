@@ -69,9 +69,10 @@ def test_the_folder_of_another_space_is_refused(tmp_path: Path) -> None:
     other = space(proxy={"epochs": 2, "lr": 0.5})
     with pytest.raises(RunError, match="calibration of another version of space tiny"):
         run_calibration(other, tmp_path, OPTIONS)
-    (tmp_path / PLAN_FILE).write_text("[]")
-    with pytest.raises(RunError, match="is not the plan of a calibration"):
-        run_calibration(space(), tmp_path, OPTIONS)
+    for text in ("[]", "[" * 100_000):
+        (tmp_path / PLAN_FILE).write_text(text)
+        with pytest.raises(RunError, match="is not the plan of a calibration"):
+            run_calibration(space(), tmp_path, OPTIONS)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -86,7 +86,16 @@ def test_a_network_without_learnable_residuals_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[1]", "{}", '{"epoch": 1, "residual_scales": {"a": "x"}}', '{"epoch": "1"}']
+    "line",
+    [
+        "{",
+        "[1]",
+        "{}",
+        '{"epoch": 1, "residual_scales": {"a": "x"}}',
+        '{"epoch": "1"}',
+        "[" * 100_000,
+    ],
+    ids=str.__len__,
 )
 def test_a_damaged_log_is_told_by_its_line(tmp_path: Path, line: str) -> None:
     log = tmp_path / "log.jsonl"

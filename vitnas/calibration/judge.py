@@ -165,7 +165,7 @@ def _figures(one: _Candidate, judged: Judged, long_seconds: float) -> ProxyFigur
     return ProxyFigures(
         name=one.name,
         kind=one.kind,
-        cost=one.seconds / long_seconds,
+        cost=one.seconds / long_seconds if long_seconds else 0.0,
         overall=judged.overall,
         within=judged.within,
         missing=one.missing,

@@ -153,7 +153,7 @@ def _refuse_other(path: Path, space: SearchSpace) -> None:
         name = stored["name"]
     except OSError as error:
         raise RunError(f"{file}: cannot be read: {reason_of(error)}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{file}: is not the plan of a calibration; give a new folder") from None
     if with_defaults(stored) != space.to_tree():
         what = f"space {name}" if name != space.name else f"another version of space {name}"

@@ -112,7 +112,7 @@ def evolution_finding(network: nn.Module, log: Path | None) -> Finding:
 def _entry(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         entry = None
     if not isinstance(entry, dict) or not isinstance(entry.get("epoch"), int):
         raise DataError(f"{path}: line {number}: not a JSON object with an epoch")

@@ -165,7 +165,7 @@ def checks_in(folder: Path) -> Iterator[Mapping[str, Any]]:
     for path in sorted(folder.glob("*.json")):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(found, dict) and found.get("format") == 1 and "readings" in found:
             yield found

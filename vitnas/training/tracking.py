@@ -49,7 +49,7 @@ class Tracked:
     def _kept(self) -> dict[str, Any]:
         try:
             kept = json.loads((self.folder / _RUNS_FILE).read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return kept if isinstance(kept, dict) else {}
 

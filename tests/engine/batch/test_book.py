@@ -48,6 +48,18 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
         Book(file)
 
 
+@pytest.mark.parametrize("field", ["curve", "losses", "log_likelihoods"])
+def test_a_result_of_fewer_epochs_than_were_asked_for_is_named(tmp_path: Path, field: str) -> None:
+    file = tmp_path / "answers.jsonl"
+    Book(file).put(REQUESTS[0], ANSWER)
+    Book(file).put(REQUESTS[1], ANSWER.model_copy(update={field: (1.0,)}))
+    book = Book(file)
+    assert book.get(REQUESTS[0]) == ANSWER
+    for asked in (lambda: book.get(REQUESTS[1]), lambda: book.missing(REQUESTS)):
+        with pytest.raises(RunError, match="line 2 is not the result of a training; remove"):
+            asked()
+
+
 def test_answers_of_before_the_list_of_images_was_told_are_found() -> None:
     def name(**fingerprint: str) -> str:
         return images_name(DataConfig(), Data.model_validate({"fingerprint": fingerprint}))

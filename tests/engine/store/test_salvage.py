@@ -127,6 +127,14 @@ def test_a_file_that_was_cut_off(whole: Run, tmp_path: Path) -> None:
     assert done.damaged.read_bytes() == content[: len(content) * 9 // 10]
 
 
+@pytest.mark.parametrize("text", ["[1]", "[" * 100_000, "{}"], ids=str.__len__)
+def test_files_beside_a_study_may_be_damaged_too(whole: Run, tmp_path: Path, text: str) -> None:
+    edit(tmp_path, "update study_user_attributes set value_json = '[' where key = 'seed'")
+    (tmp_path / "environment.json").write_text(text)
+    with pytest.raises(RunError, match=r"study\.db: "):
+        salvage(tmp_path)
+
+
 @pytest.mark.parametrize("content", [b"", b"hello world" * 500, b"SQLite format 3\x00" + bytes(99)])
 def test_what_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "study.db").write_bytes(content)

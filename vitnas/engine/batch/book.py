@@ -49,17 +49,27 @@ class Book:
         images: names the images; answers on others stay in the file and are not found.
 
     Raises:
-        RunError: a line is not an answer.
+        RunError: a line is not an answer; or, once it is asked for, not one of its request.
     """
 
     def __init__(self, path: Path, images: str = "") -> None:
         self._path, self._images = path, images
         self._entries = read_entries(path)
-        self._answers = {e.key: e.answer for e in self._entries if e.images == images}
+        self._lines = {
+            entry.key: number
+            for number, entry in enumerate(self._entries, start=1)
+            if entry.images == images
+        }
 
     def get(self, request: Request) -> Answer | None:
         """The answer that is kept, if any."""
-        return self._answers.get(request.key)
+        number = self._lines.get(request.key)
+        if number is None:
+            return None
+        answer = self._entries[number - 1].answer
+        if not request.can_give(answer):
+            raise _no_result(self._path, number)
+        return answer
 
     def put(self, request: Request, answer: Answer) -> None:
         """Keep an answer; it is in the file when this returns."""
@@ -67,13 +77,13 @@ class Book:
         self._entries.append(
             Entry(key=request.key, images=self._images, request=told, answer=answer, ended=now)
         )
-        self._answers[request.key] = answer
+        self._lines[request.key] = len(self._entries)
         write_text(self._path, "".join(map(_line, self._entries)))
 
     def missing(self, requests: Iterable[Request]) -> list[Request]:
         """The requests without an answer, each once."""
         unique = {request.key: request for request in requests}
-        return [request for key, request in unique.items() if key not in self._answers]
+        return [request for request in unique.values() if self.get(request) is None]
 
 
 def read_entries(path: Path) -> list[Entry]:
@@ -90,8 +100,12 @@ def _entry(path: Path, number: int, line: bytes) -> Entry:
     try:
         return Entry.model_validate_json(line)
     except ValidationError:
-        rule = f"{path}: line {number} is not the result of a training"
-        raise RunError(f"{rule}; remove the line, and its training is done again") from None
+        raise _no_result(path, number) from None
+
+
+def _no_result(path: Path, number: int) -> RunError:
+    rule = f"{path}: line {number} is not the result of a training"
+    return RunError(f"{rule}; remove the line, and its training is done again")
 
 
 def _line(entry: Entry) -> str:

@@ -55,6 +55,14 @@ class Request:
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
+    def can_give(self, answer: Answer) -> bool:
+        """Whether an answer has what such a training gives: a complete one all its epochs."""
+        if self.zero_cost or answer.outcome is not Outcome.COMPLETE:
+            return True
+        epochs = self.proxy.epochs
+        likelihoods = len(answer.log_likelihoods) in (0, epochs)  # older versions wrote none
+        return len(answer.curve) == len(answer.losses) == epochs and likelihoods
+
     def told(self) -> dict[str, Any]:
         """What is trained and how, as plain values for readers."""
         kind = "baseline" if isinstance(self.subject, Baseline) else "model"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _GAP = 2000  # rows in a row that may be missing before a table is taken to have ended
 _DAMAGED = (sqlite3.Error, UnicodeDecodeError)  # the second where an error quotes what is damaged
+_NO_JSON = (ValueError, TypeError, RecursionError)
 _LOST = "could not be read from the damaged study.db"
 _ENDED = {Outcome.COMPLETE: "COMPLETE", Outcome.STOPPED: "PRUNED"}
 
@@ -275,7 +276,7 @@ def _rows(connection: sqlite3.Connection, table: str, key: str) -> Iterator[Mapp
 def _json(text: Any) -> Any:
     try:
         return json.loads(text)
-    except (TypeError, ValueError):
+    except _NO_JSON:
         return None
 
 
@@ -291,7 +292,7 @@ def _fixed(path: Path, attrs: Mapping[str, Any]) -> dict[str, Any] | None:
     from vitnas.config.space import load_space
 
     found = {name: attrs[name] for name in ("space", "seed") if name in attrs}
-    with contextlib.suppress(VitnasError, OSError, ValueError, KeyError):
+    with contextlib.suppress(VitnasError, OSError, *_NO_JSON, KeyError):
         if "space" not in found and (path / "space.yaml").is_file():
             found["space"] = load_space(path / "space.yaml").to_tree()
         if "seed" not in found:
