@@ -72,6 +72,21 @@ def test_a_folder_of_one_class_is_refused_whatever_the_network_has(tmp_path: Pat
         assert caught.value.rule == f"{tmp_path}/train has 1 class folder, and two are needed"
 
 
+def test_a_folder_without_train_is_refused_and_its_parent_is_named(tmp_path: Path) -> None:
+    """Other programs take the folder of the classes itself."""
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    (tmp_path / "train" / "dog").mkdir()
+    wrong = DataConfig(name="imagefolder", root=str(tmp_path / "train"))
+    with pytest.raises(ConfigError, match=r"has no folder train; images lie in") as caught:
+        check_data_there(wrong)
+    assert caught.value.nearest == str(tmp_path.resolve())
+    (tmp_path / "train").rename(tmp_path / "leaves")
+    wrong = DataConfig(name="imagefolder", root=str(tmp_path / "leaves"))
+    with pytest.raises(ConfigError, match=r"has no folder train; images lie in") as caught:
+        check_data_there(wrong)
+    assert caught.value.nearest is None
+
+
 def test_one_channel_is_no_plural() -> None:
     with pytest.raises(ConfigError, match=r"^in_chans = 3: digits has 1 channel \(nearest: 1\)$"):
         check_data_fits(DataConfig(), _model(in_chans=3))

@@ -64,7 +64,7 @@ def run_calibration(
     notice(opening(options))
     backend = open_backend(options, space.config.data)
     try:
-        notice(f"reading the images of {space.config.data.name}")
+        notice(f"reading the images of {space.config.data.called}")
         found = backend.prepare(_WithSizes(space, plan.image_sizes), teller=Teller(notice))
         make_folder(path)
         with locked(path):

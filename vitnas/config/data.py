@@ -292,6 +292,12 @@ class DataConfig(Frozen):
         except RuntimeError:  # there is no home folder, so the folder does not exist
             return path
 
+    @property
+    def called(self) -> str:
+        """What people call the images: by the folder that is given, else by the data set."""
+        folder = self.folder if self.root else None
+        return (folder.resolve().name if folder else "") or self.name
+
     def count_classes(self) -> int | None:
         """Number of classes; None where only the images tell, or the folder is not there."""
         if self.classes is not None:

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitnas.config.data import PACKAGES, DataConfig, class_names
+from vitnas.config.files import is_folder
 from vitnas.config.graft_file import Design
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.words import plural
 
 
 def check_data_there(data: DataConfig) -> None:
-    """Refuse an image folder of one class, a split or classes that it does not have, without
-    reading an image, and data of timm's that need a package which is not installed.
+    """Refuse an image folder without `train/`, of one class, a split or classes that it does not
+    have, without reading an image, and data of timm's that need a package which is not installed.
 
     Says nothing of a folder that is not there, or of other data.
 
@@ -25,6 +26,11 @@ def check_data_there(data: DataConfig) -> None:
         raise ConfigError(rule, address="dataset", value=data.dataset)
     if data.name != "imagefolder" or data.folder is None:
         return
+    if is_folder(data.folder) and not is_folder(data.folder / "train"):
+        above = data.folder.resolve().parent
+        rule = "has no folder train; images lie in train/<class>/<image>"
+        nearest = str(above) if is_folder(above / "train") else None
+        raise ConfigError(rule, address="root", value=data.root, nearest=nearest)
     names = class_names(data.folder / "train")
     if len(names) == 1:
         rule = f"{data.folder / 'train'} has 1 class folder, and two are needed"

@@ -61,15 +61,14 @@ def on_other_data(tree: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
 
     The networks get the classes and channels of the images, as far as these are known.
     """
-    name, folder = tree.get("name"), data.folder if data.root else None
-    called = (folder.resolve().name if folder else "") or data.name
-    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", called)
+    name = tree.get("name")
+    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", data.called)
     sizes = {"num_classes": data.count_classes(), "in_chans": data.facts.in_chans}
     known = {field: size for field, size in sizes.items() if size is not None}
     return {
         **tree,
         "name": f"{name}-{slug}"[:LONGEST_NAME] if isinstance(name, str) else name,
-        "description": f"the space {name} with the images of {called}",
+        "description": f"the space {name} with the images of {data.called}",
         "data": data.model_dump(mode="json"),
         "model": _merged(tree.get("model"), known),
     }

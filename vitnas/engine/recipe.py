@@ -18,14 +18,13 @@ from vitnas.engine.store.folder import TUNE_FOLDER, check_folder
 from vitnas.engine.store.stored import stored_run
 from vitnas.engine.tuning.options import TuneOptions
 from vitnas.engine.tuning.result import BOOK_FILE
-from vitnas.engine.tuning.run import NothingTunedError, tune_on
+from vitnas.engine.tuning.run import COMPARED, NothingTunedError, how_long, tune_on
 from vitnas.engine.tuning.tuner import WAVE
 
 SHARE = 0.25
 """Trainings of tuning for each trial of the search; minutes of tuning for each minute."""
 _LEAST = 12
 _MOST = 60
-_COMPARISON = 2  # the best recipe and the space's own, again
 
 Notice = Callable[[str], None]
 Found = tuple[SearchSpace, dict[str, Any] | None]
@@ -75,7 +74,7 @@ def tuned_recipe(
     if line := too_short(how, images.training_seconds, backend.resources.workers):
         notice(line)
         return space, None
-    notice("no recipe is known for these images: tuning it first (--no-tune: the space's own)")
+    notice(_tuning_first(how_long(options.num_trials or 0, images, backend)))
     try:
         found = tune_on(backend, images, space, folder, how, notice, doing)
     except NothingTunedError as error:
@@ -83,6 +82,13 @@ def tuned_recipe(
         return space, None
     notice(found.line)
     return space.with_proxy(found.proxy), {"tuned": found.stored()}
+
+
+def _tuning_first(trials: str) -> str:
+    """What a search says before it tunes; `trials` is how long its trials take, or empty."""
+    text = "no recipe is known for these images, so the recipe is tuned first"
+    text += f"; the trials after it take {trials}" if trials else ""
+    return f"{text} (--no-tune takes the space's recipe)"
 
 
 def too_short(how: TuneOptions, seconds: float | None, workers: int) -> str | None:
@@ -134,7 +140,7 @@ def tune_options(options: SearchOptions) -> TuneOptions | None:
     networks = 2 if trainings < 2 * _LEAST else 3
     hours = [time for time in (options.hours, options.gpu_hours) if time is not None]
     return TuneOptions(
-        trials=trainings // networks - _COMPARISON,
+        trials=trainings // networks - COMPARED,
         networks=networks,
         minutes=60 * SHARE * min(hours) if hours else None,
         seed=options.seed,

@@ -112,7 +112,7 @@ def run_search(
     start = _start(space, options, notice)
     doing(opening(options))
     with closing(open_backend(options, space.config.data)) as backend:
-        doing(f"reading the images of {space.config.data.name}")
+        doing(f"reading the images of {space.config.data.called}")
         if tuned is None:
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
         found = backend.prepare(space, options.most_baselines, Teller(notice, doing))

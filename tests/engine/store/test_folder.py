@@ -54,6 +54,15 @@ def test_a_link_to_an_empty_folder_may_become_a_run(tmp_path: Path) -> None:
     make_folder(tmp_path / "run")
 
 
+def test_a_run_whose_recipe_is_tuned_is_a_run(tmp_path: Path) -> None:
+    """`vitnas status` had said that it was none while its search was busy."""
+    (tmp_path / "tune").mkdir()
+    with locked(tmp_path / "tune"), pytest.raises(RunError, match=r"tunes the recipe first$"):
+        check_study(tmp_path)
+    with pytest.raises(RunError, match=r"while it tuned the recipe; the same command goes on$"):
+        check_study(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "line"),
     [

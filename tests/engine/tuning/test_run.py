@@ -23,7 +23,11 @@ SMALL: dict[str, Any] = {"trials": 3, "networks": 2, "epochs": 2, **SERIAL}
 @pytest.mark.slow
 def test_a_small_tune_and_its_resumption(tmp_path: Path) -> None:
     space, out, lines = make_space(proxy=QUICK), tmp_path / "tune", list[str]()
-    found = run_tune(space, out, TuneOptions(**SMALL), lines.append)
+    doing = list[str]()
+    found = run_tune(space, out, TuneOptions(**SMALL), lines.append, doing.append)
+    began = [line.partition(",")[0] for line in doing if line.startswith("tuning")]
+    assert began[0] == "tuning the recipe: 0 of at most 10 trainings"
+    assert began[-1] in {f"tuning the recipe: {n} of at most 10 trainings" for n in (6, 8, 10)}
     assert {one.number for one in found.tried} == {0, 1, 2}
     assert found.own.epochs == found.proxy.epochs == 2
     assert len([line for line in lines if line.startswith("recipe ")]) == 3

@@ -62,6 +62,11 @@ def check_study(path: Path) -> None:
             f"{path}: the run has no trials yet: its {FILE_NAME} was not made to its end; the "
             "search's own command begins it anew"
         )
+    if (path / TUNE_FOLDER / _LOCK).is_file():
+        tunes = "its search tunes the recipe first"
+        stopped = "its search was stopped while it tuned the recipe; the same command goes on"
+        how = tunes if is_locked(path / TUNE_FOLDER) else stopped
+        raise RunError(f"{path}: the run has no trials yet: {how}")
     if path.is_dir():
         problem, near = f"no {FILE_NAME} in it, so it is not a run of vitnas", path
     elif exists(path):

@@ -25,6 +25,10 @@ from vitnas.errors import RunError
 Notice = Callable[[str], None]
 
 
+COMPARED = 2
+"""Recipes that are trained again at the end: the best one and the space's own."""
+
+
 class NothingTunedError(RunError):
     """No training ended well, or there was no time for any."""
 
@@ -61,7 +65,7 @@ def run_tune(
     doing(opening(options))
     backend = open_backend(options, space.config.data)
     try:
-        doing(f"reading the images of {space.config.data.name}")
+        doing(f"reading the images of {space.config.data.called}")
         found = backend.prepare(space, teller=Teller(notice, doing))
         for line in found.notices:
             notice(line)
@@ -83,8 +87,7 @@ def tune_on(
     networks = varied_networks(space, options.networks, options.seed)
     make_folder(path)
     with locked(path):
-        doing(_starting((options.trials + 2) * len(networks), backend, found))
-        return Tuning(space, path, options, backend, found, notice).find(networks)
+        return Tuning(space, path, options, backend, found, notice, doing).find(networks)
 
 
 class Tuning:
@@ -97,6 +100,7 @@ class Tuning:
         backend: what trains.
         found: what it has found.
         notice: called with a line for each recipe.
+        doing: called when it begins and after each training.
     """
 
     def __init__(
@@ -107,9 +111,11 @@ class Tuning:
         backend: Backend,
         found: Findings,
         notice: Notice,
+        doing: Notice,
     ) -> None:
         self._space, self._path, self._options = space, path, options
-        self._backend, self._data, self._notice = backend, found.data, notice
+        self._backend, self._found, self._notice, self._doing = backend, found, notice, doing
+        self._data, self._ended, self._most = found.data, 0, 0
         self._book = Book(path / BOOK_FILE, images_name(space.config.data, found.data))
         self._seconds, self._until = 0.0, float("inf")
 
@@ -125,6 +131,8 @@ class Tuning:
             self._train,
             lambda one: self._notice(told(one)),
         )
+        self._most = (options.trials + COMPARED) * len(networks)
+        self._tell()
         if options.minutes is not None:
             self._until = time.monotonic() + 60 * options.minutes
         tuner.run(options.trials)
@@ -157,14 +165,23 @@ class Tuning:
     def _train(self, requests: Sequence[Request]) -> Mapping[str, Answer] | None:
         """Answers from the book, and from trainings while there is time."""
         missing = self._book.missing(requests)
+        self._ended += len({request.key for request in requests}) - len(missing)
         for request, answer in self._backend.answers(self._while_there_is_time(missing)):
             self._book.put(request, answer)
+            self._ended += 1
+            self._tell()
         if self._book.missing(requests):
             return None
         answers = {request.key: self._book.get(request) for request in requests}
         found = {key: answer for key, answer in answers.items() if answer is not None}
         self._seconds += sum(answer.seconds for answer in found.values())
         return found
+
+    def _tell(self) -> None:
+        """How many trainings have ended, of how many at most, and about how long all take."""
+        text = f"tuning the recipe: {self._ended} of at most {self._most} trainings"
+        whole = how_long(self._most, self._found, self._backend)
+        self._doing(f"{text}, {whole} in all" if whole else text)
 
     def _while_there_is_time(self, requests: Sequence[Request]) -> Iterator[Request]:
         for request in requests:
@@ -173,10 +190,10 @@ class Tuning:
             yield request
 
 
-def _starting(number: int, backend: Backend, found: Findings) -> str:
-    """How many trainings there will be at most, and about how long they take."""
-    text = f"starting up to {number} trainings"
-    if not found.training_seconds:
-        return text
+def how_long(number: int, found: Findings, backend: Backend) -> str:
+    """`about 14 min` for so many trainings; empty for none, or where the time
+    of one is not known."""
+    if not number or not found.training_seconds:
+        return ""
     seconds = in_turns(number, found.training_seconds, backend.resources.workers)
-    return f"{text}, about {span(seconds)} in all"
+    return f"about {span(seconds)}"
