@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from tests.engine.conftest import make_space
 from tests.engine.test_search import folder_space
 from tests.training.conftest import fill_folder
 from vitnas.config.data import DataConfig
@@ -16,6 +18,8 @@ from vitnas.config.trials import RandomTrial
 from vitnas.data import imagefolder
 from vitnas.data.listing import Folder, list_folder
 from vitnas.engine.backends.backend import Backend
+from vitnas.engine.backends.prepare import prepare_worker
+from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.request import Request
 from vitnas.errors import ConfigError, DataError
@@ -90,3 +94,11 @@ def test_ray_reads_once(shared_ray: Any, tmp_path: Path) -> None:
     from vitnas.engine.backends.parallel import RayBackend
 
     check_reads_once(RayBackend(1, 0.0, None), tmp_path / "data")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has one")
+def test_a_machine_without_a_card_prepares_trainings_on_cards() -> None:
+    """The first machine of a cluster need not have one."""
+    space = make_space(objectives={"top1": "maximize", "latency_ms": "minimize"})
+    findings, worker = prepare_worker(space, Resources(1, 1.0, 1))
+    assert (findings.device, findings.measured_on, worker.device) == ("cuda", "cuda", "cuda")

@@ -42,14 +42,13 @@ def test_torch_has_the_threads_of_its_share(threads: int) -> None:
 def test_the_memory_of_a_gpu_is_capped_to_the_share(
     monkeypatch: pytest.MonkeyPatch, gpus: float, share: float
 ) -> None:
-    """Ray only keeps count of shares. Without a GPU, only what torch is told can be looked at."""
-    told: list[tuple[float, str]] = []
+    """Ray only keeps count of shares. Without a GPU, only what CUDA is told can be looked at."""
+    told: list[tuple[float, int]] = []
+    monkeypatch.setattr(torch.cuda.memory, "_lazy_init", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(
-        torch.cuda,
-        "set_per_process_memory_fraction",
-        lambda fraction, device: told.append((fraction, str(device))),
+        torch._C, "_cuda_setMemoryFraction", lambda *what: told.append(what), raising=False
     )
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a card")
     worker = Worker(
         make_space().config.proxy, {}, "cuda", gpu_share=Resources(1, gpus, 1).memory_share
     )
@@ -58,7 +57,7 @@ def test_the_memory_of_a_gpu_is_capped_to_the_share(
         (message,) = worker.run(Job(0, config, 0, alone=alone))
         assert isinstance(message, Failure), "there are no images"
         assert message.outcome is Outcome.FAILED
-    assert told == [(share, "cuda"), (1.0, "cuda")]
+    assert told == [(share, 0), (1.0, 0)]
     told.clear()
     list(replace(worker, device="cpu").run(Job(0, config, 0)))
     assert not told

@@ -71,8 +71,6 @@ def prepare_worker(
         ConfigError: too few are left to train on.
         DeviceError: this machine lacks the device.
     """
-    import torch
-
     from vitnas.baselines.sizes import line_up
 
     images = _images(space, before, teller)
@@ -93,7 +91,7 @@ def prepare_worker(
     lineup = line_up(space, most_baselines)
     findings = Findings(
         data=_data(images),
-        device=device_name(resources.device) if torch.cuda.is_available() else resources.device,
+        device=device_name(resources.device),
         notices=(*some.notices, *lineup.notices),
         measured_on=measured_name(resources.device, worker.measures),
         training_seconds=_seconds_of_training(space, worker),

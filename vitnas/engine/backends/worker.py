@@ -232,7 +232,7 @@ class Worker:
 
         device = torch.device(self.device)
         if device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(share, device)
+            torch.cuda.set_per_process_memory_fraction(share, device.index)
 
 
 def _scores(training: Training | Folds) -> dict[str, tuple[float, float]]:
@@ -271,8 +271,9 @@ def measured_name(device: str, measures: Sequence[str]) -> str:
 
 
 def device_name(device: str) -> str:
-    """The card's name for a CUDA device, else `cpu`."""
+    """The card's name for a CUDA device of this machine, else `cpu` or `cuda`."""
     import torch
 
     resolved = torch.device(device)
-    return torch.cuda.get_device_name(resolved) if resolved.type == "cuda" else resolved.type
+    is_here = resolved.type == "cuda" and torch.cuda.is_available()
+    return torch.cuda.get_device_name(resolved) if is_here else resolved.type
