@@ -48,7 +48,7 @@ HUB_CARD = """---
 dataset_info:
   features:
   - {name: image, dtype: image}
-  - {name: label, dtype: int64}
+  - {name: label, dtype: {class_label: {names: {'0': blue, '1': green, '2': red}}}}
   splits:
   - {name: train, num_examples: 12}
   - {name: test, num_examples: 6}
@@ -277,6 +277,7 @@ def test_images_of_datasets(tmp_path: Path, prefix: str, monkeypatch: pytest.Mon
         source = read_source(config, (8, 8))
         assert source.test is not None
         assert isinstance(source.train[0], Rows), "kept"
+        assert source.classes == ("blue", "green", "red")
         assert source.train[1].tolist() == [0, 1, 2] * 4
         assert len(source.test[1]) == 6
         for pixels, label in zip(source.train[0][:], source.train[1].tolist(), strict=True):

@@ -61,8 +61,7 @@ class Read:
     def __init__(self, reader: Any) -> None:
         self._reader, self._alone = reader, Lock()
         weakref.finalize(self, _close, getattr(reader, "tar_state", None))
-        found = getattr(reader, "class_to_idx", None) or getattr(reader, "class_name_to_idx", {})
-        self.numbers: Mapping[str, int] = found
+        self.numbers = numbers_of(reader)
         self._chosen = _listed(reader)
 
     @property
@@ -73,7 +72,7 @@ class Read:
     @property
     def classes(self) -> tuple[str, ...]:
         """The names in the order of their numbers."""
-        return tuple(sorted(self.numbers, key=lambda name: self.numbers[name]))
+        return in_order(self.numbers)
 
     def choose(self, classes: Sequence[str]) -> None:
         """Only the images of these classes, which get the numbers of their order; `is_listed`."""
@@ -118,6 +117,17 @@ class Read:
             with file:
                 content = read_whole(path, file)
         return read_rgb(path, BytesIO(content)), label if ours is None else ours
+
+
+def numbers_of(reader: Any) -> Mapping[str, int]:
+    """Those of the classes, by name; empty where timm's reader has no names."""
+    found: Mapping[str, int] = getattr(reader, "class_to_idx", None) or {}
+    return found or getattr(reader, "class_name_to_idx", {})
+
+
+def in_order(numbers: Mapping[str, int]) -> tuple[str, ...]:
+    """The names in the order of their numbers."""
+    return tuple(sorted(numbers, key=lambda name: numbers[name]))
 
 
 def _listed(reader: Any) -> list[tuple[int, int]] | None:

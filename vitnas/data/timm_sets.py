@@ -1,7 +1,7 @@
 """Data sets that `timm.data.create_dataset` opens: tar files, torch/, wds/, hfds/, hfids/, tfds/.
 
 timm's words are kept: its name of the data set, its names of splits, its keys of images and labels.
-Nothing is downloaded for `torch/`, and no code of a data set is run.
+No image is downloaded for `torch/` and `tfds/`, and no code of a data set is run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import refuse_many
 from vitnas.data.source import classes_of
-from vitnas.data.timm_images import Read
+from vitnas.data.timm_images import Read, in_order, numbers_of
 from vitnas.environment import only_errors_of
 from vitnas.errors import DataError
 
@@ -126,7 +126,7 @@ def origin_of(config: DataConfig) -> str:
 
 def _state(config: DataConfig, data: Any, split: str) -> Any:
     """What `key_of` tells of a split; None where nothing tells."""
-    kind = (config.dataset or "").partition("/")[0].lower()
+    kind = _kind(config)
     reader: Any = getattr(data, "reader", None)
     if kind == "hfds":
         return data.fingerprint
@@ -156,11 +156,35 @@ def _opened(config: DataConfig, split: str) -> Any:
         with only_errors_of("timm"):  # not that there is no class map
             found = create_dataset(name, root=root, split=split, **keys)
     except (Exception, SystemExit) as error:
+        if _kind(config) == "tfds" and _says_not_prepared(error):
+            raise _not_prepared(config) from error
         why = f"{type(error).__name__}: {error}"
         raise DataError(
             f"{name_of(config)}: split {split}: cannot be opened: {why}"[:500]
         ) from error
-    return Read(found.reader) if isinstance(found, ImageDataset) else found
+    if _kind(config) == "tfds" and not found.reader.builder.is_prepared():
+        raise _not_prepared(config)
+    if isinstance(found, ImageDataset):
+        return Read(found.reader)
+    if (reader := getattr(found, "reader", None)) is not None:
+        found.classes = in_order(numbers_of(reader))
+    return found
+
+
+def _says_not_prepared(error: BaseException) -> bool:
+    """Whether tensorflow_datasets says it, in many words: it lists all names that it knows."""
+    return type(error).__name__ == "DatasetNotFoundError" or "`splits` is empty" in str(error)
+
+
+def _not_prepared(config: DataConfig) -> DataError:
+    """Also where their server tells how many images there are, or the version is another one."""
+    place = config.folder or "its own folder"
+    return DataError(f"{name_of(config)}: tensorflow_datasets has not prepared it in {place}")
+
+
+def _kind(config: DataConfig) -> str:
+    """What stands before the first `/`, in small letters."""
+    return (config.dataset or "").partition("/")[0].lower()
 
 
 def _is_folder(config: DataConfig) -> bool:
