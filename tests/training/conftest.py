@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.training.data import Images, load_data
+
+
+class Reads(TorchDispatchMode):
+    """Counts the numbers that are read from tensors, for which a CUDA device is waited for."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.number += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
 
 
 def numpy_state() -> list[int]:

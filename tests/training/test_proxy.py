@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from tests.training.conftest import numpy_state
+from tests.training.conftest import Reads, numpy_state
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
@@ -275,6 +276,27 @@ def test_digits_are_learnt_on_cuda(tiny_config: ModelConfig, digits: Images) -> 
     assert last.top1 > 80
     assert next(training.model.parameters()).is_cuda
     assert torch.equal(torch.cuda.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"optimizer": "muon", "ema_decay": 0.9, "augment": "shift_flip"},
+        {"mixup": 0.2, "cutmix": 1.0, "random_erasing": 0.5, "augment": "crop_flip"},
+        {"micro_batch_size": 8, "color_jitter": 0.4, "similarity_penalty": {"weight": 0.1}},
+    ],
+)
+def test_the_steps_of_an_epoch_read_no_number(
+    tiny_config: ModelConfig, digits: Images, fields: dict[str, Any]
+) -> None:
+    """A number that is read from a CUDA device is waited for."""
+    proxy = ProxyConfig(train_fraction=0.2, batch_size=32, **fields)
+    config = tiny_config.model_copy(update={"norm": "batchnorm"})
+    training = ProxyTraining(config, proxy, digits, 0)
+    with Reads() as reads:
+        for batch in training._batches(1):
+            training._step(batch, 1e-3)
+    assert reads.number == 0
 
 
 def test_images_that_are_streamed_train_as_those_in_memory(

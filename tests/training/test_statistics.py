@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.nn.networks import built, images_for, vit
+from tests.training.conftest import Reads
 from vitnas.training.statistics import SettledStatistics
 
 
@@ -78,6 +79,18 @@ def test_a_pass_that_is_computed_again_is_not_counted_twice() -> None:
             loss.backward()
     for (name, one), two in zip(plain.named_buffers(), saving.buffers(), strict=True):
         assert torch.equal(one, two), name
+
+
+def test_a_step_reads_no_counter() -> None:
+    norm = nn.BatchNorm2d(1)
+    settled = SettledStatistics(norm)
+    with Reads() as reads:
+        for x in batches(12):
+            with settled.step():
+                norm(x)
+    assert reads.number == 0
+    plain = trained(nn.BatchNorm2d(1), batches(12))
+    assert torch.equal(norm.get_buffer("running_var"), plain.get_buffer("running_var"))
 
 
 @pytest.mark.parametrize("fields", [{"momentum": None}, {"track_running_stats": False}])

@@ -29,7 +29,7 @@ from vitnas.training.ranks import ALONE, Ranks
 from vitnas.training.split import Split
 from vitnas.training.statistics import SettledStatistics
 
-_STEPS_PER_CHECK = 32  # reading the loss waits for the device, and for other processes
+_STEPS_PER_CHECK = 32  # noting the loss costs a copy, and waits for other processes
 
 
 class Diverged(Exception):
@@ -181,17 +181,21 @@ class Training:
     def _train_epoch(self, epoch: int) -> float:
         """One pass over the training images; the mean loss."""
         is_cheap = self.device.type == "cpu" and self._ranks.size == 1
-        check_every = 1 if is_cheap else _STEPS_PER_CHECK
+        what = f"loss in epoch {epoch}"
+        noted: Callable[[], float] = float  # nothing yet: 0
         total, seen = torch.zeros((), device=self.device), 0
         self.model.train()
         self._objective.begin()
         for number, batch in enumerate(self._batches(epoch)):
             total += self._step(batch, self._rate((epoch - 1) * self._steps + number))
             seen += len(batch.y)
-            if number % check_every == 0:
-                _check_finite(self._ranks.sum(total), f"loss in epoch {epoch}")
+            if is_cheap:
+                _check_finite(float(total), what)
+            elif number % _STEPS_PER_CHECK == 0:
+                _check_finite(noted(), what)
+                noted = _note(self._ranks.sum(total))
         total, images = self._ranks.sum(torch.stack([total, total.new_tensor(seen)]))
-        return _check_finite(total, f"loss in epoch {epoch}") / int(images)
+        return _check_finite(float(total), what) / int(images)
 
     def _step(self, batch: Batch, rate: float) -> Tensor:
         """One step of the optimizer; the sum of the images' losses, still on the device."""
@@ -232,10 +236,11 @@ class Training:
         order = self._generator("order", epoch)
         augmenting = self._generator(self._ranks.own("augment"), epoch)
         numbers = dealt(len(self._train), self.proxy.repeated_augmentation, order)
-        numbers = numbers.to(self._train.numbers_device)  # at once: the host waits for the device
         steps = (numbers % len(self._train)).tensor_split(self._steps)
         parts = [self._ranks.share(step) for step in steps]
-        for step, index, pixels in zip(steps, parts, self._train.pixels_of(parts), strict=True):
+        # at once: the host waits for the device
+        wanted = torch.cat(parts).to(self._train.numbers_device).split([len(one) for one in parts])
+        for step, index, pixels in zip(steps, parts, self._train.pixels_of(wanted), strict=True):
             x = self._train.normalise(self._augment(pixels, augmenting))
             weight = self._ranks.weight(len(index), len(step))
             yield Batch(x, self._train.y[index], self._known(index), weight)
@@ -357,7 +362,7 @@ def tally(
             images += len(y)
             loss += cross_entropy(logits, y, reduction="sum")
             magnitude += logits.abs().max()
-    _check_finite(magnitude, "logits")
+    _check_finite(float(magnitude), "logits")
     return torch.stack([correct.double(), loss.double(), images.double()])
 
 
@@ -366,8 +371,23 @@ def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
     return score(model, split, batch_size).top1
 
 
-def _check_finite(value: Tensor, what: str) -> float:
-    number = float(value)
+def _check_finite(number: float, what: str) -> float:
     if not math.isfinite(number):
         raise Diverged(f"{what} is {number}")
     return number
+
+
+def _note(value: Tensor) -> Callable[[], float]:
+    """What reads the number that `value` is now. On CUDA it comes to the host by itself: whoever
+    reads it some steps later waits for nothing that was asked of the device since."""
+    if not value.is_cuda:
+        number = float(value)
+        return lambda: number
+    host, done = value.to("cpu", non_blocking=True), torch.cuda.Event()
+    done.record(torch.cuda.current_stream(value.device))
+
+    def read() -> float:
+        done.synchronize()
+        return float(host)
+
+    return read

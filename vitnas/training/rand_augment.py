@@ -11,7 +11,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -100,8 +100,13 @@ def grey(x: Tensor) -> Tensor:
     """(b, C, H, W) -> (b, 1, H, W): the luma of three channels, the mean of any other number."""
     if x.shape[1] != 3:
         return x.mean(1, keepdim=True).round()
-    weights = torch.tensor((0.299, 0.587, 0.114), device=x.device)[:, None, None]
-    return (x * weights).sum(1, keepdim=True).round()
+    return (x * _luma(x.device)).sum(1, keepdim=True).round()
+
+
+@cache
+def _luma(device: torch.device) -> Tensor:
+    """The share of each channel, (3, 1, 1); made once, since a device is waited for."""
+    return torch.tensor((0.299, 0.587, 0.114), device=device)[:, None, None]
 
 
 def blend(base: Tensor, x: Tensor, share: Tensor) -> Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
-from torch import Tensor, nn
+import torch
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
@@ -18,37 +20,52 @@ class SettledStatistics:
     the first step, and after ten steps (momentum 0.1) it is PyTorch's rule.
 
     n is the layer's own `num_batches_tracked`, so a training that resumes, or starts from trained
-    weights, continues where they were. Outside of `step` the layers are as before.
+    weights, continues where they were. It is read before the first step and then counted here:
+    reading it in each pass would wait for the device. Outside of `step` the layers are as before.
 
     Args:
         model: the network; a layer without a momentum or a counter is left alone.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._young = {
-            norm: norm.momentum
+        self._norms = [
+            norm
             for norm in model.modules()
             if isinstance(norm, _BatchNorm) and norm.momentum and norm.track_running_stats
-        }
+        ]
+        self._young: dict[nn.Module, _Young] | None = None
 
     @contextmanager
     def step(self) -> Iterator[None]:
         """What the forward pass of a step of training runs in."""
+        found = _read(self._norms) if self._young is None else self._young
         self._young = {
-            norm: momentum
-            for norm, momentum in self._young.items()
-            if momentum * (_seen(norm) + 1) < 1
+            norm: one for norm, one in found.items() if one.momentum * (one.seen + 1) < 1
         }
-        for norm in self._young:
-            norm.momentum = None  # PyTorch's cumulative mean
-        try:
+        with ExitStack() as stack:
+            for norm, one in self._young.items():
+                stack.callback(setattr, norm, "momentum", one.momentum)
+                stack.callback(norm.register_forward_pre_hook(one.count).remove)
             yield
-        finally:
-            for norm, momentum in self._young.items():
-                norm.momentum = momentum
 
 
-def _seen(norm: _BatchNorm) -> int:
-    """How many batches are in the running statistics."""
-    assert isinstance(norm.num_batches_tracked, Tensor)
-    return int(norm.num_batches_tracked)
+@dataclass
+class _Young:
+    """A layer's own momentum, and how many batches are in its running statistics."""
+
+    momentum: float
+    seen: int
+
+    def count(self, norm: nn.Module, _: object) -> None:
+        """Give the next batch its share of a plain mean."""
+        self.seen += 1
+        norm.momentum = 1 / self.seen  # type: ignore[assignment]
+
+
+def _read(norms: Sequence[_BatchNorm]) -> dict[nn.Module, _Young]:
+    """Every layer with its momentum and counter, all read at once."""
+    counters = [norm.num_batches_tracked for norm in norms if norm.num_batches_tracked is not None]
+    seen = torch.stack(counters).tolist() if counters else []
+    return {
+        norm: _Young(norm.momentum or 0.0, number) for norm, number in zip(norms, seen, strict=True)
+    }
