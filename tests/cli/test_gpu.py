@@ -15,6 +15,7 @@ def test_without_a_card_it_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.cuda.init", lambda: None)
     assert complaint(capsys, "gpu-check") == (
         "gpu-check: this machine has no CUDA device; --dry takes the CPU"
     )
@@ -24,9 +25,9 @@ def test_a_dry_run_writes_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(check, "_measured", lambda command: Reading({"seconds": 1.0}))
+    monkeypatch.setattr(check, "_measured", lambda *_: Reading({"seconds": 1.0}))
     out, err = vitnas_says(capsys, "gpu-check", "--dry", code=2)
-    assert out.startswith("dry run on the CPU: 4 figures")
+    assert out.startswith("dry run on the CPU: 5 figures")
     assert "failed" in out
     assert not err
     assert not list(tmp_path.iterdir())
@@ -37,7 +38,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card that met its targets."""
     readings = {
         name: Reading({"seconds": 5.0, "difference": 0.0, "ratio": 3.0})
-        for name in ("agreement", "proxy", "digits", "shared")
+        for name in ("agreement", "repeated", "proxy", "digits", "shared")
     }
     found = GpuCheck("NVIDIA H200", {}, readings, "3 passed")
     monkeypatch.setattr(check, "check_gpu", lambda dry, notice: found)

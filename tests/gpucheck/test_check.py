@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_a_figure_that_fails_is_one_line(
     code: str, outcome: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "_LIMIT_S", 1.0 if "sleep" in code else 60.0)
-    found = check._measured([sys.executable, "-c", code])
+    found = check._measured([sys.executable, "-c", code], time.monotonic() + 60)
     if isinstance(outcome, dict):
         assert (found.found, found.error) == (outcome, "")
     else:
@@ -50,10 +51,31 @@ def test_a_figure_that_fails_is_one_line(
         assert found.error.isprintable()
 
 
+def test_what_a_figure_has_started_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Networks that share the card would go on beside the next figure."""
+    monkeypatch.setattr(check, "_LIMIT_S", 2.0)
+    late = f"import time; time.sleep(4); open({str(tmp_path / 'late')!r}, 'w')"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {late!r}])"
+    found = check._measured([sys.executable, "-c", code], time.monotonic() + 60)
+    assert found.error == "no end within 2 s"
+    time.sleep(4)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_whole_check_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_WHOLE_S", 0.5)
+    lines: list[str] = []
+    checked = check_gpu(True, lines.append)
+    assert checked.failed == [goal.figure for goal in GOALS]
+    assert lines[-1].endswith("no end within 0 s")
+
+
 def test_all_figures_are_asked_for_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sequence[str]] = []
 
-    def measured(command: Sequence[str]) -> Reading:
+    def measured(command: Sequence[str], until: float) -> Reading:
         asked.append(command)
         return Reading({"seconds": 7.0}) if "proxy" in command else Reading(error="no memory")
 
@@ -61,13 +83,13 @@ def test_all_figures_are_asked_for_and_told(monkeypatch: pytest.MonkeyPatch) -> 
     lines: list[str] = []
     checked = check_gpu(True, lines.append)
     assert [command[3:] for command in asked] == [[t.figure, "--dry"] for t in GOALS]
-    assert lines[2].endswith("s: runs")
+    assert lines[3].endswith("s: runs")
     assert lines[1].endswith("failed: no memory")
     assert checked.readings["proxy"].found == {"seconds": 7.0}
 
 
 def test_a_target_is_met_from_its_side() -> None:
-    seconds, ratio = GOALS[1], GOALS[3]
+    seconds, ratio = GOALS[2], GOALS[4]
     assert is_met(seconds, 7.9)
     assert not is_met(seconds, 8.1)
     assert is_met(ratio, 2.1)

@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from vitnas import api
 from vitnas.cost.closed_form import closed_form
-from vitnas.gpucheck.figures import DRY, FIGURES, FULL, agreement, hybrid, proxy
+from vitnas.gpucheck.figures import (
+    DRY,
+    FIGURES,
+    FULL,
+    agreement,
+    digits,
+    hybrid,
+    proxy,
+    repeated,
+)
+from vitnas.records import Outcome
 
 LONG = {"digits", "shared"}
 
@@ -27,6 +39,18 @@ def test_a_proxy_training_is_timed() -> None:
     assert found["seconds"] > 0
     assert found["images_per_second"] > 0
     assert "memory_mb" not in found
+
+
+def test_a_trial_repeats_itself_on_the_cpu() -> None:
+    assert repeated(DRY) == {"difference": 0.0}
+
+
+def test_a_search_whose_trials_fail_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no time."""
+    trial = SimpleNamespace(outcome=Outcome.FAILED, error="no such kernel")
+    monkeypatch.setattr(api, "search", lambda *_, **__: SimpleNamespace(trials=[trial] * 2))
+    with pytest.raises(RuntimeError, match="2 trials failed: no such kernel"):
+        digits(DRY)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from vitnas.training.data import Images, load_data
 class Reads(TorchDispatchMode):
     """Counts the numbers that are read from tensors, for which a CUDA device is waited for."""
 
-    number = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.number = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.number += func is torch.ops.aten._local_scalar_dense.default

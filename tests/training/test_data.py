@@ -22,7 +22,7 @@ from vitnas.data.listing import list_folder
 from vitnas.data.rows import Rows
 from vitnas.data.source import split_by_class
 from vitnas.errors import ConfigError, DataError, MemoryLimitError
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import Images, _fits, load_data
 from vitnas.training.split import Split
 
 
@@ -317,3 +317,16 @@ def test_all_train_where_the_data_s_own_images_score(folder_root: Path) -> None:
 def test_classes_that_are_only_numbered_have_no_names(digits: Images) -> None:
     assert digits.classes == tuple("0123456789")
     assert digits.names == ()
+
+
+@pytest.mark.parametrize(
+    ("free", "share", "fits"), [(100, 1.0, True), (100, 0.25, False), (30, 1.0, False)]
+)
+def test_images_are_copied_to_a_device_that_has_room(
+    digits: Images, monkeypatch: pytest.MonkeyPatch, free: int, share: float, fits: bool
+) -> None:
+    """Of a card of a hundred units, digits take twenty."""
+    unit = (digits.train.size + digits.val.size) / 20
+    told = (free * unit, 100 * unit)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: told)
+    assert _fits(digits, torch.device("cuda"), share) == fits

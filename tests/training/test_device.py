@@ -6,7 +6,12 @@ import pytest
 import torch
 
 from vitnas.errors import DeviceError
-from vitnas.training.device import own_randomness, own_threads, resolve_device
+from vitnas.training.device import (
+    is_out_of_memory,
+    own_randomness,
+    own_threads,
+    resolve_device,
+)
 
 
 def test_auto_is_a_device_that_is_there() -> None:
@@ -25,6 +30,49 @@ def test_cuda_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(DeviceError, match="no CUDA device") as caught:
         resolve_device("cuda:1")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            RuntimeError(
+                "The NVIDIA driver on your system is too old (found version 11040). Please update "
+                "your GPU driver by downloading and installing a new version from the URL: ..."
+            ),
+            "The NVIDIA driver on your system is too old (found version 11040)",
+        ),
+        (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled with CUDA"),
+    ],
+)
+def test_why_torch_can_use_no_cuda_device_is_told(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    def init() -> None:
+        raise error
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "init", init)
+    with pytest.raises(DeviceError) as caught:
+        resolve_device("cuda")
+    start = "'cuda' was asked for and this machine has no CUDA device that torch can use: "
+    assert str(caught.value).startswith(start + reason)
+    assert "Please" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_full"),
+    [
+        ("CUDA error: out of memory", True),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
+        ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True),
+        ("CUDA error: an illegal memory access was encountered", False),
+    ],
+)
+def test_a_card_that_others_fill_is_told_from_other_errors(text: str, is_full: bool) -> None:
+    assert is_out_of_memory(RuntimeError(text)) == is_full
+    assert is_out_of_memory(torch.OutOfMemoryError(text))
+    assert not is_out_of_memory(ValueError(text))
 
 
 def test_a_second_cuda_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.nn.model import build_model
+from vitnas.records import Outcome
 from vitnas.training.data import Images
-from vitnas.training.proxy import ProxyTraining, fresh_model
+from vitnas.training.proxy import EpochResult, ProxyTraining, fresh_model
 from vitnas.training.split import Split
 
 Found = Mapping[str, float]
@@ -106,12 +108,32 @@ def agreement(size: Extent) -> Found:
     return {"difference": float((here - there).abs().max() / here.abs().max())}
 
 
+def repeated(size: Extent) -> Found:
+    """The largest difference between two curves of one trial: alone, and beside another one."""
+    config, few = hybrid(size.width), made_up(min(size.images, 10 * size.batch))
+    recipe = ProxyConfig(epochs=2, batch_size=size.batch)
+
+    def training(seed: int) -> ProxyTraining:
+        return ProxyTraining(config, recipe, few, seed, size.device)
+
+    def values(result: EpochResult) -> Tensor:
+        return torch.tensor([result.top1, result.loss, result.log_likelihood]).double()
+
+    alone = [values(result) for result in training(0)]
+    beside = [values(result) for result, _ in zip(training(0), training(1), strict=True)]
+    return {"difference": float((torch.stack(alone) - torch.stack(beside)).abs().max())}
+
+
 def proxy(size: Extent) -> Found:
-    """One proxy training of the hybrid on images in memory."""
+    """One proxy training of the hybrid on images in memory; where `--wait` is given, from a line on
+    the input on."""
     config = hybrid(size.width)
     recipe = ProxyConfig(epochs=size.epochs, batch_size=size.batch)
     fresh_model(config, 0, torch.device(size.device))  # the first use of a card takes seconds
     training = ProxyTraining(config, recipe, made_up(size.images), 0, size.device)
+    if "--wait" in sys.argv:
+        print("ready", flush=True)
+        sys.stdin.readline()
     started = time.perf_counter()
     ends = [time.perf_counter() for _ in training]
     seconds = ends[-1] - started
@@ -132,7 +154,7 @@ def digits(size: Extent) -> Found:
 
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        api.search(
+        run = api.search(
             "digits",
             Path(folder) / "run",
             progress=False,
@@ -141,7 +163,14 @@ def digits(size: Extent) -> Found:
             backend="serial" if size.device == "cpu" else "tune",
             gpus_per_trial=0.0 if size.device == "cpu" else 1 / size.together,
         )
-        return {"trials": size.trials, "seconds": time.perf_counter() - started}
+        seconds = time.perf_counter() - started
+    failed = [trial.error for trial in run.trials if trial.outcome in _FAILED]
+    if failed:  # such a search is fast
+        raise RuntimeError(f"{len(failed)} trials failed: {failed[0]}")
+    return {"trials": size.trials, "seconds": seconds}
+
+
+_FAILED = (Outcome.FAILED, Outcome.OOM, Outcome.TIMEOUT)
 
 
 def shared(size: Extent) -> Found:
@@ -152,19 +181,28 @@ def shared(size: Extent) -> Found:
 
 
 def _at_once(number: int, size: Extent) -> float:
-    """Mean seconds of a proxy training while `number` of them run."""
-    command = [sys.executable, "-m", __spec__.name, "proxy", *(["--dry"] if size is DRY else [])]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(number)]
+    """Seconds of so many proxy trainings that begin together, until the last one ends."""
+    options = ["--wait", *(["--dry"] if size is DRY else [])]
+    command = [sys.executable, "-m", __spec__.name, "proxy", *options]
+    pipe = subprocess.PIPE
+    running = [subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) for _ in range(number)]
+    for process in running:  # starting takes as long as a short training
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
     said = [process.communicate()[0] for process in running]
     for process in running:
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command)
-    seconds = [float(json.loads(text.splitlines()[-1])["seconds"]) for text in said]
-    return sum(seconds) / number
+    return max(float(json.loads(text.splitlines()[-1])["seconds"]) for text in said)
 
 
 FIGURES: Mapping[str, Callable[[Extent], Found]] = {
     "agreement": agreement,
+    "repeated": repeated,
     "proxy": proxy,
     "digits": digits,
     "shared": shared,

@@ -199,7 +199,8 @@ class Images:
         """The same data with `train` and `val` on `device`; the test images stay where they are.
 
         On CUDA they stay on the host, too, where they would take more than `RESIDENT` of the
-        device's memory, or of a `share` of it: each batch then comes to the device by itself.
+        device's memory, of a `share` of it, or of what others leave: each batch then comes to the
+        device by itself.
         """
         if self.train.pixels.device.type == "cpu" and not _fits(self, torch.device(device), share):
             train, val = self.train.streamed(device), self.val.streamed(device)
@@ -214,8 +215,8 @@ RESIDENT = 0.4
 def _fits(images: Images, device: torch.device, share: float) -> bool:
     if device.type != "cuda":
         return True
-    _, whole = torch.cuda.mem_get_info(device)
-    return images.train.size + images.val.size <= RESIDENT * share * whole
+    free, whole = torch.cuda.mem_get_info(device)  # others may fill it
+    return images.train.size + images.val.size <= RESIDENT * min(share * whole, free)
 
 
 def check_enough(left: int, of: int, fraction: float, address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,12 +30,44 @@ def resolve_device(name: str | torch.device = "auto") -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(f"'{text}' is not supported: take auto, cpu, cuda or cuda:1")
     if device.type == "cuda":
-        if not torch.cuda.is_available():
-            raise DeviceError(f"'{text}' was asked for and this machine has no CUDA device")
+        check_cuda(f"'{text}' was asked for and")
         number = torch.cuda.device_count()
         if (device.index or 0) >= number:
             raise DeviceError(f"'{text}' was asked for and this machine has {number} CUDA devices")
     return device
+
+
+def check_cuda(asked: str, instead: str = "") -> None:
+    """Make sure that torch can use a CUDA device here.
+
+    Args:
+        asked: who wants one, as the start of a line.
+        instead: what to do without, as its end.
+
+    Raises:
+        DeviceError: it cannot, and why: no driver, one that is too old, a torch without CUDA.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch tells the reason here, too, at length
+        if torch.cuda.is_available():
+            return
+    reason = ""
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:
+        reason = f" that torch can use: {str(error).splitlines()[0].split('. ')[0]}"
+    raise DeviceError(f"{asked} this machine has no CUDA device{reason}{instead}")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a device had no room: torch names only what its own allocator lacked."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _FULL)
+
+
+_FULL = ("CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
+"""What the driver, cuBLAS and cuDNN say where other processes fill the card."""
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from vitnas.nn.weights import weights_bytes
 from vitnas.training import checkpoint
 from vitnas.training.card import title_of, training_card
 from vitnas.training.data import Images, check_enough, load_data
-from vitnas.training.device import own_threads
+from vitnas.training.device import is_out_of_memory, own_threads
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.first import start_from
@@ -301,10 +301,10 @@ def _plain_errors(recipe: Recipe, work: Path) -> Iterator[None]:
         (work / checkpoint.FILE_NAME).unlink(missing_ok=True)  # it would diverge again
         hint = "" if recipe.grad_clip else " or set grad_clip"
         raise RunError(f"the training diverged: {error}; take a lower lr{hint}") from None
-    except torch.OutOfMemoryError:
-        size = recipe.batch_size
-        raise RunError(f"the device's memory is exhausted at batch_size {size}; lower it") from None
     except RuntimeError as error:
+        if is_out_of_memory(error):
+            rule = f"the device's memory is exhausted at batch_size {recipe.batch_size}"
+            raise RunError(f"{rule}; lower it, or set micro_batch_size") from None
         if not str(error).startswith("DataLoader worker"):
             raise
         rule = "a process that reads images was killed; was memory short?"

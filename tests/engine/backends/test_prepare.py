@@ -22,7 +22,7 @@ from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.request import Request
-from vitnas.errors import ConfigError, DataError
+from vitnas.errors import ConfigError, DataError, DeviceError
 from vitnas.records import Outcome
 
 
@@ -100,5 +100,8 @@ def test_ray_reads_once(shared_ray: Any, tmp_path: Path) -> None:
 def test_a_machine_without_a_card_prepares_trainings_on_cards() -> None:
     """The first machine of a cluster need not have one."""
     space = make_space(objectives={"top1": "maximize", "latency_ms": "minimize"})
-    findings, worker = prepare_worker(space, Resources(1, 1.0, 1))
+    elsewhere: Any = object()  # what hands images out; those of digits are sent whole
+    findings, worker = prepare_worker(space, Resources(1, 1.0, 1), sender=elsewhere)
     assert (findings.device, findings.measured_on, worker.device) == ("cuda", "cuda", "cuda")
+    with pytest.raises(DeviceError, match=r"^--gpus-per-trial 1: .* no CUDA device that torch"):
+        prepare_worker(space, Resources(1, 1.0, 1))

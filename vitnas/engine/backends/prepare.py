@@ -69,10 +69,13 @@ def prepare_worker(
     Raises:
         DataError: they are missing or unreadable.
         ConfigError: too few are left to train on.
-        DeviceError: this machine lacks the device.
+        DeviceError: trainings run on this machine alone, and torch can use no CUDA device of it.
     """
     from vitnas.baselines.sizes import line_up
+    from vitnas.training.device import check_cuda
 
+    if resources.gpus and sender is None:
+        check_cuda(f"--gpus-per-trial {resources.gpus:g}:")
     images = _images(space, before, teller)
     some = next(iter(images.values()))
     _check_fits(space, images[space.example.image_hw])

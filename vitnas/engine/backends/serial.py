@@ -15,7 +15,6 @@ from vitnas.engine.backends.worker import Trained
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.decide.job import Decision
 from vitnas.engine.decide.steering import Steering
-from vitnas.errors import DeviceError
 
 
 class SerialBackend:
@@ -35,11 +34,13 @@ class SerialBackend:
         check_devices(gpus)
         import torch
 
+        from vitnas.training.device import check_cuda
+
         there = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if gpus is None:
             gpus = 1.0 if there else 0.0
-        if gpus and not there:
-            raise DeviceError(f"--gpus-per-trial {gpus:g}: this machine has no CUDA device")
+        if gpus:
+            check_cuda(f"--gpus-per-trial {gpus:g}:")
         self.resources = Resources(1, gpus, threads_beside(bool(gpus)))
         self._worker: Any = None
 

@@ -245,13 +245,12 @@ def _scores(training: Training | Folds) -> dict[str, tuple[float, float]]:
 
 def _outcome(error: Exception) -> Outcome:
     """What a training that ends in this error has come to."""
-    import torch
-
+    from vitnas.training.device import is_out_of_memory
     from vitnas.training.proxy import Diverged
 
     if isinstance(error, Diverged):
         return Outcome.DIVERGED
-    is_memory = isinstance(error, (torch.OutOfMemoryError, MemoryLimitError))
+    is_memory = isinstance(error, MemoryLimitError) or is_out_of_memory(error)
     return Outcome.OOM if is_memory else Outcome.FAILED
 
 
