@@ -18,6 +18,7 @@ from vitnas.gpucheck.figures import (
     agreement,
     digits,
     hybrid,
+    made_up,
     proxy,
     repeated,
 )
@@ -28,6 +29,11 @@ LONG = {"digits", "shared"}
 
 def test_the_network_of_the_full_check_has_fifty_megaflops() -> None:
     assert closed_form(hybrid(FULL.width)).flops == pytest.approx(50e6, rel=0.1)
+
+
+def test_as_many_images_train_as_are_said() -> None:
+    images = made_up(50)
+    assert (len(images.train), len(images.val)) == (50, 5)
 
 
 def test_a_device_agrees_with_itself() -> None:

@@ -85,14 +85,14 @@ def hybrid(width: int) -> ModelConfig:
 
 
 def made_up(number: int) -> Images:
-    """Random images of ten classes, 3 x 32 x 32, a tenth of them to score."""
+    """So many random images of ten classes, 3 x 32 x 32, that train, and a tenth more to score."""
     draw = torch.Generator().manual_seed(0)
-    pixels = torch.randint(0, 256, (number, 3, 32, 32), dtype=torch.uint8, generator=draw)
-    labels = torch.arange(number) % 10
-    middle, spread = torch.full((3, 1, 1), 127.5), torch.full((3, 1, 1), 73.9)
     cut = max(2, number // 10)
+    pixels = torch.randint(0, 256, (cut + number, 3, 32, 32), dtype=torch.uint8, generator=draw)
+    labels = torch.arange(cut + number) % 10
+    middle, spread = torch.full((3, 1, 1), 127.5), torch.full((3, 1, 1), 73.9)
     whole = Split(pixels, labels, middle, spread)
-    train, val = whole.of(torch.arange(cut, number)), whole.of(torch.arange(cut))
+    train, val = whole.of(torch.arange(cut, cut + number)), whole.of(torch.arange(cut))
     return Images("made-up images", train, val, classes=tuple("abcdefghij"))
 
 
@@ -141,7 +141,7 @@ def proxy(size: Extent) -> Found:
     found = {
         "mflops": closed_form(config).flops / 1e6,
         "seconds": seconds,
-        "images_per_second": 0.9 * size.images / steady,
+        "images_per_second": size.images / steady,
     }
     if size.device != "cpu":
         found["memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
