@@ -54,9 +54,9 @@ def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
     for arguments, cut, why in (
         (["gone.png"], None, "No such file or directory: 'gone.png'"),
         (["model.py"], None, "cannot identify image file"),
-        (["none.png"], None, "truncated"),
-        (command[-1:], 100, ""),
-        (command[-1:], len(weights) - 4, ""),
+        (["none.png"], None, "none.png: image file is truncated"),
+        (command[-1:], 100, "model.safetensors: "),
+        (command[-1:], len(weights) - 4, "model.safetensors: "),
     ):
         (moved / "model.safetensors").write_bytes(weights[:cut])
         done = subprocess.run(
@@ -65,6 +65,15 @@ def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith("model.py: ")
         assert why in done.stderr
+    (moved / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"[]")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    (moved / "model.safetensors").write_bytes(weights)
+    (moved / "labels.txt").write_text("one\n")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stderr == f"model.py: {moved / 'labels.txt'}: 1 names for 10 classes\n"
+    done = subprocess.run(command[:-1], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "usage: python model.py IMAGE ...\n")
     assert "trial-5: 61.25 % top-1" in (moved / "model.py").read_text()
     assert "`model.py` is this network" in (moved / "README.md").read_text()
 
