@@ -9,6 +9,7 @@ import pytest
 from vitnas.errors import (
     ConfigError,
     VitnasError,
+    in_one_line,
     join_address,
     nearest_name,
     printable,
@@ -28,6 +29,7 @@ def test_a_config_error_is_one_line_that_grows_outwards() -> None:
 
 def test_an_error_never_spans_lines_or_moves_the_cursor() -> None:
     assert str(VitnasError("a\nb \x1b[2J")) == "a b \\x1b[2J"
+    assert in_one_line("a  b\nc\x1b") == "a  b\\nc\\x1b"
     assert printable("a\n\tb\r") == "a b"
     assert spelled_out("a\nb\x07") == "a\nb\\x07"
 

@@ -118,6 +118,11 @@ def spelled_out(text: str) -> str:
     )
 
 
+def in_one_line(text: str) -> str:
+    """`text` with its line breaks and all else that a terminal would obey spelled out."""
+    return spelled_out(text).replace("\n", "\\n")
+
+
 def shorten(value: Any) -> str:
     """`value` as it would stand in YAML flow style, cut to a readable length."""
     if isinstance(value, str):

@@ -33,6 +33,7 @@ class Data(Facts):
         num_classes: its classes.
         classes: their names, in the order of their numbers; None where they are only numbered.
         mean, std: of a channel of the training images; None where each size has its own.
+        fingerprint: of the images (see `vitnas.data.source.DataSource`).
         num_train_images, num_val_images, num_test_images: images of each split. With several folds
             (see `DataConfig`), the first is of one fold, and the second of all folds together.
     """
@@ -42,6 +43,7 @@ class Data(Facts):
     classes: list[Text] | None = None
     mean: list[float] | None = None
     std: list[float] | None = None
+    fingerprint: dict[Text, Any] | None = None
     num_train_images: Count | None = None
     num_val_images: Count | None = None
     num_test_images: Count | None = None

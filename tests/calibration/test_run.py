@@ -77,7 +77,7 @@ def test_the_folder_of_another_space_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(RunError, match=r"holds 'thesis.tex' and no plan.json, so it is not a"):
+    with pytest.raises(RunError, match=r"holds 'thesis.tex' and no plan.json, so it is of"):
         run_calibration(space(), tmp_path, OPTIONS)
 
 

@@ -125,7 +125,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "out where nothing can be": (("search", *SERIAL, "--out", "/proc/run"), "/proc/run: cannot be"),
     "out with other files": (
         ("search", *SERIAL, "--out", "."),
-        r"\.: holds 'file' and no study.db, so it is not a run",
+        r"\.: holds 'file' and no study.db, so it is of something else",
     ),
 }
 

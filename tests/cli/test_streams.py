@@ -90,6 +90,11 @@ def test_the_exit_code_is_told_where_the_error_cannot_be() -> None:
     assert shell("vitnas describe nowhere 2>&-").returncode == 2
 
 
+def test_a_complaint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    streams.complain("a\nb.png: cannot be read")
+    assert capsys.readouterr().err == "vitnas: a\\nb.png: cannot be read\n"
+
+
 def test_a_terminal_of_few_characters_gets_the_others_spelled_out() -> None:
     done = shell("vitnas zoo --table", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, "")

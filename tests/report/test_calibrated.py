@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,11 @@ def test_a_damaged_calibration_is_not_copied_and_no_report_stops_at_one(tmp_path
     with pytest.raises(RunError, match=r"proxies\.name = .*: one must have the name 'proxy'"):
         adopt(run, written(tmp_path / "c", damaged))
     assert not (run.path / FILE_NAME).exists()
+    tree = json.loads((written(tmp_path / "c", found) / FILE_NAME).read_text())
+    tree["data"]["fingerprint"] = [1]
+    (tmp_path / "c" / FILE_NAME).write_text(json.dumps(tree))
+    with pytest.raises(RunError, match=r"data\.fingerprint = \[1\]: should be an object"):
+        adopt(run, tmp_path / "c")
     written(run.path, damaged)
     text = " ".join(sentences(assess(run)))
     assert f"The calibration in this folder is not used: {run.path / FILE_NAME}: proxies" in text

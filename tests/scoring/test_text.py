@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 import torch
 
 from vitnas.scoring.answers import answers_to
@@ -100,6 +101,13 @@ def test_predictions_of_one_class_are_lines() -> None:
 def test_predictions_of_several_classes_are_paragraphs() -> None:
     lines = list(predictions_text(FOUND, [one.file for one in FOUND]))
     assert lines == ["b, c.png", "   75.00%  x", "   25.00%  y"]
+
+
+@pytest.mark.parametrize("classes", [(("x", 0.75),), (("x", 0.75), ("y", 0.25))])
+def test_a_name_with_a_line_break_is_in_one_line(classes: tuple[tuple[str, float], ...]) -> None:
+    lines = list(predictions_text([Prediction(Path("a\nb"), classes)], [Path("a\nb")]))
+    assert lines[0].startswith(r"a\nb")
+    assert "\n" not in "".join(lines)
 
 
 def test_predictions_as_json() -> None:

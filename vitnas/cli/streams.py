@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from vitnas.errors import LostError, VitnasError, reason_of, spelled_out
+from vitnas.errors import LostError, VitnasError, in_one_line, reason_of, spelled_out
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 1_000  # characters of a line
@@ -40,7 +40,7 @@ def complain(line: str) -> None:
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]}...{line[-_LONGEST // 2 :]}"
     try:
-        print(f"vitnas: {spelled_out(line)}", file=sys.stderr, flush=True)
+        print(f"vitnas: {in_one_line(line)}", file=sys.stderr, flush=True)
     except OSError:
         _abandon(sys.stderr)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from vitnas import __version__
 from vitnas.columns import columns
-from vitnas.errors import printable
+from vitnas.errors import in_one_line, printable
 from vitnas.scoring.answers import BINS
 from vitnas.scoring.evaluate import Evaluation
 from vitnas.scoring.predict import Prediction
@@ -149,13 +149,14 @@ def classes_csv(found: Evaluation) -> str:
 
 def predictions_text(found: Iterable[Prediction], paths: Iterable[Path]) -> Iterator[str]:
     """A line for each prediction of one class; of several, a line for the file and for each."""
-    width = min(_WIDEST, max(len(str(path)) for path in paths))
+    width = min(_WIDEST, max(len(in_one_line(str(path))) for path in paths))
     for one in found:
+        file = in_one_line(str(one.file))
         classes = [f"{share:7.2%}  {name}" for name, share in one.classes]
         if len(classes) == 1:
-            yield f"{one.file!s:<{width}}  {classes[0]}"
+            yield f"{file:<{width}}  {classes[0]}"
         elif classes:
-            yield str(one.file)
+            yield file
             yield from (f"  {line}" for line in classes)
 
 

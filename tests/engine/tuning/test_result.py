@@ -50,7 +50,7 @@ def test_the_table_has_the_best_first_and_says_what_was_not_trained() -> None:
 
 def test_the_files(tmp_path: Path) -> None:
     found = result()
-    found.write(tmp_path)
+    found.write(tmp_path, {"space": "a", "images": "b"})
     block = read_yaml(tmp_path / RECIPE_FILE)
     assert validate(ProxyConfig, block["proxy"]) == found.proxy
     tree = json.loads((tmp_path / RESULT_FILE).read_text())

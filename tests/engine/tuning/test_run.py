@@ -35,6 +35,14 @@ def test_a_small_tune_and_its_resumption(tmp_path: Path) -> None:
     before = read_entries(out / BOOK_FILE)
     assert run_tune(space, out, TuneOptions(**SMALL)) == found
     assert read_entries(out / BOOK_FILE) == before
+    kept = (out / RECIPE_FILE).read_bytes()
+    other = make_space(proxy=QUICK, name="other")
+    with pytest.raises(RunError, match="tune: holds the recipe of space tiny; give a new folder"):
+        run_tune(other, out, TuneOptions(**SMALL))
+    same = make_space(proxy=QUICK, data={"name": "digits", "split_seed": 7})
+    with pytest.raises(RunError, match="tune: holds the recipe for other images; give a new"):
+        run_tune(same, out, TuneOptions(**SMALL))
+    assert (out / RECIPE_FILE).read_bytes() == kept
     more = run_tune(space, out, TuneOptions(**{**SMALL, "trials": 4}))
     after = read_entries(out / BOOK_FILE)
     assert after[: len(before)] == before

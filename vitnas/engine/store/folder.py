@@ -44,8 +44,8 @@ def check_folder(path: Path, own: str = FILE_NAME) -> None:
     strange = sorted(name for name in names if not name.startswith("."))
     if strange:
         raise RunError(
-            f"{path}: holds '{strange[0]}' and no {own}, so it is not a run; give a new or "
-            "an empty folder"
+            f"{path}: holds '{strange[0]}' and no {own}, so it is of something else; give a new "
+            "or an empty folder"
         )
 
 

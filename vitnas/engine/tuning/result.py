@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.tuning.knobs import KNOBS
 from vitnas.engine.tuning.tuner import Gain, Tried
-from vitnas.files import write_text
+from vitnas.errors import RunError
+from vitnas.files import read_bytes, write_text
 from vitnas.words import plural
 
 BOOK_FILE, RESULT_FILE, RECIPE_FILE = "tune.jsonl", "tune.json", "recipe.yaml"
+_MOST_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -114,11 +116,36 @@ class Tuned:
             ],
         }
 
-    def write(self, folder: Path) -> None:
-        """Write `tune.json` and `recipe.yaml`."""
-        write_text(folder / RESULT_FILE, json.dumps(self.tree(), indent=2) + "\n")
+    def write(self, folder: Path, of: Mapping[str, str]) -> None:
+        """Write `tune.json` and `recipe.yaml`.
+
+        Args:
+            folder: where to.
+            of: see `check_result`.
+        """
+        write_text(folder / RESULT_FILE, json.dumps({**of, **self.tree()}, indent=2) + "\n")
         block = dump_yaml({"proxy": self.proxy.written()})
         write_text(folder / RECIPE_FILE, f"# {self.line}\n{block}")
+
+
+def check_result(folder: Path, of: Mapping[str, str]) -> None:
+    """Make sure that a result in `folder` is one that a new result may replace.
+
+    Args:
+        folder: of a tuning.
+        of: name of the space, and what stands for the images, as `tune.json` has them.
+
+    Raises:
+        RunError: it is of another space or of other images.
+    """
+    try:
+        tree = json.loads(read_bytes(folder / RESULT_FILE, _MOST_BYTES))
+        held = {name: tree.get(name, value) for name, value in of.items()}  # older ones have none
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return  # there is none, or none that could be used
+    if held != of:
+        what = f"of space {held['space']}" if held["space"] != of["space"] else "for other images"
+        raise RunError(f"{folder}: holds the recipe {what}; give a new folder")
 
 
 def ranked(tried: Sequence[Tried], best: Tried) -> tuple[Tried, ...]:

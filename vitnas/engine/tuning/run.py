@@ -18,7 +18,7 @@ from vitnas.engine.store.folder import check_folder, locked, make_folder
 from vitnas.engine.tuning.knobs import Recipes
 from vitnas.engine.tuning.networks import varied_networks
 from vitnas.engine.tuning.options import TuneOptions
-from vitnas.engine.tuning.result import BOOK_FILE, Tuned, ranked, told
+from vitnas.engine.tuning.result import BOOK_FILE, Tuned, check_result, ranked, told
 from vitnas.engine.tuning.tuner import Tuner
 from vitnas.errors import RunError
 
@@ -53,7 +53,8 @@ def run_tune(
         What was found, as written to the folder.
 
     Raises:
-        RunError: the folder cannot be used; no training ended well, or none in time.
+        RunError: the folder cannot be used, or is of another space or other images; no training
+            ended well, or none in time.
         ConfigError, DataError, DeviceError: as of a search.
         KeyboardInterrupt: Ctrl-C; what had been trained is kept.
     """
@@ -116,7 +117,10 @@ class Tuning:
         self._space, self._path, self._options = space, path, options
         self._backend, self._found, self._notice, self._doing = backend, found, notice, doing
         self._data, self._ended, self._most = found.data, 0, 0
-        self._book = Book(path / BOOK_FILE, images_name(space.config.data, found.data))
+        images = images_name(space.config.data, found.data)
+        self._of = {"space": space.name, "images": images}
+        check_result(path, self._of)
+        self._book = Book(path / BOOK_FILE, images)
         self._seconds, self._until = 0.0, float("inf")
 
     def find(self, networks: Sequence[ModelConfig]) -> Tuned:
@@ -141,7 +145,7 @@ class Tuning:
         best = tuner.best
         gain = tuner.compare(best, self._data.num_val_images or 1) if best.number else None
         result = Tuned(own, ranked(tuner.tried, best), gain, tuple(networks), self._seconds)
-        result.write(self._path)
+        result.write(self._path, self._of)
         return result
 
     def _refuse_nothing(self, tuner: Tuner) -> None:
