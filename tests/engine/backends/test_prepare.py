@@ -89,6 +89,13 @@ def test_too_small_a_share_is_refused_at_its_address(tmp_path: Path) -> None:
         SerialBackend(0.0).prepare(few)
 
 
+def test_data_of_a_package_that_is_not_there_are_refused_at_their_address() -> None:
+    space = make_space(data={"name": "no_such_package:images"})
+    with pytest.raises(ConfigError) as caught:
+        SerialBackend(0.0).prepare(space)
+    assert caught.value.address == "data.name"
+
+
 @pytest.mark.slow
 def test_ray_reads_once(shared_ray: Any, tmp_path: Path) -> None:
     from vitnas.engine.backends.parallel import RayBackend

@@ -133,8 +133,9 @@ def _images(
     new = [size for size in sizes if size not in known]
     try:
         read = load_sizes(data, new, fraction, teller) if new else {}
-    except ConfigError as error:
-        raise error.at(file=space.file, prefix="proxy") from None
+    except ConfigError as error:  # of `data.name`, or of the proxy's fields
+        prefix = "" if error.address.startswith("data.") else "proxy"
+        raise error.at(file=space.file, prefix=prefix) from None
     return {size: (known | read)[size] for size in sizes}
 
 
