@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.report.runs import ENVIRONMENT, run_of, trial
-from vitnas.noise import binomial_error
+from vitnas.noise import Expected, binomial_error
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.run import Run
 from vitnas.versus import counting, versus
@@ -87,6 +87,21 @@ def test_without_test_scores_the_scoring_split_counts() -> None:
     assert not found.on_test
     assert found.num_images == 5000
     assert (found.points, found.is_sure) == (0.0, False)
+
+
+def test_without_test_scores_the_luck_of_the_best_is_taken_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search of 16 networks on 184 images had been 9.6 points above four baselines by the score
+    of its luckiest network, which was expected to have six points less."""
+    run = run_with(baseline("plain", 10_000, 60.0), baseline("plain", 1_000_000, 60.0))
+    (cheap, lucky, rest) = run.trials
+    known = (cheap, replace(lucky, expected=Expected(74.0, 1.5)), rest)
+    monkeypatch.setattr("vitnas.run.expecting", lambda *_: known)
+    found = versus(run)
+    assert found is not None
+    assert not found.on_test
+    assert found.points == pytest.approx((0 + 14) / 2)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def versus(run: Run) -> Versus | None:
     Our network is chosen by its expected top-1, their family by its scores, both on the scoring
     split. Then top-1 on the test images is compared. Test images were used for nothing else, so a
     choice among many networks does not make it optimistic. If a network has no test score, the
-    scoring split is compared. Everything is the mean over a network's trainings.
+    scoring split is compared, and ours counts with its expected top-1: the score of the luckiest of
+    many would flatter the front. Everything is the mean over a network's trainings.
 
     A side covers the FLOPs from its cheapest to its most expensive network that was trained to the
     end.
@@ -223,4 +224,7 @@ def _scored(
     one: TrialRecord | BaselineRecord, chosen_by: float | None, on_test: bool, name: str = ""
 ) -> Scored:
     values = _compared(one, on_test)
-    return Scored(one.flops, chosen_by or 0.0, fmean(values), name, len(values))
+    top1 = fmean(values)
+    if isinstance(one, TrialRecord) and not on_test:
+        top1 = one.estimate or top1
+    return Scored(one.flops, chosen_by or 0.0, top1, name, len(values))

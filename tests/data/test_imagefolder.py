@@ -89,6 +89,7 @@ def test_a_broken_file_in_a_hundred_is_skipped_and_named(folder: DataConfig) -> 
     assert (len(checked.folder.train), len(checked.folder.test)) == (104, 6)
     assert checked.sound.all()
     assert checked.skipped == source.skipped
+    assert checked.fingerprint == source.fingerprint, "a long training is of the search's images"
 
 
 def some(labels: Tensor) -> Tensor:

@@ -17,9 +17,9 @@ from vitnas.versus import versus
 def test_a_front_that_is_above() -> None:
     run = run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
     assert verdict(run) == (
-        "At equal FLOPs the front is 14.00 points above the best baseline (95 % interval +12.84 to "
-        "+15.16). This is the mean over log FLOPs from 10.0 k to 1.00 M, on 10,000 test images, "
-        "which were used for no choice. The front is ahead over 100 % of this range. The interval "
+        "At equal FLOPs the front is 14.00 points above the best of 2 baselines (plain and tall): "
+        "95 % interval +12.84 to +15.16. This is the mean over log FLOPs from 10.0 k to 1.00 M, on "
+        "10,000 test images, which were used for no choice. The front is ahead over 100 % of this range. The interval "
         "is of the images alone: each network was trained once, and seeds scatter "
         "further (`--replicates 3` measures it)."
     )
@@ -27,7 +27,7 @@ def test_a_front_that_is_above() -> None:
 
 def test_a_front_that_is_below_says_who_is_ahead_and_where() -> None:
     said = verdict(run_with(baseline("plain", 10_000, 90.0, 89.0)))
-    assert "31.00 points below the best baseline" in said
+    assert "31.00 points below the only baseline (plain)" in said
     assert "This is at 10.0 k FLOPs, on 10,000 test images" in said
     assert "of this range" not in said, "there is one place"
     assert "Ahead of the front: plain at 10.0 k FLOPs." in said
@@ -43,15 +43,23 @@ def test_ranges_of_one_family_are_listed() -> None:
     )
 
 
+def test_without_test_images_it_says_why_and_what_counts() -> None:
+    run = run_with(baseline("plain", 10_000, 55.0))
+    data = run.environment.data.model_copy(update={"num_test_images": 0})
+    none = replace(run, environment=run.environment.model_copy(update={"data": data}))
+    what = "on the 5,000 images that score candidates, because {}, so the front counts with its "
+    assert what.format("not all networks have a test score") in verdict(run)
+    assert what.format("there are no test images") in verdict(none)
+
+
 def test_all_of_the_range_is_no_rounded_number() -> None:
     """A family may be ahead in a small part of it."""
-    found = versus(
-        run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
-    )
+    run = run_with(baseline("plain", 10_000, 55.0, 54.0), baseline("tall", 1_000_000, 83.0, 81.0))
+    found = versus(run)
     assert found is not None
-    assert "ahead over more than 99 % of" in _basis(replace(found, share=0.998))
-    assert "ahead over less than 1 % of" in _basis(replace(found, share=0.002))
-    assert "ahead over 0 % of" in _basis(replace(found, share=0.0))
+    assert "ahead over more than 99 % of" in _basis(replace(found, share=0.998), run)
+    assert "ahead over less than 1 % of" in _basis(replace(found, share=0.002), run)
+    assert "ahead over 0 % of" in _basis(replace(found, share=0.0), run)
 
 
 def test_a_run_that_has_not_trained_all_its_baselines_says_so(tmp_path: Path) -> None:
@@ -88,7 +96,7 @@ def test_a_scatter_that_was_measured_is_in_the_interval() -> None:
 def test_what_cannot_be_told_apart_is_said_so() -> None:
     said = verdict(run_with(baseline("plain", 10_000, 60.0, 58.2)))
     assert said.startswith(
-        "At equal FLOPs the front and the best baseline cannot be told apart: −0.20"
+        "At equal FLOPs the front and the only baseline (plain) cannot be told apart: −0.20"
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -125,11 +126,13 @@ class Checked:
         folder: the folder; without its broken files where all were opened.
         sound: (n,) bool, which of `folder.train` were opened and can be read.
         skipped: why others cannot.
+        fingerprint: of all files that are listed, as a search has it.
     """
 
     folder: Folder
     sound: Tensor
     skipped: tuple[str, ...]
+    fingerprint: dict[str, Any]
 
 
 def check_folder(config: DataConfig, used: Used = everything) -> Checked:
@@ -152,7 +155,7 @@ def check_folder(config: DataConfig, used: Used = everything) -> Checked:
     train, places = checked(folder.train, used(labels_of(folder.train)))
     val = None if folder.val is None else whole(folder.val)
     found = Folder(folder.root, folder.classes, train, whole(folder.test), val)
-    return Checked(found, places >= 0, tuple(skipped))
+    return Checked(found, places >= 0, tuple(skipped), folder.fingerprint)
 
 
 def labels_of(files: Sequence[ImageFile]) -> Tensor:

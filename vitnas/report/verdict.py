@@ -27,7 +27,7 @@ def verdict(run: Run) -> str:
     """The comparison of the front with the baselines in a few sentences. A report begins so."""
     found = versus(run)
     if found is not None:
-        text = f"{_difference(found)} {_basis(found)}{_winners(found)} {_interval(found)}"
+        text = f"{_difference(found, run)} {_basis(found, run)}{_winners(found)} {_interval(found)}"
         return text + _left(run)
     if not run.baselines:
         if run.num_baselines:
@@ -46,27 +46,28 @@ def verdict(run: Run) -> str:
     return "The front and the baselines have no FLOPs in common, so they are not compared."
 
 
-def _difference(found: Versus) -> str:
+def _difference(found: Versus, run: Run) -> str:
     low, high = (signed_text(end) for end in found.interval)
     interval = f"95 % interval {low} to {high}"
     if not found.is_sure:
         return (
-            "At equal FLOPs the front and the best baseline cannot be told apart: "
+            f"At equal FLOPs the front and {_rivals(run)} cannot be told apart: "
             f"{signed_text(found.points)} points, {interval}."
         )
     side = "above" if found.points > 0 else "below"
     return (
-        f"At equal FLOPs the front is {percent_text(abs(found.points))} points {side} the best "
-        f"baseline ({interval})."
+        f"At equal FLOPs the front is {percent_text(abs(found.points))} points {side} "
+        f"{_rivals(run)}: {interval}."
     )
 
 
-def _basis(found: Versus) -> str:
+def _basis(found: Versus, run: Run) -> str:
     images = f"{found.num_images:,}"
     where = (
         f"on {images} test images, which were used for no choice"
         if found.on_test
-        else f"on the {images} images by which both were chosen, so the best of many is optimistic"
+        else f"on the {images} images that score candidates, {_why_no_test(run)}, so the front "
+        "counts with its expected top-1"
     )
     over = range_text(found.low, found.high)
     if is_one_place(found.low, found.high):  # one baseline, or one candidate
@@ -75,6 +76,21 @@ def _basis(found: Versus) -> str:
         f"This is the mean over log FLOPs {over}, {where}. The front is ahead over "
         f"{share_text(found.share)} of this range."
     )
+
+
+def _why_no_test(run: Run) -> str:
+    if run.environment.data.num_test_images:
+        return "because not all networks have a test score"
+    return "because there are no test images"
+
+
+def _rivals(run: Run) -> str:
+    """`the best of 4 baselines (vgg)`: a short search has few, and of few families."""
+    trained = [one for one in run.baselines if one.outcome is Outcome.COMPLETE]
+    families = listed(list(dict.fromkeys(one.family for one in trained)))
+    if len(trained) == 1:
+        return f"the only baseline ({families})"
+    return f"the best of {len(trained)} baselines ({families})"
 
 
 def _winners(found: Versus) -> str:

@@ -119,7 +119,7 @@ def open_folder(
         return read_stored(folder.root, files, image_hw, teller) if files else None
 
     sample, own, test = read(some), whole(folder.val), whole(folder.test)
-    source = DataSource(sample, test, folder.classes, folder.fingerprint, checked.skipped, own)
+    source = DataSource(sample, test, folder.classes, checked.fingerprint, checked.skipped, own)
     images = images_of(data, sample, read(val) if own is None else own, source)
     return images, Files(data, [folder.train[index] for index in train.tolist()], image_hw)
 
