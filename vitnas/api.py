@@ -86,7 +86,8 @@ def search(
     folder = _folder(out, found.name)
     chosen, config = SearchOptions(**options), found.config
     trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
-    with Display(trials, epochs, costs=costs, shown=progress) as display:
+    follow = bool(chosen.most_baselines)
+    with Display(trials, epochs, None, costs, progress, follow) as display:
 
         def listen(event: str, trial: TrialRecord) -> None:
             display.listen(event, trial)

@@ -32,8 +32,9 @@ from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
+from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError
-from vitnas.records import BaselineRecord, Outcome
+from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.run import Run
 from vitnas.sessions import Data
 from vitnas.versus import counting, versus
@@ -132,6 +133,21 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
     assert [line[:14] for line in told] == ["[baseline 3/4]", "[baseline 4/4]"]
     assert len({entry.key for entry in read_entries(tmp_path / FILE_NAME)}) == 4
     assert train(tmp_path, Cache(None), never) == []
+
+
+def test_a_ctrl_c_among_the_last_trials_leaves_the_baselines_to_a_resume(tmp_path: Path) -> None:
+    """All trials had ended, so the search went on with its baselines for minutes."""
+
+    def interrupt(event: str, trial: TrialRecord) -> None:
+        if event == "epoch" and trial.epochs == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_search(SPACE, tmp_path, OPTIONS, interrupt)
+    stopped = read_run(tmp_path)
+    assert (len(stopped.complete), stopped.baselines) == (1, ())
+    assert stopped.environment.last.ended_by == "interrupted"
+    assert len(run_search(SPACE, tmp_path, OPTIONS).baselines) == 4
 
 
 def by_seed(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:

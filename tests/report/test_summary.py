@@ -25,6 +25,14 @@ def test_a_folder_of_another_name_says_the_space_too() -> None:
     assert title(run_of(Path("results/hybrid_cifar"))) == "hybrid_cifar"
 
 
+def test_own_images_are_called_by_their_folder() -> None:
+    data = {"name": "imagefolder", "root": "/data/my shop photos"}
+    run = run_of(Path("run"), trial(0), environment={"data": {"name": "imagefolder"}, "seed": 0})
+    assert lead(run).endswith("imagefolder, seed 0.")
+    own = replace(run, space={**run.space, "data": data})
+    assert lead(own).endswith("my shop photos, seed 0.")
+
+
 def test_the_best_the_knee_and_the_cheapest_as_far_as_they_differ() -> None:
     trials = [trial(0, 50.0, 10**6), trial(1, 70.0, 2 * 10**6), trial(2, 71.0, 9 * 10**6)]
     labels = [

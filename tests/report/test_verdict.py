@@ -19,9 +19,9 @@ def test_a_front_that_is_above() -> None:
     assert verdict(run) == (
         "At equal FLOPs the front is 14.00 points above the best of 2 baselines (plain and tall): "
         "95 % interval +12.84 to +15.16. This is the mean over log FLOPs from 10.0 k to 1.00 M, on "
-        "10,000 test images, which were used for no choice. The front is ahead over 100 % of this range. The interval "
-        "is of the images alone: each network was trained once, and seeds scatter "
-        "further (`--replicates 3` measures it)."
+        "10,000 test images, which were used for no choice. The front is ahead over 100 % of this "
+        "range. The interval is of the images alone: each network was trained once, and seeds "
+        "scatter further (`--replicates 3` measures it)."
     )
 
 

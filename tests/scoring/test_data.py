@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from tests.training.conftest import fill_folder
 from vitnas.config.data import DataConfig
@@ -15,6 +16,7 @@ from vitnas.errors import DataError
 from vitnas.exported.preprocessing import unknown
 from vitnas.scoring.data import LabelledFiles, Part, of_data_set, of_folder
 from vitnas.scoring.load import load_classifier
+from vitnas.training.folders import open_folder
 
 
 def files_of(root: Path, part: Part = "test", **fields: object) -> LabelledFiles:
@@ -44,6 +46,20 @@ def test_without_val_a_share_of_train_is_held_out(root: Path) -> None:
     assert len(found.files) == 6
     assert places(found, root) == {"train/blue", "train/green", "train/red"}
     assert found.words == f"held out of {root / 'train'}"
+
+
+def test_a_broken_image_leaves_those_that_are_held_out_as_they_are(root: Path) -> None:
+    """It had shifted the split: images that a network trained on scored it."""
+    shutil.rmtree(root / "val")
+    for index in range(5, 105):
+        Image.new("RGB", (8, 8)).save(root / "train" / "green" / f"{index}.png")
+    (root / "train" / "green" / "1.png").write_bytes(b"no image")
+    config = DataConfig(name="imagefolder", root=str(root))
+    found = files_of(root, "val")
+    _, trained = open_folder(config, (8, 8))
+    paths = {file.path for file in trained.files}
+    assert not paths & {file.path for file in found.files}
+    assert len(paths) + len(found.files) == 114
 
 
 def test_a_folder_of_classes_is_a_split_itself(root: Path) -> None:

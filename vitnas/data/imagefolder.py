@@ -6,7 +6,7 @@ A file that cannot be read is named, skipped and counted. More than 1 % of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,15 @@ from vitnas.data.imageset import ImageFile, set_of
 from vitnas.data.listing import Folder, list_folder
 from vitnas.data.rows import Rows
 from vitnas.data.shards import Shards
-from vitnas.data.source import DataSource, ImageHW, Labelled, Used, check_images_fit, everything
+from vitnas.data.source import (
+    DataSource,
+    ImageHW,
+    Labelled,
+    Used,
+    check_images_fit,
+    everything,
+    split_by_class,
+)
 from vitnas.data.telling import SILENT, Teller
 from vitnas.errors import DataError
 
@@ -156,6 +164,23 @@ def check_folder(config: DataConfig, used: Used = everything) -> Checked:
     val = None if folder.val is None else whole(folder.val)
     found = Folder(folder.root, folder.classes, train, whole(folder.test), val)
     return Checked(found, places >= 0, tuple(skipped), folder.fingerprint)
+
+
+def split_folder(config: DataConfig) -> tuple[Folder, Tensor, Tensor]:
+    """A folder without its broken training images, and the numbers of those that train and of those
+    that are held out: the split of a search and of a training that use all images.
+
+    Every training image is opened: one that is broken would shift the split, and images that have
+    trained would score.
+
+    Raises:
+        DataError: as `list_folder`; or more than 1 % of them are broken.
+    """
+    folder = list_folder(config)
+    numbers = torch.arange(len(folder.train))
+    train, _ = _kept(folder.train, numbers, _check_each(folder.train))
+    split = split_by_class(labels_of(train), config.val_fraction, config.split_seed)
+    return replace(folder, train=train), *split
 
 
 def labels_of(files: Sequence[ImageFile]) -> Tensor:

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig
 from vitnas.data.decode import BrokenImage
-from vitnas.data.imagefolder import labels_of
+from vitnas.data.imagefolder import split_folder
 from vitnas.data.listing import list_folder
-from vitnas.data.source import is_folder, resized, root_of, split_by_class
+from vitnas.data.source import is_folder, resized, root_of
 from vitnas.errors import DataError
 from vitnas.exported.preprocessing import Preprocessing
 from vitnas.exported.quantized import CALIBRATION
@@ -98,7 +98,7 @@ def _decoded(data: DataConfig, how: Preprocessing, shape: tuple[int, int, int]) 
     folder = list_folder(data)
     kept = torch.arange(len(folder.train))
     if folder.val is None:
-        kept = split_by_class(labels_of(folder.train), data.val_fraction, data.split_seed)[0]
+        folder, kept, _ = split_folder(data)
     chosen = [Path(folder.train[int(kept[at])].path) for at in _draw(len(kept))]
     for _, pixels in decoded(chosen, how, shape[0], shape[1:]):
         if not isinstance(pixels, BrokenImage):

@@ -14,10 +14,10 @@ from vitnas.config.data import DataConfig, class_names
 from vitnas.config.data_names import data_names, named_data
 from vitnas.config.files import is_folder
 from vitnas.config.space import shipped_spaces
-from vitnas.data.imagefolder import labels_of, read_files
+from vitnas.data.imagefolder import read_files, split_folder
 from vitnas.data.imageset import ImageFile
 from vitnas.data.listing import images_below, list_folder
-from vitnas.data.source import ImageHW, split_by_class
+from vitnas.data.source import ImageHW
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name
 from vitnas.training.data import load_data
@@ -88,10 +88,9 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
         if listed.val is not None:
             part, files = f"those of {data.val_split}/", listed.val
         else:
-            labels = labels_of(listed.train)
-            held = split_by_class(labels, data.val_fraction, data.split_seed)[1].tolist()
+            sound, _, held = split_folder(data)
             part = "held out of train/"
-            files = [listed.train[index] for index in held] or listed.train
+            files = [sound.train[index] for index in held.tolist()] or sound.train
         shown = _from_files(data.folder, files, subject, number, seed, part)
         return replace(shown, classes=len(listed.classes))
     return _from_memory(data, subject, number, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import hypot
+from pathlib import Path
 from typing import Any
 
 from vitnas.config.costs import COSTS, cost_of
@@ -135,12 +136,19 @@ def lead(run: Run) -> str:
     text += f"out of {plural(len(run.trials), 'candidate')}, {listed}"
     text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
     told = run.environment
-    parts = [told.data.name] if told.data.name else []
+    parts = [_images(run)] if told.data.name else []
     if told.proxy.epochs is not None:
         parts.append(f"{plural(told.proxy.epochs, 'epoch')} a network")
     if told.seed is not None:
         parts.append(f"seed {told.seed}")
     return f"{text} {', '.join(parts)}." if parts else text
+
+
+def _images(run: Run) -> str:
+    """The data set, or the folder of the images where that is their own."""
+    name, data = str(run.environment.data.name), run.space.get("data")
+    root = data.get("root") if isinstance(data, Mapping) and name == "imagefolder" else None
+    return (Path(root).name if isinstance(root, str) else "") or name
 
 
 def key_numbers(run: Run) -> list[dict[str, str]]:

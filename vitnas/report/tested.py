@@ -144,15 +144,16 @@ def comparison_text(found: Tested | None) -> str:
     low_high = (
         ""
         if found.interval is None
-        else ("95 % interval {} to {}; ".format(*map(signed_text, found.interval)))
+        else (" (95 % interval {} to {})".format(*map(signed_text, found.interval)))
     )
     ends = f"{signed_text(found.least)} to {signed_text(found.most)}"
     text = (
         f"{_stays(found)}{_untested(found)}{_between(found)} Scoring minus test top-1 is "
-        f"{signed_text(found.gap)} points on average ({low_high}{ends} for single networks)"
+        f"{signed_text(found.gap)} points on average{low_high}, and from {ends} in "
+        "single networks"
     )
     if found.expected_gap is not None:
-        text += f", expected minus test top-1 {signed_text(found.expected_gap)}"
+        text += f"; expected minus test top-1 is {signed_text(found.expected_gap)} on average"
     text += (
         ". Above 0, scores are optimistic: luck of a choice by noisy scores, or harder test images."
     )

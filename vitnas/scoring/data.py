@@ -12,10 +12,10 @@ from torch import Tensor
 
 from vitnas.config.data import DataConfig, class_names
 from vitnas.data.decode import BrokenImage, refuse_many
-from vitnas.data.imagefolder import labels_of
+from vitnas.data.imagefolder import split_folder
 from vitnas.data.imageset import ImageFile
-from vitnas.data.listing import images_below, list_folder
-from vitnas.data.source import ImageHW, classes_of, is_folder, resized, root_of, split_by_class
+from vitnas.data.listing import images_below
+from vitnas.data.source import ImageHW, classes_of, is_folder, resized, root_of
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.preprocessing import Preprocessing, trained_on, unknown
 from vitnas.scoring.classifier import Classifier
@@ -178,8 +178,7 @@ def _held(config: DataConfig, place: Path, named_by: Path, words: str) -> Labell
 
 def _held_out(config: DataConfig) -> LabelledFiles:
     """The share of `train/` that scores candidates and no training sees."""
-    folder = list_folder(config)
-    held = split_by_class(labels_of(folder.train), config.val_fraction, config.split_seed)[1]
+    folder, _, held = split_folder(config)
     files = [folder.train[number] for number in held.tolist()]
     if not files:
         raise DataError(f"{folder.root}: too few images to hold some out of train/")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vitnas.engine.watch.text import replicates_text
+from vitnas.engine.watch.pace import Pace
+from vitnas.engine.watch.text import rates_text, replicates_text
 
 
 def test_one_replicate_is_no_plural() -> None:
@@ -11,3 +12,9 @@ def test_one_replicate_is_no_plural() -> None:
         "1 replicate",
         "2 replicates",
     ]
+
+
+def test_time_that_is_left_says_what_it_leaves_out() -> None:
+    pace = Pace(1.25, 185.0)
+    assert rates_text(pace) == "1.2 epochs/s, 3:05 left"
+    assert rates_text(pace, baselines_follow=True) == "1.2 epochs/s, 3:05 left, then baselines"

@@ -30,6 +30,7 @@ class Display:
         stream: where to write; a live panel when it is a terminal.
         costs: those among the objectives.
         shown: whether anything is written at all.
+        baselines_follow: whether baselines are trained after the trials.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class Display:
         stream: TextIO | None = None,
         costs: Sequence[str] = DEFAULT_COSTS,
         shown: bool = True,
+        baselines_follow: bool = False,
     ) -> None:
         self.stream = stream or sys.stdout
         self._progress = Progress(num_trials, epochs, costs)
+        self._progress.baselines_follow = baselines_follow
         self._shown = shown
         self._printed = time.monotonic()
         self._started = False

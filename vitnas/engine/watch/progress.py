@@ -24,6 +24,7 @@ class Progress:
         num_ended: number of trainings that have ended, with those of earlier sessions.
         num_replicates: number of replicates of this run that have ended.
         num_images: of the scoring split; None as long as it is unknown: then scores rank.
+        baselines_follow: whether baselines are trained after the trials.
         doing: the work before, between and after the trainings; empty while networks train.
     """
 
@@ -31,7 +32,7 @@ class Progress:
         self.num_trials, self.epochs, self.costs = num_trials, epochs, costs
         self.num_ended = self.num_replicates = 0
         self.num_images: int | None = None
-        self.doing = ""
+        self.baselines_follow, self.doing = False, ""
         self._front: tuple[TrialRecord, ...] | None = None
         self._began = time.time()
         self._trials: dict[int, TrialRecord] = {}
@@ -64,8 +65,8 @@ class Progress:
         return pace_of(trials, self.num_trials, self.epochs, self._began, time.time())
 
     def rates(self) -> str:
-        """`1.2 epochs/s, 3:05 left`, as far as they are known."""
-        return rates_text(self.pace())
+        """`1.2 epochs/s, 3:05 left, then baselines`, as far as they are known."""
+        return rates_text(self.pace(), baselines_follow=self.baselines_follow)
 
     def _timed(self, event: str, trial: TrialRecord) -> TrialRecord:
         """The record with the times that are in the study only so far."""

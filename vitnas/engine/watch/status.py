@@ -160,7 +160,9 @@ def status_text(status: Status) -> str:
     if status.most_baselines:
         parts.append(f"{status.num_baselines}/{status.most_baselines} baselines")
     parts.append(f"{doing}, {clock(status.seconds)}")
-    rates = rates_text(Pace(status.epochs_per_second, status.seconds_left))
+    pace = Pace(status.epochs_per_second, status.seconds_left)
+    follow = status.num_baselines < status.most_baselines
+    rates = rates_text(pace, baselines_follow=follow)
     if rates:
         parts.append(rates)
     if status.ended_by and not status.is_searching:

@@ -11,13 +11,14 @@ from vitnas.records import TrialRecord
 from vitnas.words import plural
 
 
-def rates_text(pace: Pace) -> str:
-    """`1.2 epochs/s, 3:05 left`; what is known of it."""
+def rates_text(pace: Pace, *, baselines_follow: bool = False) -> str:
+    """`1.2 epochs/s, 3:05 left`; what is known of it. The time is of the trials alone, so
+    `baselines_follow` adds `, then baselines`."""
     parts = []
     if pace.epochs_per_second is not None:
         parts.append(f"{pace.epochs_per_second:.2g} epochs/s")
     if pace.seconds_left is not None:
-        parts.append(f"{clock(pace.seconds_left)} left")
+        parts.append(f"{clock(pace.seconds_left)} left{', then baselines' * baselines_follow}")
     return ", ".join(parts)
 
 
