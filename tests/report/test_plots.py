@@ -40,6 +40,19 @@ def test_baselines_below_the_axis_are_counted_and_have_no_entry_in_the_legend() 
     assert shown_families(run, "flops") == {"vgg"}
 
 
+def test_the_baselines_that_decide_the_comparison_are_in_the_picture() -> None:
+    """A report had told of four baselines and shown one."""
+    trials = [trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)]
+    known = [
+        BaselineRecord(family="vgg", width=8, outcome=Outcome.COMPLETE, flops=flops, curve=(top1,))
+        for flops, top1 in ((10_000, 77.0), (100_000, 78.0), (10**6, 79.0))
+    ]
+    limits, below = shown_top1(run_of(PATH, *trials, baselines=tuple(known)), "flops")
+    assert limits is not None
+    assert limits[0] < 77
+    assert below == ""
+
+
 def test_the_legend_is_where_no_front_is() -> None:
     """Where more is better, the front falls to the right."""
     run = run_of(PATH, trial(0))

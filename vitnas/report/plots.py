@@ -27,6 +27,7 @@ from vitnas.report.papers import PaperModel, paper_models
 from vitnas.report.standing import estimate_error, is_repeated, open_trials
 from vitnas.report.text import cost_text, listed, percent_text, plural
 from vitnas.run import Run
+from vitnas.versus import counting
 
 DPI = 160
 WASH = "#3b78d8"
@@ -110,6 +111,7 @@ def shown_top1(run: Run, cost: str) -> tuple[tuple[float, float] | None, str]:
     limits = limits[0], max(limits[1], best + (limits[1] - max(front)))
     for ends in filter(None, (span(run, cost) for cost in run.costs)):
         limits = min(limits[0], ends[0]), max(limits[1], ends[1])
+    limits = _down_to_rivals(run, limits)
     trials += drawable(run, Outcome.STOPPED)
     baselines = [one for _, family in drawn_baselines(run, cost) for one in family]
     below = {
@@ -118,6 +120,15 @@ def shown_top1(run: Run, cost: str) -> tuple[tuple[float, float] | None, str]:
     }
     named = [plural(number, what) for what, number in below.items() if number]
     return limits, listed(named) if named else ""
+
+
+def _down_to_rivals(run: Run, limits: tuple[float, float]) -> tuple[float, float]:
+    """A range that holds the baselines that the front is compared with, but is at most twice as
+    high: weaker ones would press the front together."""
+    low, high = limits
+    rivals = [top1 for one in counting(run) if (top1 := one.top1) is not None]
+    lowest = min(rivals, default=low) - 0.05 * (high - low)
+    return max(min(low, lowest), low - (high - low)), high
 
 
 def shown_families(run: Run, cost: str) -> set[str]:
