@@ -3,14 +3,18 @@
 #
 #   docs/own_images.sh IMAGES WORK [options of vitnas search]
 #
-# IMAGES holds train/<class>/<image> and test/<class>/<image>. WORK is where all results go. The same
-# command goes on where a stopped one was.
+# IMAGES holds train/<class>/<image> and test/<class>/<image>; without test/ the network is scored on the
+# images that are held out of train/. WORK is where all results go. The same command goes on where a stopped
+# one was.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: $0 IMAGES WORK [options of vitnas search]" >&2; exit 2; }
-[ -d "$1/train" ] && [ -d "$1/test" ] || { echo "$1: has no train/ and test/" >&2; exit 2; }
+[ -d "$1/train" ] || { echo "$1: has no train/<class>/<image>" >&2; exit 2; }
 images=$(cd "$1" && pwd) work=$2
 shift 2
+part=test
+[ -d "$images/test" ] || part=val
 some=("$images"/test/*/*)
+[ $part = test ] || some=("$images"/train/*/*)
 cores=$(python -c 'import os; print(os.cpu_count())')
 mkdir -p "$work"
 
@@ -31,8 +35,8 @@ step "4. The long training of trial $trial"
   vitnas train --for "$work/run" --trial "$trial" --to "$work/network" --formats py,onnx --threads "$cores"
 vitnas report "$work/run"
 
-step "5. Its score on the test images, and what it sees in three of them"
-vitnas evaluate "$work/network" --data "$images"
+step "5. Its score, and what it sees in three images"
+vitnas evaluate "$work/network" --data "$images" --score-on $part
 vitnas predict "$work/network" "${some[@]:0:3}"
 
 step "6. The same without vitnas"

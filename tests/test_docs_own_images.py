@@ -50,8 +50,11 @@ def run(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_folder_of_images_becomes_a_network_that_runs_alone(tmp_path: Path) -> None:
-    write_images(tmp_path / "my images", {"train": 40, "test": 4})
+@pytest.mark.parametrize("parts", [{"train": 40, "test": 4}, {"train": 40}], ids=["test", "train"])
+def test_a_folder_of_images_becomes_a_network_that_runs_alone(
+    parts: dict[str, int], tmp_path: Path
+) -> None:
+    write_images(tmp_path / "my images", parts)
     work, short = tmp_path / "work", ("--trials", "2", "--backend", "serial", "--no-baselines")
     asked = (str(tmp_path / "my images"), str(work), *short)
     done = run(*asked, cache=tmp_path / "cache")

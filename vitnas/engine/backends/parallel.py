@@ -132,6 +132,8 @@ class RayBackend:
                 idle.append(desk)
                 yield request, _answer(done)
         finally:
+            for ref in running:  # else Ray prints that it tries them again
+                ray.cancel(ref, recursive=False)
             for desk in desks:
                 ray.kill(desk)
 
