@@ -133,7 +133,7 @@ def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
         for _ in training:
             pass
         test = images.test() if images.has_test else images.val
-        top1.append(evaluate(training.model, test))
+        top1.append(evaluate(training.scored(), test))
     return Tried(count_flops(build(), (images.in_chans, *images.image_hw)), top1)
 
 
