@@ -87,7 +87,7 @@ def search(
     chosen, config = SearchOptions(**options), found.config
     trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
     follow = bool(chosen.most_baselines)
-    with Display(trials, epochs, None, costs, progress, follow) as display:
+    with Display(trials, epochs, costs=costs, shown=progress, baselines_follow=follow) as display:
 
         def listen(event: str, trial: TrialRecord) -> None:
             display.listen(event, trial)

@@ -166,17 +166,16 @@ def check_folder(config: DataConfig, used: Used = everything) -> Checked:
     return Checked(found, places >= 0, tuple(skipped), folder.fingerprint)
 
 
-def split_folder(config: DataConfig) -> tuple[Folder, Tensor, Tensor]:
-    """A folder without its broken training images, and the numbers of those that train and of those
-    that are held out: the split of a search and of a training that use all images.
+def split_folder(config: DataConfig, folder: Folder) -> tuple[Folder, Tensor, Tensor]:
+    """The `folder` without its broken training images, and the numbers of those that train and of
+    those that are held out: the split of a search and of a training that use all images.
 
     Every training image is opened: one that is broken would shift the split, and images that have
     trained would score.
 
     Raises:
-        DataError: as `list_folder`; or more than 1 % of them are broken.
+        DataError: more than 1 % of them are broken.
     """
-    folder = list_folder(config)
     numbers = torch.arange(len(folder.train))
     train, _ = _kept(folder.train, numbers, _check_each(folder.train))
     split = split_by_class(labels_of(train), config.val_fraction, config.split_seed)

@@ -98,7 +98,7 @@ def _decoded(data: DataConfig, how: Preprocessing, shape: tuple[int, int, int]) 
     folder = list_folder(data)
     kept = torch.arange(len(folder.train))
     if folder.val is None:
-        folder, kept, _ = split_folder(data)
+        folder, kept, _ = split_folder(data, folder)
     chosen = [Path(folder.train[int(kept[at])].path) for at in _draw(len(kept))]
     for _, pixels in decoded(chosen, how, shape[0], shape[1:]):
         if not isinstance(pixels, BrokenImage):

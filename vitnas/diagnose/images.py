@@ -88,7 +88,7 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
         if listed.val is not None:
             part, files = f"those of {data.val_split}/", listed.val
         else:
-            sound, _, held = split_folder(data)
+            sound, _, held = split_folder(data, listed)
             part = "held out of train/"
             files = [sound.train[index] for index in held.tolist()] or sound.train
         shown = _from_files(data.folder, files, subject, number, seed, part)

@@ -140,14 +140,12 @@ def _until_interrupted(
     requests: Iterable[Request], notice: Callable[[str], None]
 ) -> Iterator[Iterator[Request]]:
     """The requests, no more of them after the first Ctrl-C."""
-    stopped: list[bool] = []
 
     def wind_down() -> None:
-        stopped.append(True)
         notice("finishing the baselines that are running; Ctrl-C again stops now")
 
-    with two_step_interrupt(wind_down):
-        yield takewhile(lambda request: not stopped, requests)
+    with two_step_interrupt(wind_down) as heard:
+        yield takewhile(lambda request: not heard, requests)
 
 
 def shared_cache(data: DataConfig, found: Data, device: str, session: Mapping[str, Any]) -> Cache:

@@ -287,18 +287,15 @@ class _Search:
         minutes = self.options.trial_minutes
         steering = Steering(controller, self.weights, None if minutes is None else 60 * minutes)
 
-        asked = list[bool]()  # also where only baselines are left then
-
         def wind_down() -> None:
-            asked.append(True)
             controller.drain()
             running = controller.num_in_flight
             self.watcher.notice(f"finishing what is running ({running}); Ctrl-C again stops now")
 
-        with two_step_interrupt(wind_down):
+        with two_step_interrupt(wind_down) as heard:
             if not controller.done:
                 self.backend.train(steering, self.store.path / ".tune")
-        stops = controller.is_interrupted or (bool(asked) and bool(self.found.baselines))
+        stops = controller.is_interrupted or (bool(heard) and bool(self.found.baselines))
         session.note(self.store, ended_by="interrupted" if stops else controller.cut_short_by)
         if stops:
             raise KeyboardInterrupt

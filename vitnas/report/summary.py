@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import hypot
-from pathlib import Path
 from typing import Any
 
 from vitnas.config.costs import COSTS, cost_of
-from vitnas.errors import typed
+from vitnas.config.data import DataConfig
+from vitnas.config.files import validate
+from vitnas.errors import VitnasError, typed
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.band import band_rows, band_text
 from vitnas.report.caveats import sentences
@@ -145,10 +146,11 @@ def lead(run: Run) -> str:
 
 
 def _images(run: Run) -> str:
-    """The data set, or the folder of the images where that is their own."""
-    name, data = str(run.environment.data.name), run.space.get("data")
-    root = data.get("root") if isinstance(data, Mapping) and name == "imagefolder" else None
-    return (Path(root).name if isinstance(root, str) else "") or name
+    """What people call the images; the data set where the space does not tell."""
+    try:
+        return validate(DataConfig, run.space["data"]).called
+    except (VitnasError, KeyError):
+        return str(run.environment.data.name)
 
 
 def key_numbers(run: Run) -> list[dict[str, str]]:

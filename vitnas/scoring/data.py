@@ -14,7 +14,7 @@ from vitnas.config.data import DataConfig, class_names
 from vitnas.data.decode import BrokenImage, refuse_many
 from vitnas.data.imagefolder import split_folder
 from vitnas.data.imageset import ImageFile
-from vitnas.data.listing import images_below
+from vitnas.data.listing import images_below, list_folder
 from vitnas.data.source import ImageHW, classes_of, is_folder, resized, root_of
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.preprocessing import Preprocessing, trained_on, unknown
@@ -178,7 +178,7 @@ def _held(config: DataConfig, place: Path, named_by: Path, words: str) -> Labell
 
 def _held_out(config: DataConfig) -> LabelledFiles:
     """The share of `train/` that scores candidates and no training sees."""
-    folder, _, held = split_folder(config)
+    folder, _, held = split_folder(config, list_folder(config))
     files = [folder.train[number] for number in held.tolist()]
     if not files:
         raise DataError(f"{folder.root}: too few images to hold some out of train/")

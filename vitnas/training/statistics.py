@@ -64,7 +64,7 @@ class _Young:
 
 def _read(norms: Sequence[_BatchNorm]) -> dict[nn.Module, _Young]:
     """Every layer with its momentum and counter, all read at once."""
-    counters = [norm.num_batches_tracked for norm in norms if norm.num_batches_tracked is not None]
+    counters = [norm.get_buffer("num_batches_tracked") for norm in norms]
     seen = torch.stack(counters).tolist() if counters else []
     return {
         norm: _Young(norm.momentum or 0.0, number) for norm, number in zip(norms, seen, strict=True)

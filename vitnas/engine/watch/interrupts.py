@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -13,17 +13,19 @@ _BOUNCE_S = 0.5
 
 
 @contextmanager
-def two_step_interrupt(first: Callable[[], None]) -> Iterator[None]:
+def two_step_interrupt(first: Callable[[], None]) -> Iterator[Sequence[float]]:
     """Inside, the first SIGINT calls `first`, and a later one raises `KeyboardInterrupt`.
+
+    Gives what is empty until the first one has come.
 
     A second signal within half a second counts as the same one: the terminal sends a signal to all
     processes, and programs such as make send it to their children again. Outside the main thread
     nothing is changed, because Python handles no signals there.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     heard: list[float] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
 
     def handle(number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
@@ -35,6 +37,6 @@ def two_step_interrupt(first: Callable[[], None]) -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, handle)
     try:
-        yield
+        yield heard
     finally:
         signal.signal(signal.SIGINT, before)
