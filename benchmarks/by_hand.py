@@ -105,8 +105,8 @@ NETWORKS: dict[str, Given] = {
 
 def builder(given: Given, images: Any) -> Callable[[], Any]:
     """What builds a network: a baseline by family and width, or one of ours."""
-    from vitnas.baselines.baseline import Baseline
     from vitnas.baselines.families import build_baseline
+    from vitnas.config.baseline import Baseline
     from vitnas.config.model import ModelConfig
     from vitnas.nn.model import build_model
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from vitnas.errors import RunError
 from vitnas.longer import FILE_NAME, LongTraining, add, check_can_add, read_long, setting_of
@@ -25,6 +26,11 @@ def training(trial: int = 3, **more: Any) -> LongTraining:
     return LongTraining(**{**fields, **more})
 
 
+def of_baseline(name: str, **more: Any) -> LongTraining:
+    fields = {"trial": None, "baseline": name, "key": "e" * 12, "flops": 10**6}
+    return LongTraining(**{**training(3).model_dump(), **fields, **more})
+
+
 def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     assert read_long(tmp_path, KEYS).trainings == ()
     for one in (training(3), training(4, test_top1=None), training(3, seed=1)):
@@ -36,6 +42,19 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     assert result is not None
     assert (result.seeds, result.top1, result.test_top1) == ((0, 1), 97.5, 96.0)
     assert found.of(5) is None
+
+
+def test_a_baseline_is_known_by_its_name(tmp_path: Path) -> None:
+    add(tmp_path, of_baseline("vgg-4", top1=90.0))
+    add(tmp_path, training(3))
+    add(tmp_path, of_baseline("vgg-4", seed=1))
+    ((ours, theirs),) = read_long(tmp_path, KEYS).settings
+    assert (ours.called, theirs.called) == ("trial 3", "baseline vgg-4")
+    assert (theirs.seeds, theirs.top1) == ((0, 1), 93.75)
+    assert (theirs.all_top1, theirs.all_test_top1) == ((90.0, 97.5), (96.0, 96.0))
+    for fields in ({"trial": None}, {"baseline": "vgg-4"}, {"flops": 9}):
+        with pytest.raises(ValidationError, match="is of a trial, or of a baseline with FLOPs"):
+            LongTraining(**{**training(3).model_dump(), **fields})
 
 
 def test_a_damaged_line_is_skipped_and_named(tmp_path: Path) -> None:

@@ -15,14 +15,19 @@ from tests.engine.conftest import SMALL, make_space
 from tests.report.runs import run_of, trial
 from tests.training.conftest import fill_folder
 from vitnas import api
+from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import load_recipe
 from vitnas.engine.search import run_search
 from vitnas.errors import VitnasError
-from vitnas.longer import FILE_NAME
+from vitnas.exported.design import size_of_design
+from vitnas.longer import FILE_NAME, setting_of
 from vitnas.records import Outcome
+from vitnas.report.page import render_pages
 from vitnas.run import Run
 from vitnas.trained_long import keeping, plan_for
+
+VGG = Baseline(family="vgg", width=4, image_hw=(8, 8), in_chans=1, num_classes=10)
 
 
 @pytest.fixture
@@ -76,7 +81,11 @@ def test_another_network_is_refused_with_the_trial_that_has_it(run: Run, tmp_pat
     ("number", "options", "message"),
     [
         (99, {}, r"run: there is no trial 99 \(nearest complete trial: 2\)"),
-        (None, {}, r"run: --for needs --trial and the number of a network; the knee is trial \d"),
+        (
+            None,
+            {},
+            r"run: --for needs --trial and .*, or --baseline and .*; the knee is trial \d",
+        ),
         (0, {"data": "digits"}, r"the images are those of .*run, split as there; drop --data"),
         (0, {"img_size": 16}, "drop --img-size"),
         (0, {"epochs": 0}, "epochs"),
@@ -101,8 +110,67 @@ def test_a_run_without_a_complete_trial_has_no_network(tmp_path: Path) -> None:
 
 def test_a_trial_without_a_run_is_refused(tmp_path: Path) -> None:
     for model, number in ((None, None), (None, 3), ("sret_t", 3)):
-        with pytest.raises(VitnasError, match="--for RUN --trial N"):
+        with pytest.raises(VitnasError, match="--for RUN and --trial or --baseline"):
             api.train(model, tmp_path / "out", trial=number)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "message"),
+    [
+        ("vg-5", None, r"--baseline = 'vg-5': no such family; known are vgg, .*nearest: vgg"),
+        ("vgg", None, r"'vgg': give a width, as vgg-16, or --trial N for one of like FLOPs"),
+        ("vgg-5", 0, r"'vgg-5': give a width, as vgg-16, or --trial N for one of like FLOPs"),
+        ("vgg-0", None, r"'vgg-0': the width is a whole number from 1 to 1,000,000"),
+        ("vgg-x", None, r"'vgg-x': the width is a whole number from 1 to 1,000,000"),
+        ("vgg", 99, r"there is no trial 99"),
+    ],
+)
+def test_a_wrong_baseline_is_one_line(
+    run: Run, name: str, number: int | None, message: str
+) -> None:
+    with pytest.raises(VitnasError, match=message):
+        plan_for(run, number, baseline=name)
+
+
+def test_a_model_is_no_baseline(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(VitnasError, match="give MODEL or --baseline, not both"):
+        plan_for(run, None, "net.yaml", baseline="vgg-4")
+    with pytest.raises(VitnasError, match="--for RUN and --trial or --baseline"):
+        api.train("sret_t", tmp_path / "out", baseline="vgg-4")
+
+
+def test_a_baseline_is_trained_as_a_trial_is(run: Run) -> None:
+    """Recipe and images are those of the run, so that both results can be compared."""
+    ours = plan_for(run, run.complete[0].number)
+    theirs = plan_for(run, None, baseline="vgg-4")
+    assert theirs.config == VGG
+    assert setting_of(theirs.identity()) == setting_of(ours.identity())
+    assert theirs.origin.endswith(f", baseline vgg-4, space {run.name}")
+
+
+def test_a_family_alone_has_the_flops_of_the_trial(run: Run) -> None:
+    for one in run.complete:
+        plan = plan_for(run, one.number, baseline="vgg")
+        assert size_of_design(plan.config).flops == pytest.approx(one.flops, rel=0.5)
+
+
+@pytest.mark.slow
+def test_a_baseline_s_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
+    """Its folder is loaded, scored and trained on as others are."""
+    number = run.complete[0].number
+    for family in (None, "vgg"):
+        to = tmp_path / (family or "ours")
+        api.train(None, to, run=run, trial=number, baseline=family, epochs=2, device="cpu")
+    folder, run = tmp_path / "vgg", api.load_run(run.path)
+    ours, theirs = run.long.settings[0]
+    assert (ours.called, theirs.trial) == (f"trial {number}", None)
+    assert theirs.flops == pytest.approx(run.complete[0].flops, rel=0.5)
+    assert theirs.test_top1 is not None
+    assert theirs.called in (folder / "README.md").read_text()
+    (again,) = [api.evaluate(str(folder), str(run.space["data"]["name"]), score_on="test")]
+    assert again.top1 == pytest.approx(theirs.test_top1, abs=1e-4)
+    assert theirs.called in render_pages(run, b"").html
+    api.train(folder, tmp_path / "more", data="digits", init_from=folder, epochs=1, device="cpu")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.report.runs import ENVIRONMENT, run_of, trial
+from tests.report.runs import ENVIRONMENT, reference, run_of, trial
 from vitnas.noise import Expected, binomial_error
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.run import Run
@@ -21,7 +21,7 @@ PATH = Path("results/small")
 
 def baseline(family: str, flops: int, top1: float, test: float | None = None, **more: Any) -> Any:
     facts = {"outcome": Outcome.COMPLETE, "curve": (top1,), "test_top1": test} | more
-    return BaselineRecord(family=family, width=8, flops=flops, **facts)
+    return BaselineRecord(network=reference(family), flops=flops, **facts)
 
 
 def run_with(*baselines: BaselineRecord, **more: Any) -> Run:

@@ -232,6 +232,7 @@ def train(
     *,
     run: Run | None = None,
     trial: int | None = None,
+    baseline: str | None = None,
     data: str | DataConfig | None = None,
     recipe: str | Path | Recipe | None = None,
     device: str = "auto",
@@ -252,6 +253,7 @@ def train(
         to: the folder; must not exist or be empty.
         run, trial: the network is that of this trial and is trained on the run's images; the result
             goes into the run, too (see `vitnas.trained_long.plan_for`).
+        baseline: what is trained so instead: `vgg-17`, or `vgg` for one of the trial's FLOPs.
         data: a data set's name, `name:folder`, or a folder of images by class; None = `digits`.
         recipe: the name of a shipped recipe, a file, or a `Recipe`; None = `small`, or the run's.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
@@ -277,10 +279,11 @@ def train(
         from vitnas.trained_long import keeping, plan_for
 
         check_free(Path(to))
-        plan = plan_for(run, trial, model, recipe, data=data, **options)
+        plan = plan_for(run, trial, model, recipe, data=data, baseline=baseline, **options)
         ended = keeping(run, trial, plan, device, to)
-    elif model is None or trial is not None:
-        raise ConfigError("name a MODEL to train, or a network of a run by --for RUN --trial N")
+    elif model is None or trial is not None or baseline is not None:
+        rule = "name a MODEL to train, or a network of a run by --for RUN and --trial or --baseline"
+        raise ConfigError(rule)
     else:
         images = "digits" if data is None else data
         plan = make_plan(model, images, DEFAULT_RECIPE if recipe is None else recipe, **options)

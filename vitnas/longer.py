@@ -13,13 +13,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from vitnas.errors import RunError, reason_of
 from vitnas.files import append_line, check_writable, read_bytes, writing
 from vitnas.sessions import Amount, Count, Facts, Text
 
 FILE_NAME = "long.jsonl"
+PROXY = "proxy"
+"""The recipe's name where it is the run's own."""
 _MOST_BYTES = 1 << 28
 _Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 
@@ -28,7 +30,9 @@ class LongTraining(Facts):
     """A line of the file: a training that reached its last epoch.
 
     Attributes:
-        trial: number of the trial whose network was trained.
+        trial: number of the trial whose network was trained; None for a baseline.
+        baseline: its name, as `vgg-17`; empty for a trial.
+        flops: multiply-adds of one image of a baseline; None for a trial.
         key: of this network.
         top1: percent on the scoring images after the last epoch.
         test_top1: percent on the test images; None where there are none.
@@ -43,7 +47,9 @@ class LongTraining(Facts):
         folder: where the network was written.
     """
 
-    trial: Count
+    trial: Count | None = None
+    baseline: Text = ""
+    flops: Count | None = None
     key: Text
     top1: _Percent
     test_top1: _Percent | None = None
@@ -56,20 +62,35 @@ class LongTraining(Facts):
     ended: Amount = 0.0
     folder: Text = ""
 
+    @model_validator(mode="after")
+    def _is_of_one(self) -> LongTraining:
+        if (self.trial is None) != bool(self.baseline) or (self.trial is None) == (not self.flops):
+            raise ValueError("is of a trial, or of a baseline with FLOPs")
+        return self
+
+    @property
+    def called(self) -> str:
+        """`trial 7` or `baseline vgg-17`."""
+        return called(self.trial, self.baseline)
+
 
 @dataclass(frozen=True)
 class LongResult:
     """A network after its long trainings of one setting.
 
     Attributes:
-        trial, epochs, recipe, setting: see `LongTraining`.
+        trial, baseline, flops, key, epochs, recipe, setting: see `LongTraining`.
         seeds: of these trainings, in the order of the file.
         top1: percent on the scoring images, the mean over the seeds.
         test_top1: the same on the test images; None where one of the trainings has none.
         seconds: of one training, the mean over the seeds.
+        all_top1, all_test_top1: of each training; the latter is empty where one has none.
     """
 
-    trial: int
+    trial: int | None
+    baseline: str
+    flops: int | None
+    key: str
     epochs: int
     recipe: str
     setting: str
@@ -77,6 +98,13 @@ class LongResult:
     top1: float
     test_top1: float | None
     seconds: float
+    all_top1: tuple[float, ...]
+    all_test_top1: tuple[float, ...]
+
+    @property
+    def called(self) -> str:
+        """`trial 7` or `baseline vgg-17`."""
+        return called(self.trial, self.baseline)
 
 
 @dataclass(frozen=True)
@@ -93,20 +121,18 @@ class LongTrainings:
 
     @cached_property
     def settings(self) -> tuple[tuple[LongResult, ...], ...]:
-        """The networks of each setting, by trial; the setting of the most networks first, then that
-        of the most epochs."""
-        groups: dict[str, dict[int, list[LongTraining]]] = {}
-        for one in self.trainings:
-            groups.setdefault(one.setting, {}).setdefault(one.trial, []).append(one)
-        results = (
-            tuple(_result(group[trial]) for trial in sorted(group)) for group in groups.values()
-        )
+        """The networks of each setting: trials by number, then baselines by name; the setting of
+        the most networks first, then that of the most epochs."""
+        groups: dict[str, dict[str, list[LongTraining]]] = {}
+        for one in sorted(self.trainings, key=_place):
+            groups.setdefault(one.setting, {}).setdefault(one.key, []).append(one)
+        results = (tuple(map(_result, group.values())) for group in groups.values())
         return tuple(sorted(results, key=lambda group: (-len(group), -group[0].epochs)))
 
     @property
     def best(self) -> LongResult | None:
-        """The result of the highest top-1 on the scoring images; None where there is none."""
-        results = (one for group in self.settings for one in group)
+        """The trial's result of the highest top-1 on the scoring images; None where none is."""
+        results = (one for group in self.settings for one in group if one.trial is not None)
         return max(results, key=lambda one: one.top1, default=None)
 
     def of(self, number: int) -> LongResult | None:
@@ -115,18 +141,34 @@ class LongTrainings:
         return next((one for one in results if one.trial == number), None)
 
 
+def called(trial: int | None, baseline: str) -> str:
+    """The name of a run's network in texts: `trial 7` or `baseline vgg-17`."""
+    return f"baseline {baseline}" if trial is None else f"trial {trial}"
+
+
+def _place(one: LongTraining) -> tuple[bool, int, str]:
+    """Trials by number, then baselines by name; the order of the file where these are equal."""
+    return one.trial is None, one.trial or 0, one.baseline
+
+
 def _result(own: Sequence[LongTraining]) -> LongResult:
     """The result of trainings of one network and setting."""
     tests = [one.test_top1 for one in own if one.test_top1 is not None]
+    is_tested = len(tests) == len(own)
     return LongResult(
         trial=own[0].trial,
+        baseline=own[0].baseline,
+        flops=own[0].flops,
+        key=own[0].key,
         epochs=own[0].epochs,
         recipe=own[0].recipe,
         setting=own[0].setting,
         seeds=tuple(one.seed for one in own),
         top1=fmean(one.top1 for one in own),
-        test_top1=fmean(tests) if len(tests) == len(own) else None,
+        test_top1=fmean(tests) if is_tested else None,
         seconds=fmean(one.seconds for one in own),
+        all_top1=tuple(one.top1 for one in own),
+        all_test_top1=tuple(tests) if is_tested else (),
     )
 
 
@@ -165,7 +207,7 @@ def add(folder: Path, training: LongTraining) -> None:
 def read_long(folder: Path, keys: Mapping[int, str]) -> LongTrainings:
     """The long trainings of a run; none where there is no file.
 
-    A line that cannot be read, or that is of no network of the run, does not count.
+    A line that cannot be read, or whose trial is none of the run, does not count.
 
     Args:
         folder: of the run.
@@ -191,7 +233,7 @@ def read_long(folder: Path, keys: Mapping[int, str]) -> LongTrainings:
         except ValidationError:
             unread.append(f"line {number} (is damaged)")
             continue
-        if keys.get(one.trial) != one.key:
+        if one.trial is not None and keys.get(one.trial) != one.key:
             unread.append(f"line {number} (trial {one.trial} has another network)")
             continue
         found.pop(same := (one.key, one.setting, one.seed), None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from vitnas.noise import Expected
 
+from vitnas.config.baseline import Baseline
 from vitnas.config.costs import COSTS, cost_of
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
@@ -130,6 +131,11 @@ class TrialRecord(TrainingRecord):
         top1 = "" if self.top1 is None else f", top1={self.top1:.2f}"
         return f"TrialRecord({self.number}, {self.outcome.value}{top1}, flops={self.flops})"
 
+    @property
+    def called(self) -> str:
+        """`trial 7`."""
+        return f"trial {self.number}"
+
     @cached_property
     def network(self) -> ModelConfig:
         """The network that `config` describes.
@@ -179,11 +185,28 @@ class BaselineRecord(TrainingRecord):
     """A reference network that was trained like a candidate; it is no trial.
 
     Attributes:
-        family, width: what it is (see `vitnas.baselines.baseline.Baseline`).
+        network: what it is.
     """
 
-    family: str
-    width: int
+    network: Baseline
+
+    @property
+    def family(self) -> str:
+        return self.network.family
+
+    @property
+    def width(self) -> int:
+        return self.network.width
+
+    @property
+    def name(self) -> str:
+        """Short, for people: `dwcnn-24`."""
+        return self.network.name
+
+    @property
+    def key(self) -> str:
+        """Twelve hex digits, equal for equal networks."""
+        return self.network.key
 
     @property
     def top1(self) -> float | None:

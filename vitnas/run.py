@@ -106,7 +106,7 @@ class Run:
 
     @cached_property
     def long(self) -> LongTrainings:
-        """The long trainings of its complete networks, as a file in its folder tells them.
+        """Long trainings of its complete networks and of baselines, as a file in its folder tells.
 
         Raises:
             RunError: the file cannot be read.

@@ -1,4 +1,5 @@
-"""A long training of a network that a run found: what is trained, and what the run keeps of it."""
+"""A long training for a run, of a trial's network or of a baseline: what is trained, and what the
+run keeps of it."""
 
 from __future__ import annotations
 
@@ -9,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from vitnas.calibration.options import TIMES
+from vitnas.config.baseline import Baseline
 from vitnas.config.differences import differences
 from vitnas.config.files import validate
 from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig
+from vitnas.config.notation import human
 from vitnas.config.recipe import Recipe
 from vitnas.config.space import SpaceConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.errors import ConfigError, RunError, printable
+from vitnas.errors import ConfigError, RunError, nearest_name, printable
 from vitnas.exported.choose import choose_trial
-from vitnas.longer import LongTraining, add, check_can_add, setting_of
+from vitnas.exported.design import size_of_design
+from vitnas.longer import PROXY, LongTraining, add, check_can_add, setting_of
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.training.plan import Plan, make_plan
 
-PROXY = "proxy"
-"""The recipe's name where it is the run's own."""
+_SHAPE = ("image_hw", "in_chans", "num_classes")
 _OF_THE_RUN = {"data": "--data", "img_size": "--img-size", "score_on": "--score-on"}
 
 
@@ -33,29 +36,41 @@ def plan_for(
     number: int | None,
     model: str | Path | None = None,
     recipe: str | Path | Recipe | None = None,
+    baseline: str | None = None,
     **options: Any,
 ) -> Plan:
-    """A long training of a trial's network on the images of its run, split as there; no torch.
+    """A long training of a trial's network, or of a baseline, on the run's images, split as there.
+
+    Takes no torch but for a baseline.
 
     Args:
-        run: where the trial is from.
+        run: whose images and recipe these are.
         number: of the trial.
-        model: its network, in a file or a folder; None = as the run has it.
+        model: the trial's network, in a file or a folder; None = as the run has it.
         recipe: see `make_plan`; None = the run's own short one, with `epochs` or three times as
             many as its own.
+        baseline: what is trained instead: a family and a width, as `vgg-17`; or a family alone, of
+            which the member nearest to the trial in FLOPs is taken.
         **options: those of `make_plan`; `data`, `img_size` and `score_on` must be None.
 
     Raises:
-        VitnasError: no such trial, another network, an option that is the run's, or the run's
-            folder cannot be written.
+        VitnasError: no such trial or baseline, another network, an option that is the run's, or the
+            run's folder cannot be written.
     """
     for name, option in _OF_THE_RUN.items():
         if options.pop(name, None) is not None:
             raise ConfigError(f"the images are those of {run.path}, split as there; drop {option}")
-    trial = _trial(run, number)
+    own: ModelConfig | Baseline
+    if baseline is None:
+        trial = _trial(run, number)
+        own, called = trial.network, f"trial {trial.number}"
+    elif model is None:
+        own = _baseline(run, number, baseline)
+        called = f"baseline {own.name}"
+    else:
+        raise ConfigError("give MODEL or --baseline, not both")
     check_can_add(run.path)
     space = validate(SpaceConfig, dict(run.space))
-    own = trial.network
     if recipe is None:
         epochs = options.pop("epochs", None)
         epochs = TIMES * space.proxy.epochs if epochs is None else epochs
@@ -65,7 +80,7 @@ def plan_for(
         plan = make_plan(model or own, space.data, recipe, **options)
     if model is not None:
         _check_network(run, trial, plan, model)
-    origin = f"run `{run.path}`, trial {trial.number}, space {run.name}"
+    origin = f"run `{run.path}`, {called}, space {run.name}"
     fingerprint = run.environment.data.told().get("fingerprint")
     return replace(plan, fingerprint=fingerprint, origin=printable(origin))
 
@@ -74,15 +89,20 @@ def keeping(
     run: Run, number: int | None, plan: Plan, device: str, to: str | Path
 ) -> Callable[[Sequence[dict[str, Any]], float | None], None]:
     """What writes the result of `plan` into the run, from the log and the test top-1 in percent."""
-    trial = _trial(run, number)
+    network, whose = plan.config, dict[str, Any]()
+    if isinstance(network, Baseline):
+        flops = size_of_design(network).flops
+        whose = {"baseline": network.name, "flops": flops, "key": network.key}
+    else:
+        trial = _trial(run, number)
+        whose = {"trial": trial.number, "key": trial.key}
 
     def keep(log: Sequence[dict[str, Any]], test_top1: float | None) -> None:
         from vitnas.engine.backends.worker import device_name
         from vitnas.training.device import resolve_device
 
         training = LongTraining(
-            trial=trial.number,
-            key=trial.key,
+            **whose,
             top1=log[-1]["top1"],
             test_top1=test_top1,
             epochs=plan.recipe.epochs,
@@ -99,12 +119,44 @@ def keeping(
     return keep
 
 
+def _baseline(run: Run, number: int | None, name: str) -> Baseline:
+    """The baseline of this name for the run's images, or of a family at the FLOPs of a trial."""
+    from vitnas.baselines.families import FAMILIES
+    from vitnas.baselines.sizes import nearest
+
+    family, _, width = name.partition("-")
+    if family not in FAMILIES:
+        rule = f"no such family; known are {', '.join(FAMILIES)}"
+        near = nearest_name(family, FAMILIES)
+        raise ConfigError(rule, address="--baseline", value=name, nearest=near)
+    if bool(width) == (number is not None):
+        rule = f"give a width, as {family}-16, or --trial N for one of like FLOPs"
+        raise ConfigError(rule, address="--baseline", value=name)
+    trial = _trial(run, number) if number is not None else run.complete[0]
+    shape = {field: getattr(trial.network, field) for field in _SHAPE}
+    if width:
+        try:
+            return validate(Baseline, {"family": family, "width": int(width), **shape})
+        except (ValueError, ConfigError):
+            rule = "the width is a whole number from 1 to 1,000,000"
+            raise ConfigError(rule, address="--baseline", value=name) from None
+    some = validate(Baseline, {"family": family, "width": 1, **shape})
+    if (found := nearest(some, trial.flops)) is None:
+        flops = human(trial.flops)
+        rule = (
+            f"no width has like FLOPs as trial {trial.number} ({flops}); name one, as {family}-16"
+        )
+        raise ConfigError(rule, address="--baseline", value=name)
+    return found.baseline
+
+
 def _trial(run: Run, number: int | None) -> TrialRecord:
     if not run.complete:
         raise RunError(f"{run.path}: no trial is complete yet, so there is no network to train")
     if number is None:
         known = "" if run.knee is None else f"; the knee is trial {run.knee.number}"
-        raise RunError(f"{run.path}: --for needs --trial and the number of a network{known}")
+        rule = "--for needs --trial and the number of a network, or --baseline and its name"
+        raise RunError(f"{run.path}: {rule}{known}")
     return choose_trial(run, trial=number)
 
 
@@ -123,8 +175,9 @@ def _check_network(run: Run, trial: TrialRecord, plan: Plan, model: str | Path) 
     """
     theirs, changes = trial.network, {"drop_path_rate": trial.network.drop_path_rate}
     given = plan.config
-    if isinstance(given, GraftFile):
-        rule = f"is a network of timm with grafts, and not that of trial {trial.number}"
+    if not isinstance(given, ModelConfig):
+        what = "a network of timm with grafts" if isinstance(given, GraftFile) else "a baseline"
+        rule = f"is {what}, and not the network of trial {trial.number}"
         raise RunError(f"{model}: {rule} of {run.path}; leave MODEL out to train the trial's own")
     if plan.recipe.drop_path_rate is not None:
         given = validate(ModelConfig, {**given.model_dump(), **changes})

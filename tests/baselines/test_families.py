@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitnas.baselines.baseline import Baseline
 from vitnas.baselines.families import FAMILIES, build_baseline
+from vitnas.config.baseline import Baseline
 from vitnas.cost.operators import count_operators
 
 

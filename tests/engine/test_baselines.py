@@ -17,8 +17,8 @@ from PIL import Image
 from tests.engine.conftest import make_space
 from tests.engine.test_search import folder_space
 from tests.report.runs import run_of, trial
-from vitnas.baselines.baseline import Baseline, PricedBaseline
 from vitnas.baselines.sizes import line_up
+from vitnas.config.baseline import Baseline, PricedBaseline
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.baselines import (
     repeat_what_counts,

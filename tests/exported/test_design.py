@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from vitnas.config.baseline import Baseline
+from vitnas.config.design import Design
 from vitnas.config.files import validate, write_text
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig
+from vitnas.errors import ConfigError, MemoryLimitError
 from vitnas.exported.design import (
     brought_to,
     build_design,
@@ -37,7 +40,11 @@ GRAFT = validate(
 )
 
 
-@pytest.fixture(params=[OURS, GRAFT], ids=["model file", "graft"])
+VGG = Baseline(family="vgg", width=4, image_hw=(16, 16), in_chans=3, num_classes=5)
+VIT = Baseline(family="vit", width=4, image_hw=(16, 16), in_chans=3, num_classes=5)
+
+
+@pytest.fixture(params=[OURS, GRAFT, VGG, VIT], ids=["model file", "graft", "vgg", "vit"])
 def design(request: pytest.FixtureRequest) -> Design:
     found: Design = request.param
     return found
@@ -54,7 +61,7 @@ def test_its_size_is_that_of_the_network(design: Design) -> None:
     assert size_of_design(design).num_params == sum(p.numel() for p in model.parameters())
     assert size_of_design(design).flops > 10_000
     assert (model.image_hw, model.in_chans) == (design.image_hw, design.in_chans)
-    assert "ska" in line_of(design)
+    assert "baseline v" in line_of(design) or "ska" in line_of(design)
 
 
 def test_its_weights_come_back_and_go_to_another_size(design: Design) -> None:
@@ -62,8 +69,29 @@ def test_its_weights_come_back_and_go_to_another_size(design: Design) -> None:
     again = network_of(design, weights_bytes(model))
     images = torch.randn(2, 3, 16, 16)
     assert torch.equal(model(images), again(images))
+    if isinstance(design, Baseline):  # the sizes of its parts follow from the image's
+        with pytest.raises(ConfigError, match="weights of another network"):
+            brought_to(again, design, (32, 32))
+        return
     larger = brought_to(again, design, (32, 32))
     assert larger(torch.randn(1, 3, 32, 32)).shape == (1, 5)
+
+
+def test_a_baseline_of_convolutions_goes_to_another_size() -> None:
+    small = VGG.changed(family="dwcnn")
+    larger = brought_to(build_design(small), small, (20, 20))
+    assert larger(torch.randn(1, 3, 20, 20)).shape == (1, 5)
+
+
+def test_a_baseline_too_large_for_the_memory_is_one_line(tmp_path: Path) -> None:
+    write_text(tmp_path / "baseline.yaml", design_text(VGG.changed(width=1_000_000)))
+    with pytest.raises(MemoryLimitError, match=r"the weights of vgg-1000000 take .* smaller width"):
+        build_design(read_design(tmp_path))
+
+
+def test_a_family_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"family = 'vg': no such family.*nearest: vgg"):
+        build_design(VGG.changed(family="vg"))
 
 
 def test_counting_and_loading_draw_nothing() -> None:

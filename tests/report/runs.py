@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vitnas.config.baseline import Baseline
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.records import Outcome, TrialRecord
@@ -41,6 +42,11 @@ SPACE = {
     "objectives": {"top1": "maximize", "flops": "minimize"},
     "limits": {"flops": {"max": 300_000_000}, "num_params": {"max": 8_000_000}},
 }
+
+
+def reference(family: str = "vgg", width: int = 8) -> Baseline:
+    """A baseline for the images of `ENVIRONMENT`."""
+    return Baseline(family=family, width=width, image_hw=(32, 32), in_chans=3, num_classes=10)
 
 
 def tree(*mixers: str, depth: int = 1) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
+from tests.report.runs import ENVIRONMENT, invented_run, reference, run_of, trial
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.checklist import NO, PARTLY, UNKNOWN, YES, checklist
 from vitnas.report.page import render_pages
@@ -95,16 +95,18 @@ def test_without_baselines_none_are_said_to_be_scored() -> None:
     item = "Same evaluation protocol for all that is compared"
     alone = answers(run_of(PATH, trial(0, test_top1=50.0)))[item]
     assert alone == (YES, "the front is scored on the same test images, after the search")
-    one = BaselineRecord(
-        family="vgg", width=8, outcome=Outcome.COMPLETE, curve=(4.0,), test_top1=5.0
-    )
+    one = BaselineRecord(network=reference(), outcome=Outcome.COMPLETE, curve=(4.0,), test_top1=5.0)
     both = answers(run_of(PATH, trial(0, test_top1=50.0), baselines=(one,)))[item]
     assert both[1].startswith("front and baselines are scored")
 
 
 def test_baselines_and_test_scores_count() -> None:
     one = BaselineRecord(
-        family="resnet", width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(40.0,), seconds=5.0
+        network=reference("resnet"),
+        outcome=Outcome.COMPLETE,
+        flops=10**6,
+        curve=(40.0,),
+        seconds=5.0,
     )
     run = run_of(PATH, trial(0, test_top1=50.0), baselines=(one,))
     found = answers(run)

@@ -103,7 +103,7 @@ def test_tables_mark_what_was_trained_long(tmp_path: Path) -> None:
     assert '<h3 id="long">' in pages.html
     assert "](configs/1.yaml) long |" in pages.markdown
     assert "](configs/2.yaml) long |" not in pages.markdown
-    assert "trained long: 2 networks (trials 0, 1)" in front_text(run)
+    assert "trained long: 2 networks (trial 0, trial 1)" in front_text(run)
     (tmp_path / "one").mkdir()
     one = run_with(tmp_path / "one", AFTER[:1])
     assert "trained long: 1 network (trial 0)" in front_text(one)

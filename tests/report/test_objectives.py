@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
+from tests.report.runs import ENVIRONMENT, SPACE, reference, run_of, trial
 from vitnas.config.costs import COSTS
 from vitnas.engine.store.study import read_run
 from vitnas.pareto import hypervolume
@@ -188,7 +188,7 @@ def test_words_about_a_maximised_cost(tmp_path: Path) -> None:
 def test_the_caption_tells_of_baselines_where_they_are_drawn(tmp_path: Path) -> None:
     """Nobody measures a baseline's throughput; what is below the axis is told at its plot."""
     known = [
-        BaselineRecord(family="vgg", width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,))
+        BaselineRecord(network=reference(), outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,))
         for top1 in (60.0, 1.0)
     ]
     trials = [trial(n, 60.0 + n, measured={"throughput": 9.0 - n}) for n in range(3)]

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_hex
 from PIL import Image
 
-from tests.report.runs import invented_run, run_of, tree, trial
+from tests.report.runs import invented_run, reference, run_of, tree, trial
 from vitnas.plotting import empty_figure
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.marks import BASELINE_COLOUR, top1_range
@@ -32,7 +32,9 @@ def test_poor_trials_fall_below_the_axis_and_are_counted() -> None:
 def test_baselines_below_the_axis_are_counted_and_have_no_entry_in_the_legend() -> None:
     run = run_of(PATH, *(trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)))
     known = [
-        BaselineRecord(family=family, width=8, outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,))
+        BaselineRecord(
+            network=reference(family), outcome=Outcome.COMPLETE, flops=10**6, curve=(top1,)
+        )
         for family, top1 in (("vgg", 79.0), ("vit", 20.0), ("vit", 30.0))
     ]
     run = replace(run, baselines=tuple(known))
@@ -44,7 +46,7 @@ def test_the_baselines_that_decide_the_comparison_are_in_the_picture() -> None:
     """A report had told of four baselines and shown one."""
     trials = [trial(n, 80.0 + n, 10 ** (n + 4)) for n in range(3)]
     known = [
-        BaselineRecord(family="vgg", width=8, outcome=Outcome.COMPLETE, flops=flops, curve=(top1,))
+        BaselineRecord(network=reference(), outcome=Outcome.COMPLETE, flops=flops, curve=(top1,))
         for flops, top1 in ((10_000, 77.0), (100_000, 78.0), (10**6, 79.0))
     ]
     limits, below = shown_top1(run_of(PATH, *trials, baselines=tuple(known)), "flops")
@@ -65,7 +67,7 @@ def test_the_legend_is_where_no_front_is() -> None:
 
 def test_a_picture_of_baselines_alone_ends_where_they_end() -> None:
     known = [
-        BaselineRecord(family="vgg", width=8, outcome=Outcome.COMPLETE, flops=flops, curve=(9.0,))
+        BaselineRecord(network=reference(), outcome=Outcome.COMPLETE, flops=flops, curve=(9.0,))
         for flops in (1_000, 8_000)
     ]
     axes = empty_figure(8, 5).subplots()

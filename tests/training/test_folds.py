@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import fmean
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.seeds import derive_seed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig

@@ -22,8 +22,9 @@ from timm.models.metaformer import (
 from timm.models.vision_transformer import VisionTransformer
 from torch import nn
 
-from vitnas.baselines.baseline import Baseline
 from vitnas.baselines.stages import Grid, convnext, mobilenet, resnet
+from vitnas.config.baseline import Baseline
+from vitnas.errors import ConfigError, nearest_name
 
 _LEAST_CONVS = 2
 _Builder = Callable[[Baseline], nn.Module]
@@ -44,10 +45,20 @@ class _Family(NamedTuple):
 def build_baseline(baseline: Baseline) -> nn.Module:
     """The network with fresh weights from torch's global generator: (B, C, H, W) -> (B, classes).
 
+    It says its `image_hw`, `in_chans` and `num_classes`, as our networks do.
+
     Raises:
-        KeyError: there is no such family.
+        ConfigError: there is no such family.
     """
-    return FAMILIES[baseline.family].build(baseline)
+    if baseline.family not in FAMILIES:
+        rule = f"no such family; known are {', '.join(FAMILIES)}"
+        nearest = nearest_name(baseline.family, FAMILIES)
+        raise ConfigError(rule, address="family", value=baseline.family, nearest=nearest)
+    model: Any = FAMILIES[baseline.family].build(baseline)
+    model.image_hw, model.in_chans = baseline.image_hw, baseline.in_chans
+    model.num_classes = baseline.num_classes
+    built: nn.Module = model
+    return built
 
 
 def _vgg(baseline: Baseline) -> nn.Module:

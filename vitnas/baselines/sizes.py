@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from math import inf, log, prod
 
-from vitnas.baselines.baseline import Baseline, PricedBaseline
 from vitnas.baselines.families import FAMILIES, build_baseline
+from vitnas.config.baseline import Baseline, PricedBaseline
 from vitnas.config.notation import human
 from vitnas.config.objectives import Limits
 from vitnas.config.space import SearchSpace
 from vitnas.cost.limits import over_limits
 from vitnas.cost.operators import count_flops
 from vitnas.cost.survey import flops_range
-from vitnas.memory import free_memory
+from vitnas.memory import check_memory, free_memory
 
 NUM_SIZES = 4
 NEAR = 1.5  # largest factor between a member's FLOPs and its target
@@ -75,6 +75,26 @@ def price(baseline: Baseline) -> PricedBaseline:
     flops = count_flops(model, (baseline.in_chans, *baseline.image_hw))
     num_params = sum(p.numel() for p in model.parameters() if p.requires_grad)
     return PricedBaseline(baseline, flops, num_params)
+
+
+def nearest(some: Baseline, goal: float) -> PricedBaseline | None:
+    """The member of a family nearest to `goal` FLOPs, for the images of `some`; None where no width
+    is within a factor of `NEAR`."""
+    return _Scale(some.changed(width=1)).near(goal, Limits())
+
+
+def check_room(baseline: Baseline) -> None:
+    """Refuse a member whose weights take more memory than is free; leaves random state alone.
+
+    Raises:
+        MemoryLimitError: they do.
+    """
+    import torch
+
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = build_baseline(baseline)
+    needed = 4 * sum(tensor.numel() for tensor in model.parameters())
+    check_memory(needed, f"the weights of {baseline.name}", "take a smaller width")
 
 
 class _Scale:

@@ -17,7 +17,7 @@ from timm.models.convnext import ConvNeXtStage
 from timm.models.resnet import BasicBlock
 from torch import nn
 
-from vitnas.baselines.baseline import Baseline
+from vitnas.config.baseline import Baseline
 
 _DEPTH = 2  # blocks a stage
 

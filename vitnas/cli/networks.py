@@ -55,6 +55,10 @@ def train(
         typer.Option("--for", help="Train a network of this run; the result goes into it, too."),
     ] = None,
     trial: Annotated[int | None, typer.Option(help="Number of the trial, with --for.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="With --for: vgg-17, or with --trial vgg, which has its FLOPs."),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -122,6 +126,7 @@ def train(
             model,
             to,
             trial=trial,
+            baseline=baseline,
             data=data,
             recipe=recipe,
             device=device,

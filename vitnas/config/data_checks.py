@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitnas.config.data import PACKAGES, DataConfig, class_names
+from vitnas.config.design import Design
 from vitnas.config.files import is_folder
-from vitnas.config.graft_file import Design
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.words import plural
 

@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Field
 
 from vitnas.config.files import validate
 from vitnas.config.graft import GraftConfig
-from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen, as_tuple
 
 _Pixels = Annotated[int, Field(ge=1, le=16_384)]
@@ -146,7 +145,3 @@ class GraftFile(Frozen):
         return validate(
             GraftFile, {**self.to_tree(), "options": {**self.options.given(), **options}}
         )
-
-
-Design = ModelConfig | GraftFile
-"""What a network is built from: a model file, or a network of timm with grafts."""

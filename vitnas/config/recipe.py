@@ -11,10 +11,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vitnas.config.baseline import Baseline
 from vitnas.config.data import Augment, facts_of
+from vitnas.config.design import Design
 from vitnas.config.files import read_yaml, validate
 from vitnas.config.findings import RuleError
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.mixers import names_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.parts import Frozen, Rate
@@ -252,11 +254,14 @@ def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:
 def check_recipe_fits(recipe: Recipe, config: Design) -> None:
     """Refuse what a recipe asks of a network that cannot have it.
 
-    Which maps a network of timm with grafts has is seen in training.
+    Which maps a network of timm with grafts has is seen in training. A baseline shares the recipe
+    of the networks that it is compared with, and leaves out what it cannot have.
 
     Raises:
         ConfigError: addressed inside the recipe.
     """
+    if isinstance(config, Baseline):
+        return
     stages = () if isinstance(config, GraftFile) else config.stages
     if recipe.mixed_depth and all(stage.passes == 1 for stage in stages):
         rule = "mixed depth needs recursion, and every block of this network is passed through once"

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
+from vitnas.config.baseline import Baseline
 from vitnas.config.data import DataConfig
+from vitnas.config.design import Design
 from vitnas.config.files import validate
-from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SpaceConfig
 from vitnas.engine.store.study import FILE_NAME, read_run
@@ -62,6 +63,8 @@ class TrainedNetwork:
         """What `operators_of` needs to know where an operator is from."""
         if isinstance(self.design, ModelConfig):
             return self.design
+        if isinstance(self.design, Baseline):
+            return {}
         from vitnas.nn.graft.families import mixers_of
 
         return mixers_of(self.network)

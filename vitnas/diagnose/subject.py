@@ -12,7 +12,7 @@ from torch import nn
 from vitnas.config.files import is_folder
 from vitnas.config.model import load_config
 from vitnas.errors import ConfigError, VitnasError, nearest_name
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, LOG_FILE
+from vitnas.exported.folder import CONFIG_FILE, LOG_FILE, has_network
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import load_weights
@@ -64,7 +64,7 @@ def load_subject(model: str, weights: str | None = None, seed: int = 0) -> Subje
         VitnasError: the folder has no network in it.
     """
     path = Path(model)
-    if is_folder(path) and (_has_network(path) or not _is_known(model)):
+    if is_folder(path) and (has_network(path) or not _is_known(model)):
         return _from_folder(path, weights)
     network = _by_name(model, seed)
     how = f"random, seed {seed}"
@@ -103,7 +103,7 @@ def _in_chans(network: nn.Module) -> int:
 def _from_folder(folder: Path, weights: str | None) -> Subject:
     if weights is not None:
         raise VitnasError(f"{folder}: a folder has its own weights; leave --weights out")
-    if not _has_network(folder):
+    if not has_network(folder):
         raise VitnasError(
             f"{folder}: has no {CONFIG_FILE}; give a folder that vitnas export wrote, or a run "
             "with --trial"
@@ -128,10 +128,6 @@ def _by_name(model: str, seed: int) -> nn.Module:
     nearest = nearest_name(model, [*zoo_names(), *timm.list_models()])
     rule = "neither a model of the zoo or of timm, nor a folder or model file"
     raise ConfigError(rule, address="MODEL", value=model, nearest=nearest)
-
-
-def _has_network(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (CONFIG_FILE, GRAFT_FILE))
 
 
 def _is_known(model: str) -> bool:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from vitnas.baselines.baseline import PricedBaseline
+from vitnas.config.baseline import PricedBaseline
 from vitnas.config.data import DataConfig
 from vitnas.config.notation import human
 from vitnas.config.training import ProxyConfig

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from vitnas.baselines.baseline import PricedBaseline
+from vitnas.config.baseline import PricedBaseline
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import Teller
 from vitnas.engine import session

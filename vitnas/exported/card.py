@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from vitnas import __version__
+from vitnas.config.design import Design
 from vitnas.config.differences import mark_of
-from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import human
 from vitnas.cost.closed_form import Cost

@@ -1,6 +1,7 @@
-"""What a network is built from, a model file or a graft.yaml: read, built, sized, written.
+"""What a network is built from: read, built, sized, written.
 
-`vitnas.config.graft_file.Design` is either; all that depends on which is here.
+`vitnas.config.design.Design` is a model file, a graft.yaml or a baseline.yaml; all that depends on
+which is here.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vitnas.config.baseline import Baseline
+from vitnas.config.design import Design
 from vitnas.config.files import dump_yaml, read_network_yaml, validate
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, closed_form
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
+from vitnas.exported.folder import BASELINE_FILE, CONFIG_FILE, GRAFT_FILE
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,14 +31,17 @@ def read_design(folder: Path) -> Design:
     Raises:
         ConfigError: its file is missing, or something in it is wrong.
     """
-    path = folder / GRAFT_FILE
-    if path.is_file():
+    if (path := folder / GRAFT_FILE).is_file():
         return validate(GraftFile, read_network_yaml(path), file=path)
+    if (path := folder / BASELINE_FILE).is_file():
+        return validate(Baseline, read_network_yaml(path), file=path)
     return load_config(folder / CONFIG_FILE)
 
 
 def file_of(design: Design) -> str:
     """The name of its file."""
+    if isinstance(design, Baseline):
+        return BASELINE_FILE
     return GRAFT_FILE if isinstance(design, GraftFile) else CONFIG_FILE
 
 
@@ -46,12 +52,14 @@ def design_text(design: Design) -> str:
 
 def line_of(design: Design) -> str:
     """The network in one line."""
-    return design.line() if isinstance(design, GraftFile) else one_line(design)
+    return one_line(design) if isinstance(design, ModelConfig) else design.line()
 
 
 def size_of_design(design: Design) -> Cost | Size:
-    """Parameters and FLOPs of one image; a graft is built and counted once."""
-    return _graft_size(design) if isinstance(design, GraftFile) else closed_form(design)
+    """Parameters and FLOPs of one image; a graft and a baseline are built and counted once."""
+    if isinstance(design, ModelConfig):
+        return closed_form(design)
+    return _graft_size(design) if isinstance(design, GraftFile) else _baseline_size(design)
 
 
 @cache
@@ -65,15 +73,30 @@ def _graft_size(file: GraftFile) -> Size:
         return size_of(build_graft(file), file.in_chans)
 
 
+def _baseline_size(baseline: Baseline) -> Size:
+    from vitnas.baselines.sizes import price
+    from vitnas.cost.small_scale import Size
+
+    found = price(baseline)
+    return Size(found.num_params, found.flops)
+
+
 def build_design(design: Design) -> nn.Module:
     """The network with fresh weights, on the default device.
 
     Raises:
         ConfigError: it cannot be built.
-        MemoryLimitError: a network of ours takes more memory than this machine has free.
+        MemoryLimitError: a network of ours or a baseline takes more memory than this machine has
+            free.
 
     Randomness: the weights, from torch's generator.
     """
+    if isinstance(design, Baseline):
+        from vitnas.baselines.families import build_baseline
+        from vitnas.baselines.sizes import check_room
+
+        check_room(design)
+        return build_baseline(design)
     if isinstance(design, GraftFile):
         from vitnas.nn.graft.whole import build_graft
 
@@ -107,16 +130,21 @@ def network_of(
 def brought_to(network: nn.Module, design: Design, image_hw: tuple[int, int]) -> nn.Module:
     """A network of `design` at another image size; the given one may be changed for it.
 
-    Position tables and static keys are interpolated.
+    Position tables and static keys are interpolated; those of a baseline are not.
 
     Raises:
         ConfigError: it cannot have this size.
     """
-    if not isinstance(design, GraftFile):
+    if isinstance(design, ModelConfig):
         network.resize(image_hw)  # type: ignore[operator]
         return network
+    from vitnas.nn.weights import load_state, state_of
+
+    if isinstance(design, Baseline):
+        changed = build_design(design.changed(image_hw=image_hw))
+        load_state(changed, state_of(network))
+        return changed.eval()
     from vitnas.nn.graft.whole import build_graft, resized_state
-    from vitnas.nn.weights import load_state
 
     other = build_graft(design.changed(img_size=image_hw))
     load_state(other, resized_state(network, other))

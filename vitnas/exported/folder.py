@@ -11,17 +11,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vitnas.errors import DataError, RunError, printable, reason_of
-from vitnas.files import check_writable, read_bytes, write_text, writing
+from vitnas.files import check_writable, exists, read_bytes, write_text, writing
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
-GRAFT_FILE = "graft.yaml"
-"""Instead of config.yaml: a timm network with grafts."""
+GRAFT_FILE, BASELINE_FILE = "graft.yaml", "baseline.yaml"
+"""Instead of config.yaml: a timm network with grafts; a reference network."""
+DESIGN_FILES = (CONFIG_FILE, GRAFT_FILE, BASELINE_FILE)
+"""One of these says what the network is."""
 RECIPE_FILE, LOG_FILE = "recipe.yaml", "log.jsonl"
 """Further files of a network that a recipe trained."""
 CARD_FILE = "README.md"
 CLASSES_FILE, _OLD_CLASSES_FILE = "labels.txt", "classes.txt"
 """The names of the classes, one a line, as timm's `--class-map` has them; where they are known."""
 _MOST_BYTES = 1 << 24
+
+
+def has_network(folder: Path) -> bool:
+    """Whether a folder says what its network is."""
+    return any(exists(folder / name) for name in DESIGN_FILES)
 
 
 @contextmanager

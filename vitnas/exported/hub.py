@@ -10,15 +10,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from vitnas.config.baseline import Baseline
+from vitnas.config.design import Design
 from vitnas.config.files import exists, validate
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.errors import ConfigError, DataError, printable, reason_of
 from vitnas.exported.folder import WEIGHTS_FILE, sha256_of
 from vitnas.exported.preprocessing import Interpolation, Preprocessing, of_timm
 from vitnas.files import read_bytes
+from vitnas.nn.zoo import grafted, reference
 from vitnas.nn.zoo.entrypoints import ANY, weights_of
-from vitnas.nn.zoo.grafted import GRAFTED, layers_of
 
 HUB_FILE, DIGEST = "config.json", "weights_sha256"
 _MOST_BYTES = 1 << 24
@@ -29,8 +31,8 @@ _Deviation = Annotated[float, Field(gt=0.0, le=1e6)]
 def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: str) -> str:
     """config.json in the form of timm's hub (timm.models.save_for_hf).
 
-    Its architecture is `vitnas` or `vitnas_graft`, which `import vitnas` registers with timm;
-    `model_args` are the fields of config.yaml or graft.yaml.
+    Its architecture is `vitnas`, `vitnas_graft` or `vitnas_baseline`, which `import vitnas`
+    registers with timm; `model_args` are the fields of config.yaml, graft.yaml or baseline.yaml.
 
     Args:
         design: the network; of a graft, with its sizes written out.
@@ -40,7 +42,7 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: s
     """
     tree = {key: value for key, value in design.to_tree().items() if key != "name"}
     found: dict[str, Any] = {
-        "architecture": GRAFTED if isinstance(design, GraftFile) else ANY,
+        "architecture": _architecture(design),
         "num_classes": design.num_classes,
         "model_args": tree,
         "pretrained_cfg": _pretrained_cfg(design, how),
@@ -50,6 +52,12 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: s
     if how.remark:
         found["remark"] = how.remark
     return json.dumps(found | more, indent=2, ensure_ascii=False) + "\n"
+
+
+def _architecture(design: Design) -> str:
+    if isinstance(design, Baseline):
+        return reference.BASELINE
+    return grafted.GRAFTED if isinstance(design, GraftFile) else ANY
 
 
 def _pretrained_cfg(design: Design, how: Preprocessing) -> dict[str, Any]:
@@ -69,8 +77,10 @@ def _pretrained_cfg(design: Design, how: Preprocessing) -> dict[str, Any]:
 
 
 def _layers(design: Design) -> dict[str, Any]:
+    if isinstance(design, Baseline):
+        return reference.layers_of(design)
     if isinstance(design, GraftFile):
-        return layers_of(design)
+        return grafted.layers_of(design)
     pool = list(design.grids[-1]) if len(design.stages) > 1 else None
     return {"pool_size": pool, **weights_of(design)}
 

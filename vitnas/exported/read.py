@@ -23,7 +23,7 @@ def load(folder: str | Path) -> nn.Module:
     classes have names has them in `label_names`, a tuple in the order of its outputs.
 
     Raises:
-        ConfigError: config.yaml or graft.yaml is missing or wrong, or the weights belong to another
+        ConfigError: the network's YAML file is missing or wrong, or the weights belong to another
             network; the error names the first tensor that does not fit.
         DataError: model.safetensors is missing, unreadable or damaged, holds numbers that are not
             finite, or is not the one that config.json was written with; or labels.txt has another

@@ -8,8 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.baseline import Baseline
+from vitnas.config.design import Design
 from vitnas.config.files import write_bytes, write_text
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.check import Check, check_files
 from vitnas.exported.design import design_text, file_of, network_of
@@ -139,6 +141,8 @@ def _write_source(draft: Path, content: Content, how: Preprocessing) -> dict[str
     design = content.design
     if isinstance(design, GraftFile):
         return {SOURCE_FILE: f"{design.model} is timm's code"}
+    if isinstance(design, Baseline):
+        return {SOURCE_FILE: "a baseline has no text yet; `--formats pt2,onnx` has programs"}
     field_without = unexpressed(design)
     if field_without:
         return {SOURCE_FILE: f"it has no text for {field_without} yet"}

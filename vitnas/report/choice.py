@@ -104,9 +104,10 @@ class Picked:
 
     @property
     def long(self) -> tuple[tuple[LongResult, ...], ...]:
-        """What long trainings of it, its neighbours and its rivals brought, by setting."""
+        """What long trainings of it, of its neighbours and rivals and of baselines brought, by
+        setting."""
         beside = (one.trial.number for one in self.neighbours)
-        shown = {self.trial.number, *beside, *(one.number for one in self.rivals)}
+        shown = {None, self.trial.number, *beside, *(one.number for one in self.rivals)}
         groups = (tuple(one for one in g if one.trial in shown) for g in self.run.long.settings)
         return tuple(filter(None, groups))
 

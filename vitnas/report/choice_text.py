@@ -14,6 +14,7 @@ from vitnas.cost.description import describe_table
 from vitnas.errors import typed
 from vitnas.records import TrialRecord
 from vitnas.report.choice import ENOUGH, Picked
+from vitnas.report.long_against import to_compare
 from vitnas.report.longer import long_row
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.standing import estimate_error, expected_text, mean_text
@@ -37,6 +38,7 @@ def choice_text(choice: Picked) -> str:
     parts += [*describe_table(trial.network), "", *_beside_text(choice), *_long_text(choice)]
     parts += ["", _sure_text(choice), *_further_text(choice)]
     parts += [f"Export it: vitnas export {typed(run.path)} --trial {trial.number} --to my_network"]
+    parts += _compare_text(choice)
     return "\n".join(parts)
 
 
@@ -77,15 +79,24 @@ def _beside_text(choice: Picked) -> list[str]:
     return columns([heads, *rows], left=(0, -1))
 
 
+def _compare_text(choice: Picked) -> list[str]:
+    """How to see whether it is better than a baseline once both are trained long."""
+    commands = to_compare(choice.run, choice.trial.number)
+    if not commands:
+        return []
+    question = (
+        "Is it better than a baseline of like FLOPs, both trained long? The report says so after"
+    )
+    return [f"{question}:", *(f"  {command}" for command in commands)]
+
+
 def _long_text(choice: Picked) -> list[str]:
     """A table for each setting: only trainings of one setting can be compared."""
-    trials = {trial.number: trial for trial in choice.run.complete}
     lines: list[str] = []
     for group in choice.long:
-        rows = [long_row(trials[one.trial], one) for one in group]
+        rows = [long_row(choice.run, one) for one in group]
         cells = [
-            (f"trial {row['number']}", row["top1"], row["test"], row["time"], row["trainings"])
-            for row in rows
+            (row["called"], row["top1"], row["test"], row["time"], row["trainings"]) for row in rows
         ]
         setting = f"{plural(group[0].epochs, 'epoch')} ({group[0].recipe})"
         heads = (f"trained long: {setting}", "scoring, %", "test, %", "time", "trainings")

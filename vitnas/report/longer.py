@@ -7,9 +7,8 @@ from typing import Any
 
 from vitnas.calibration.agreement import Networks, Tau, kendall_tau
 from vitnas.longer import FILE_NAME, LongResult
-from vitnas.records import TrialRecord
 from vitnas.report.standing import expected_text
-from vitnas.report.text import count_text, duration_text, listed, percent_text, plural
+from vitnas.report.text import NOTHING, count_text, duration_text, listed, percent_text, plural
 from vitnas.run import Run
 
 LEAST = 5
@@ -42,13 +41,14 @@ class LongAgreement:
 
 
 def agreement_of(run: Run) -> LongAgreement | None:
-    """The agreement by the setting of the most networks; None where nothing was trained long."""
-    found = run.long
-    if not found.settings:
+    """The agreement by the setting of the most networks; None where no trial's was trained long."""
+    found, known = run.long, {trial.called: trial for trial in run.complete}
+    ours = (tuple(one for one in group if one.called in known) for group in found.settings)
+    settings = sorted(filter(None, ours), key=len, reverse=True)
+    if not settings:
         return LongAgreement(unread=found.unread) if found.unread else None
-    group, *others = found.settings
-    known = {trial.number: trial for trial in run.complete}
-    trials = [known[one.trial] for one in group]
+    group, *others = settings
+    trials = [known[one.called] for one in group]
     tests = [one.test_top1 for one in group if one.test_top1 is not None]
     on_test = len(tests) == len(group)
     after = tests if on_test else [one.top1 for one in group]
@@ -112,16 +112,26 @@ def _interval(tau: Tau) -> str:
 
 def long_rows(run: Run) -> list[dict[str, Any]]:
     """The table: a row for each network and setting, as text."""
-    known = {trial.number: trial for trial in run.complete}
-    return [long_row(known[one.trial], one) for group in run.long.settings for one in group]
+    return [long_row(run, one) for group in run.long.settings for one in group]
 
 
-def long_row(trial: TrialRecord, one: LongResult) -> dict[str, Any]:
-    """A row of the table: a network of a run after its long trainings of one setting."""
+def flops_of(run: Run, one: LongResult) -> int:
+    """Multiply-adds of one image of a network that was trained long."""
+    found = next((trial.flops for trial in run.complete if trial.number == one.trial), None)
+    return found or one.flops or 0
+
+
+def long_row(run: Run, one: LongResult) -> dict[str, Any]:
+    """A row of the table: a trial or a baseline after its long trainings of one setting."""
+    trial = next((trial for trial in run.complete if trial.number == one.trial), None)
+    short = next((percent_text(b.top1) for b in run.baselines if b.key == one.key), NOTHING)
+    if trial is not None:
+        short = expected_text(trial)
     return {
         "number": one.trial,
-        "expected": expected_text(trial),
-        "flops": count_text(trial.flops),
+        "called": one.called,
+        "short": short,
+        "flops": count_text(flops_of(run, one)),
         "recipe": one.recipe,
         "epochs": f"{one.epochs:,}",
         "trainings": str(len(one.seeds)),

@@ -17,6 +17,7 @@ from vitnas.report.chance import chance_of
 from vitnas.report.checklist import checklist
 from vitnas.report.effects_text import effect_views
 from vitnas.report.facts import space_name
+from vitnas.report.long_against import next_baseline
 from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
 from vitnas.report.networks import network_lines
@@ -91,6 +92,7 @@ def summary_view(run: Run) -> View:
         "any_baseline_drawn": any(drawn_baselines(run, cost) for cost in run.costs),
         "first_cost": COSTS[run.costs[0]].noun,
         "long_rows": long_rows(run),
+        "next_baseline": next_baseline(run),
         **effect_views(run),
         "caveats": sentences(assess(run)),
         "checklist": checklist(run),

@@ -66,9 +66,8 @@ def _repeated(run: Run, costs: Sequence[str], heads: tuple[str, ...]) -> str:
 
 def _note(run: Run) -> list[str]:
     """What the column of expected top-1 is, if there is one; which trials were trained long."""
-    long = sorted({one.trial for one in run.long.trainings})
-    trials = f"trial{'s' * (len(long) != 1)} {', '.join(map(str, long))}"
-    told = f"trained long: {plural(len(long), 'network')} ({trials})"
+    long = list(dict.fromkeys(one.called for group in run.long.settings for one in group))
+    told = f"trained long: {plural(len(long), 'network')} ({', '.join(long)})"
     return [*([] if run.noise is None else [_EXPECTED]), *([told] if long else [])]
 
 

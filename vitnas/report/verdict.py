@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitnas.records import BaselineRecord, Outcome
+from vitnas.report.long_against import against_text
 from vitnas.report.text import (
     NOTHING,
     count_text,
@@ -25,6 +26,10 @@ _SAYS_NOTHING = "so this report does not say whether the front is worth its sear
 
 def verdict(run: Run) -> str:
     """The comparison of the front with the baselines in a few sentences. A report begins so."""
+    return " ".join(filter(None, (_of_front(run), against_text(run))))
+
+
+def _of_front(run: Run) -> str:
     found = versus(run)
     if found is not None:
         text = f"{_difference(found, run)} {_basis(found, run)}{_winners(found)} {_interval(found)}"

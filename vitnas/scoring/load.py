@@ -13,7 +13,7 @@ from vitnas.config.files import exists
 from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable, typed
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE
+from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE, has_network
 from vitnas.exported.hub import check_weights
 from vitnas.exported.preprocessing import Preprocessing, of_timm
 from vitnas.nn.weights import load_weights, shapes
@@ -52,7 +52,7 @@ def load_classifier(
         return _of_folder(path, place)
     if path.suffix in RUNTIMES:
         return open_program(path, device)
-    if path.suffix in _WEIGHTS and not _has_network(path.parent):
+    if path.suffix in _WEIGHTS and not has_network(path.parent):
         raise VitnasError(
             f"{text}: is a file of weights; vitnas convert makes a folder of it, or give a timm "
             "model's name and --weights"
@@ -63,17 +63,13 @@ def load_classifier(
 
 
 def _why_no_file(path: Path) -> str:
-    if _has_network(path.parent):
+    if has_network(path.parent):
         return f"is one file of a network; give its folder, {path.parent}"
     return "is neither a folder with a network nor a .onnx or .pt2 file"
 
 
-def _has_network(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (CONFIG_FILE, GRAFT_FILE))
-
-
 def _of_folder(folder: Path, device: torch.device) -> Classifier:
-    if not _has_network(folder):
+    if not has_network(folder):
         raise VitnasError(f"{folder}: {_why_no_network(folder)}")
     subject = load_subject(str(folder))
     shape = (subject.in_chans, *subject.image_hw)

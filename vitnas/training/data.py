@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from vitnas.config.data import DataConfig
-from vitnas.config.graft_file import Design
+from vitnas.config.design import Design
 from vitnas.data.decode import skipped_text
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.rows import Pixels, channel_sums

@@ -10,7 +10,8 @@ from typing import Any
 import timm
 from torch import nn
 
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.design import Design
+from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.convert import in_our_words
 from vitnas.exported.design import brought_to, read_design
@@ -74,7 +75,7 @@ def start_from(
 
 def _of_folder(design: Design, folder: Path) -> _Source:
     theirs = read_design(folder)
-    if isinstance(theirs, GraftFile) != isinstance(design, GraftFile):
+    if type(theirs) is not type(design):
         rule = f"holds another network ({theirs.name}); first weights are those of the same one"
         raise ConfigError(rule, file=folder)
     network: Any = load(folder)

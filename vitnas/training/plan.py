@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vitnas.config.baseline import Baseline
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.data_names import read_data
+from vitnas.config.design import Design
 from vitnas.config.files import exists, validate
-from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
@@ -23,7 +24,7 @@ from vitnas.exported.design import (
     settled_design,
     size_of_design,
 )
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE
+from vitnas.exported.folder import has_network
 from vitnas.nn.zoo import zoo_config
 from vitnas.training.start import FromTimm, digest, start_of
 from vitnas.words import plural
@@ -91,7 +92,7 @@ class Plan:
 
 
 def make_plan(
-    model: str | Path | ModelConfig,
+    model: str | Path | ModelConfig | Baseline,
     data: str | DataConfig = "digits",
     recipe: str | Path | Recipe = DEFAULT_RECIPE,
     *,
@@ -108,6 +109,7 @@ def make_plan(
         model: a network; a model of the zoo, which then gets the classes and channels of the data;
             a model file; or an exported folder, whose network is used with the classes of the data
             (a graft's also with its channels), but not its weights.
+            A baseline is for the images of its run; drop-path is not for it.
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
@@ -142,7 +144,7 @@ def make_plan(
     try:
         check_data_fits(images, config)
     except ConfigError as error:
-        if isinstance(model, ModelConfig) or not Path(model).is_dir():
+        if isinstance(model, ModelConfig | Baseline) or not Path(model).is_dir():
             raise
         raise error.at(file=Path(model, file_of(config))) from None
     start = None if init_from is None else start_of(str(init_from))
@@ -155,9 +157,14 @@ def _scored_on(data: DataConfig, split: str) -> DataConfig:
 
 
 def _network(
-    model: str | Path | ModelConfig, data: DataConfig, img_size: int | None, drop_path: float | None
+    model: str | Path | ModelConfig | Baseline,
+    data: DataConfig,
+    img_size: int | None,
+    drop_path: float | None,
 ) -> tuple[Design, int | None]:
     """The network, and the classes of its folder where it gets others."""
+    if isinstance(model, Baseline):
+        return model, None
     changes: dict[str, Any] = {} if img_size is None else {"img_size": img_size}
     if drop_path is not None:
         changes["drop_path_rate"] = drop_path
@@ -167,7 +174,7 @@ def _network(
     if not text:  # as a path, it is the current folder
         rule = "is empty: a model of the zoo, a model file or a folder is wanted"
         raise ConfigError(rule, address="MODEL")
-    if exists(path / CONFIG_FILE) or exists(path / GRAFT_FILE):
+    if has_network(path):
         return _of_folder(path, data, changes)
     if exists(path) or path.suffix in (".yaml", ".yml") or path.name != text:
         config = load_config(path)
@@ -181,7 +188,12 @@ def _of_folder(
     design, sizes = read_design(folder), _sizes(data)
     path, before = folder / file_of(design), design.num_classes
     changed: Design
-    if isinstance(design, ModelConfig):
+    if isinstance(design, Baseline):
+        size = changes.get("img_size")
+        image_hw = design.image_hw if size is None else (size, size)
+        tree = {**design.model_dump(), **sizes, "image_hw": image_hw}
+        changed = validate(Baseline, tree, file=path)
+    elif isinstance(design, ModelConfig):
         sizes.pop("in_chans", None)
         changed = validate(ModelConfig, {**design.model_dump(), **changes, **sizes}, file=path)
     else:

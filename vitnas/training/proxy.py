@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vitnas.config.graft_file import Design
+from vitnas.config.design import Design
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.exported.design import build_design

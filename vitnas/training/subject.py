@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from vitnas.baselines.baseline import Baseline
 from vitnas.baselines.families import build_baseline
 from vitnas.baselines.sizes import price
+from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.cost.closed_form import closed_form

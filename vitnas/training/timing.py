@@ -7,7 +7,7 @@ from math import exp, log
 
 import torch
 
-from vitnas.baselines.baseline import Baseline
+from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.training.data import Images

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from tests.engine.conftest import make_space
 from vitnas.config.trials import RandomTrial
 from vitnas.engine.backends.serial import SerialBackend

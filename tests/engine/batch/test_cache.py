@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.request import Answer, Request

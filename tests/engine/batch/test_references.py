@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.references import FILE_NAME, read_baselines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from tests.engine.conftest import make_space
 from vitnas.config.training import ProxyConfig
 from vitnas.config.trials import RandomTrial

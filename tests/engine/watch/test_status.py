@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.baselines.test_baseline import DIGITS
+from tests.config.test_baseline import DIGITS
 from tests.engine.conftest import start, train, train_some
 from tests.test_longer import training
 from vitnas.config.training import ProxyConfig

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from vitnas.baselines.baseline import Baseline, PricedBaseline
+from vitnas.config.baseline import Baseline, PricedBaseline
 from vitnas.config.costs import COSTS, measured_with
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace

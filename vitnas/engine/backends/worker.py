@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vitnas.baselines.baseline import Baseline
+from vitnas.config.baseline import Baseline
 from vitnas.config.costs import COSTS
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vitnas.baselines.baseline import Baseline
+from vitnas.config.baseline import Baseline
 from vitnas.engine.batch.book import Entry, read_entries
 from vitnas.errors import RunError
 from vitnas.records import BaselineRecord, repeated
@@ -50,8 +50,7 @@ def _record(folder: Path, entry: Entry) -> BaselineRecord:
     seed: Any = entry.request.get("seed")
     answer = entry.answer
     return BaselineRecord(
-        family=baseline.family,
-        width=baseline.width,
+        network=baseline,
         outcome=answer.outcome,
         flops=answer.flops or 0,
         num_params=answer.num_params or 0,

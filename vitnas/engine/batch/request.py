@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from vitnas.baselines.baseline import Baseline
+from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.records import Outcome

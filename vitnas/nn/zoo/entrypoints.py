@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError, VitnasError, nearest_name
-from vitnas.nn.zoo import grafted
+from vitnas.nn.zoo import grafted, reference
 from vitnas.nn.zoo.names import printed, zoo_config, zoo_names
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class OptionError(ConfigError, TypeError):
 
 
 def register() -> None:
-    """Register `ANY`, grafts and every model of the zoo with timm. A second call does nothing."""
+    """Register `ANY`, grafts, baselines and every model of the zoo with timm, each once."""
     from timm.models import is_model
 
     if ANY not in default_cfgs:
@@ -66,6 +66,7 @@ def register() -> None:
             timm_names[name] = f"vitnas_{name}" if is_model(name) else name
             _register(timm_names[name], partial(zoo_config, name), _pretrained_cfg(name))
     grafted.register()
+    reference.register()
 
 
 def _any_network(**fields: Any) -> ModelConfig:

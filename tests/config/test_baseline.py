@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from vitnas.baselines.baseline import Baseline
+from vitnas.config.baseline import Baseline
 
 DIGITS = Baseline(family="dwcnn", width=4, image_hw=(8, 8), in_chans=1, num_classes=10)
 

@@ -1,20 +1,21 @@
-"""A reference network by family and width: what it is, without torch."""
+"""A reference network by family and width: what it is, and its file. No torch."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
+from vitnas.config.files import validate
 from vitnas.config.parts import Frozen, as_tuple
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Baseline(Frozen):
-    """One member of a family of reference networks.
+    """One member of a family of reference networks; what a baseline.yaml holds.
 
     Attributes:
         family: its name in `vitnas.baselines.families.FAMILIES`.
@@ -40,6 +41,22 @@ class Baseline(Frozen):
     def name(self) -> str:
         """Short, for people: `dwcnn-24`."""
         return f"{self.family}-{self.width}"
+
+    def line(self) -> str:
+        """The network in one line, for people."""
+        return f"baseline {self.name}"
+
+    def to_tree(self) -> dict[str, Any]:
+        """Its file as a plain tree."""
+        return self.model_dump(mode="json")
+
+    def changed(self, **fields: Any) -> Baseline:
+        """The same member for other images or classes.
+
+        Raises:
+            ConfigError: a field has no such value.
+        """
+        return validate(Baseline, {**self.model_dump(), **fields})
 
 
 class PricedBaseline(NamedTuple):

@@ -1,0 +1,130 @@
+"""After long trainings: who stands against whom, what is said of it, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.runs import reference, run_of, trial
+from tests.test_longer import of_baseline, training
+from vitnas.longer import LongTraining, add
+from vitnas.noise import binomial_error
+from vitnas.records import BaselineRecord, Outcome
+from vitnas.report.long_against import (
+    against_text,
+    best_family,
+    long_against,
+    next_baseline,
+    to_compare,
+)
+from vitnas.report.page import render_pages
+from vitnas.report.verdict import verdict
+from vitnas.run import Run
+
+
+def baseline(family: str, flops: int, top1: float) -> BaselineRecord:
+    facts: dict[str, Any] = {"outcome": Outcome.COMPLETE, "flops": flops, "curve": (top1,)}
+    return BaselineRecord(network=reference(family), **facts)
+
+
+TRIALS = (trial(0, 70.0, 1_000_000), trial(1, 75.0, 4_000_000))
+THEIRS = (
+    baseline("vgg", 1_200_000, 71.0),
+    baseline("resnet", 900_000, 68.0),
+    baseline("vit", 1_600_000, 90.0),  # beyond a factor of 1.5
+)
+
+
+def run_with(folder: Path, *trainings: LongTraining, **more: Any) -> Run:
+    for one in trainings:
+        add(folder, one)
+    return run_of(folder, *TRIALS, baselines=THEIRS, **more)
+
+
+def ours(number: int, test: float | None, **more: Any) -> LongTraining:
+    return training(number, key=TRIALS[number].key, test_top1=test, **more)
+
+
+def theirs(family: str, test: float | None, **more: Any) -> LongTraining:
+    one = reference(family)
+    flops = next(known.flops for known in THEIRS if known.family == family)
+    return of_baseline(one.name, key=one.key, flops=flops, test_top1=test, **more)
+
+
+def test_ours_stands_against_the_best_baseline_of_like_flops(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path,
+        ours(0, 93.0),
+        ours(1, 99.0),
+        theirs("vgg", 90.0, top1=95.0),
+        theirs("resnet", 92.0, top1=91.0),
+        theirs("vit", 99.0, top1=99.0),
+    )
+    (found,) = long_against(run)
+    assert (found.ours.called, found.theirs.called) == ("trial 0", "baseline vgg-8")
+    assert (found.flops, found.num_images, found.on_test) == ((1_000_000, 1_200_000), 10_000, True)
+    assert found.points == pytest.approx(3.0)
+    half = 1.959964 * (binomial_error(93, 10_000) ** 2 + binomial_error(90, 10_000) ** 2) ** 0.5
+    assert found.interval == pytest.approx((3.0 - half, 3.0 + half))
+    assert against_text(run) == (
+        "After long trainings of 30 epochs by `small`, trial 0 (1.00 M FLOPs) is 3.00 points above "
+        "baseline vgg-8 (1.20 M FLOPs): 95 % interval +2.23 to +3.77, of the images alone, on "
+        "10,000 test images."
+    )
+    assert verdict(run).endswith(against_text(run))
+    assert against_text(run) in render_pages(run, b"").markdown
+
+
+def test_seeds_widen_the_interval(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path,
+        *(ours(0, top1, seed=seed) for seed, top1 in enumerate((91.0, 93.0))),
+        *(theirs("vgg", top1, seed=seed) for seed, top1 in enumerate((90.0, 91.0))),
+    )
+    (found,) = long_against(run)
+    assert found.points == pytest.approx(1.5)
+    assert found.has_seeds
+    assert not found.is_sure
+    assert "cannot be told apart: +1.50 points" in against_text(run)
+    assert "of images and seeds" in against_text(run)
+
+
+def test_without_a_test_score_the_scoring_images_are_compared(tmp_path: Path) -> None:
+    run = run_with(tmp_path, ours(0, None, top1=80.0), theirs("vgg", 99.0, top1=85.0))
+    assert "5.00 points below baseline vgg-8" in against_text(run)
+    assert "on 5,000 scoring images, which chose both." in against_text(run)
+    unknown = replace(run, environment=run_of(tmp_path, environment={}).environment)
+    assert long_against(unknown) == ()
+
+
+def test_other_settings_are_not_compared(tmp_path: Path) -> None:
+    run = run_with(tmp_path, ours(0, 93.0), theirs("vgg", 90.0, setting="f" * 12))
+    assert long_against(run) == ()
+
+
+def test_the_missing_baseline_is_named_with_its_command(tmp_path: Path) -> None:
+    run = run_with(tmp_path, ours(0, 93.0))
+    train = f"vitnas train --for {tmp_path} --trial 0"  # at its FLOPs resnet alone has a member
+    command = f"{train} --baseline resnet --recipe small --epochs 30 --to DIR"
+    assert next_baseline(run) == command
+    pages = render_pages(run, b"")
+    assert command in pages.html
+    assert command in pages.markdown
+    assert to_compare(run, 0)[1] == f"{train} --baseline resnet --to my_baseline"
+    there = run_with(tmp_path, theirs("vgg", 90.0))
+    assert next_baseline(there) == ""
+    assert to_compare(there, 0) == ()
+    assert "--baseline vit" in to_compare(there, 1)[1]  # the largest vit is the best there
+
+
+def test_the_best_family_is_that_at_the_flops(tmp_path: Path) -> None:
+    """vgg has 60, 70 and 80 at 0.1, 1 and 10 M FLOPs; below its first member nobody is known."""
+    theirs = [baseline("vgg", 10**5, 60.0), baseline("vgg", 10**7, 80.0)]
+    theirs += [baseline("resnet", 10**5, 69.0), baseline("resnet", 10**7, 71.0)]
+    run = replace(run_of(tmp_path, *TRIALS), baselines=tuple(theirs))
+    found = [best_family(run, flops) for flops in (10, 10**5, 9 * 10**5, 2 * 10**6, 10**9)]
+    assert found == ["vgg", "resnet", "resnet", "vgg", "vgg"]
+    assert best_family(replace(run, baselines=()), 10) == "vgg"

@@ -1,0 +1,189 @@
+"""After long trainings: a run's network against the best baseline of like FLOPs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, log
+
+from vitnas.errors import typed
+from vitnas.longer import PROXY, LongResult
+from vitnas.noise import Noise, measure
+from vitnas.pairing import Scored
+from vitnas.report.longer import flops_of
+from vitnas.report.text import count_text, percent_text, plural, signed_text
+from vitnas.run import Run
+from vitnas.versus import error_of, interval_of
+
+LIKE = 1.5
+"""Largest factor between the FLOPs of two networks that are compared."""
+_MOST = 3
+FIRST = "vgg"
+"""The family of baselines that every search trains."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """A network and a baseline after long trainings of one setting.
+
+    Attributes:
+        ours, theirs: their results.
+        flops: of ours and of theirs.
+        points: ours minus theirs, in points of top-1.
+        interval: 95 %, of `points`.
+        has_seeds: whether the interval is of seeds, too, and not of the images alone.
+        num_images: on which top-1 was measured.
+        on_test: whether these are the test images, else those that score candidates.
+    """
+
+    ours: LongResult
+    theirs: LongResult
+    flops: tuple[int, int]
+    points: float
+    interval: tuple[float, float]
+    has_seeds: bool
+    num_images: int
+    on_test: bool
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval does not contain 0."""
+        low, high = self.interval
+        return low > 0 or high < 0
+
+
+def long_against(run: Run) -> tuple[Against, ...]:
+    """Each network that was trained long, against the best baseline of like FLOPs trained so.
+
+    The baseline is the one of the highest top-1 on the scoring images, within a factor of `LIKE`
+    in FLOPs. Errors are those of `vitnas.versus`.
+    """
+    return tuple(found for group in run.long.settings for found in _pairs(run, group))
+
+
+def _pairs(run: Run, group: Sequence[LongResult]) -> Iterator[Against]:
+    flops = {one.key: flops_of(run, one) for one in group}
+    theirs = [one for one in group if one.trial is None]
+    for ours in group:
+        near = [one for one in theirs if _are_like(flops[ours.key], flops[one.key])]
+        if ours.trial is None or not near:
+            continue
+        rival = max(near, key=lambda one: one.top1)
+        found = _against(run, group, ours, rival, (flops[ours.key], flops[rival.key]))
+        if found is not None:
+            yield found
+
+
+def _are_like(one: float, other: float) -> bool:
+    return one > 0 and other > 0 and abs(log(one / other)) <= log(LIKE)
+
+
+def _against(
+    run: Run,
+    group: Iterable[LongResult],
+    ours: LongResult,
+    theirs: LongResult,
+    flops: tuple[int, int],
+) -> Against | None:
+    """The two of them; None where the number of images is not known."""
+    on_test = ours.test_top1 is not None and theirs.test_top1 is not None
+    data = run.environment.data
+    images = data.num_test_images if on_test else data.num_val_images
+    if not images:
+        return None
+    scatter = _scatter(group, images, on_test)
+    both = [
+        Scored(cost, one.top1, _mean(one, on_test), one.called, len(one.seeds))
+        for one, cost in zip((ours, theirs), flops, strict=True)
+    ]
+    points = both[0].top1 - both[1].top1
+    error, degrees = error_of(dict(zip(both, (1.0, -1.0), strict=True)), images, scatter)
+    interval = interval_of(points, error, degrees)
+    return Against(ours, theirs, flops, points, interval, degrees is not None, images, on_test)
+
+
+def _mean(one: LongResult, on_test: bool) -> float:
+    return one.test_top1 if on_test and one.test_top1 is not None else one.top1
+
+
+def _scatter(group: Iterable[LongResult], images: int, on_test: bool) -> Noise | None:
+    """How far long trainings of this setting scatter; None if no network has several."""
+    values = [one.all_test_top1 if on_test else one.all_top1 for one in group]
+    return measure([one for one in values if one], images).without_prior
+
+
+def against_text(run: Run) -> str:
+    """What the long trainings say of ours and theirs in a few sentences; empty without any."""
+    found = long_against(run)
+    text = " ".join(_said(one) for one in found[:_MOST])
+    if len(found) > _MOST:
+        text += f" {len(found) - _MOST} more such pairs are in the table."
+    return text
+
+
+def _said(one: Against) -> str:
+    ours, theirs = (
+        f"{who.called} ({count_text(flops)} FLOPs)"
+        for who, flops in zip((one.ours, one.theirs), one.flops, strict=True)
+    )
+    recipe = "the run's recipe" if one.ours.recipe == PROXY else f"`{one.ours.recipe}`"
+    after = f"After long trainings of {plural(one.ours.epochs, 'epoch')} by {recipe}"
+    low, high = map(signed_text, one.interval)
+    interval = f"95 % interval {low} to {high}"
+    if one.is_sure:
+        side = "above" if one.points > 0 else "below"
+        text = f"{ours} is {percent_text(abs(one.points))} points {side} {theirs}: {interval}"
+    else:
+        points = signed_text(one.points)
+        text = f"{ours} and {theirs} cannot be told apart: {points} points, {interval}"
+    images = "test images" if one.on_test else "scoring images, which chose both"
+    of = "of images and seeds" if one.has_seeds else "of the images alone"
+    return f"{after}, {text}, {of}, on {one.num_images:,} {images}."
+
+
+def next_baseline(run: Run) -> str:
+    """The command that trains a baseline for the first network that was trained long and has none
+    of like FLOPs to stand against; empty where nothing is missing."""
+    known = {one.ours.key for one in long_against(run)}
+    for group in run.long.settings:
+        for ours in group:
+            if ours.trial is not None and ours.key not in known:
+                recipe = "" if ours.recipe == PROXY else f" --recipe {typed(ours.recipe)}"
+                family = best_family(run, flops_of(run, ours))
+                return f"{_train(run, ours.trial, family)}{recipe} --epochs {ours.epochs} --to DIR"
+    return ""
+
+
+def to_compare(run: Run, number: int) -> tuple[str, ...]:
+    """The commands that train a trial and a baseline of like FLOPs long; none once that is done."""
+    if any(one.ours.trial == number for one in long_against(run)):
+        return ()
+    flops = next((trial.flops for trial in run.complete if trial.number == number), 0)
+    theirs = _train(run, number, best_family(run, flops))
+    return f"{_train(run, number)} --to my_network", f"{theirs} --to my_baseline"
+
+
+def best_family(run: Run, flops: int) -> str:
+    """The family of the highest top-1 on the scoring images at these FLOPs, interpolated along log
+    FLOPs as in `vitnas.versus`; the first one where none has a member so small."""
+    families: dict[str, list[tuple[float, float]]] = {}
+    for one in run.baselines:
+        if one.top1 is not None and one.flops > 0:
+            families.setdefault(one.family, []).append((log(one.flops), one.top1))
+    at = log(max(flops, 1))
+    return max(families, key=lambda name: _between(sorted(families[name]), at), default=FIRST)
+
+
+def _between(points: Sequence[tuple[float, float]], at: float) -> float:
+    """Linear between the sorted points; beyond the last one its value, before the first -inf."""
+    below = [point for point in points if point[0] <= at] or [(at, -inf)]
+    above = [point for point in points if point[0] >= at] or [points[-1]]
+    (low, first), (high, last) = below[-1], above[0]
+    if high <= low or first == -inf:
+        return first
+    return first + (at - low) / (high - low) * (last - first)
+
+
+def _train(run: Run, number: int, family: str = "") -> str:
+    baseline = f" --baseline {family}" if family else ""
+    return f"vitnas train --for {typed(run.path)} --trial {number}{baseline}"
