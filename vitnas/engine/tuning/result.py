@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class Tuned:
         gain: of the best one with another seed; None if none was better than the own.
         networks: what they were tried on, cheapest first.
         seconds: training time, over all workers.
+        epochs: what other numbers of epochs gain on those of `proxy`; empty where that was not
+            tried.
     """
 
     own: ProxyConfig
@@ -40,6 +42,7 @@ class Tuned:
     gain: Gain | None
     networks: tuple[ModelConfig, ...]
     seconds: float
+    epochs: Mapping[int, Gain] = field(default_factory=dict)
 
     @property
     def is_better(self) -> bool:
@@ -81,6 +84,16 @@ class Tuned:
             gains = "".join(_points(one.gains.get(index)) for index in names)
             own = "" if one.number else "  (the space's own)"
             lines.append(f"{one.gain:+6.1f} {gains}  {_told(one.proxy, self._varied)}{own}")
+        if self.epochs:
+            lines += [
+                "",
+                f"points above {plural(self.proxy.epochs, 'epoch')} of the recipe to use:",
+            ]
+        for number, gain in self.epochs.items():
+            cost = f"{number / self.proxy.epochs:.2g} times the cost"
+            lines.append(
+                f"{gain.points:+6.1f} +- {gain.error:.1f}  {plural(number, 'epoch')}, {cost}"
+            )
         return "\n".join(lines)
 
     def stored(self) -> dict[str, Any]:
@@ -100,6 +113,10 @@ class Tuned:
             "proxy": self.proxy.model_dump(mode="json"),
             "own": self.own.model_dump(mode="json"),
             "seconds": round(self.seconds, 1),
+            "epochs": {
+                str(number): {"points": gain.points, "error": gain.error}
+                for number, gain in self.epochs.items()
+            },
             "networks": [
                 {"key": c.key, "flops": closed_form(c).flops, "network": one_line(c)}
                 for c in self.networks

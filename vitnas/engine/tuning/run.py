@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from vitnas.config.model import ModelConfig
@@ -25,8 +26,9 @@ from vitnas.errors import RunError
 Notice = Callable[[str], None]
 
 
-COMPARED = 2
-"""Recipes that are trained again at the end: the best one and the space's own."""
+COMPARED, OTHER_EPOCHS = 2, 2
+"""Recipes that are trained again at the end, the best one and the space's own; and how often the
+better of them is trained for other numbers of epochs."""
 
 
 class NothingTunedError(RunError):
@@ -70,7 +72,7 @@ def run_tune(
         found = backend.prepare(space, teller=Teller(notice, doing))
         for line in found.notices:
             notice(line)
-        return tune_on(backend, found, space, path, options, notice, doing)
+        return tune_on(backend, found, space, path, options, notice, doing, epochs=True)
     finally:
         backend.close()
 
@@ -83,12 +85,18 @@ def tune_on(
     options: TuneOptions,
     notice: Notice,
     doing: Notice,
+    *,
+    epochs: bool = False,
 ) -> Tuned:
-    """As `run_tune`, on a back end that has read the images and found `found`."""
+    """As `run_tune`, on a back end that has read the images and found `found`.
+
+    Args:
+        epochs: whether other numbers of epochs are tried at the end, too.
+    """
     networks = varied_networks(space, options.networks, options.seed)
     make_folder(path)
     with locked(path):
-        return Tuning(space, path, options, backend, found, notice, doing).find(networks)
+        return Tuning(space, path, options, backend, found, notice, doing).find(networks, epochs)
 
 
 class Tuning:
@@ -116,15 +124,16 @@ class Tuning:
     ) -> None:
         self._space, self._path, self._options = space, path, options
         self._backend, self._found, self._notice, self._doing = backend, found, notice, doing
-        self._data, self._ended, self._most = found.data, 0, 0
+        self._data, self._ended, self._most = found.data, set[str](), 0
         images = images_name(space.config.data, found.data)
         self._of = {"space": space.name, "images": images}
         check_result(path, self._of)
         self._book = Book(path / BOOK_FILE, images)
         self._seconds, self._until = 0.0, float("inf")
 
-    def find(self, networks: Sequence[ModelConfig]) -> Tuned:
-        """Try recipes on the networks, and compare the best one with the space's own again."""
+    def find(self, networks: Sequence[ModelConfig], epochs: bool = False) -> Tuned:
+        """Try recipes on the networks, and compare the best one with the space's own again; then,
+        if `epochs`, the recipe to use with other numbers of epochs, while there is time."""
         options, own = self._options, self._space.config.proxy
         num_images = round((self._data.num_train_images or 0) * own.train_fraction)
         tuner = Tuner(
@@ -135,16 +144,20 @@ class Tuning:
             self._train,
             lambda one: self._notice(told(one)),
         )
-        self._most = (options.trials + COMPARED) * len(networks)
+        self._most = (options.trials + COMPARED + OTHER_EPOCHS * epochs) * len(networks)
         self._tell()
         if options.minutes is not None:
             self._until = time.monotonic() + 60 * options.minutes
         tuner.run(options.trials)
-        self._until = float("inf")
+        until, self._until = self._until, float("inf")
         self._refuse_nothing(tuner)
-        best = tuner.best
-        gain = tuner.compare(best, self._data.num_val_images or 1) if best.number else None
+        best, images = tuner.best, self._data.num_val_images or 1
+        gain = tuner.compare(best, images) if best.number else None
         result = Tuned(own, ranked(tuner.tried, best), gain, tuple(networks), self._seconds)
+        if epochs:
+            self._until = until
+            others = tuner.compare_epochs(result.proxy, images)
+            result = replace(result, epochs=others, seconds=self._seconds)
         result.write(self._path, self._of)
         return result
 
@@ -169,10 +182,10 @@ class Tuning:
     def _train(self, requests: Sequence[Request]) -> Mapping[str, Answer] | None:
         """Answers from the book, and from trainings while there is time."""
         missing = self._book.missing(requests)
-        self._ended += len({request.key for request in requests}) - len(missing)
+        self._ended |= {one.key for one in requests} - {one.key for one in missing}
         for request, answer in self._backend.answers(self._while_there_is_time(missing)):
             self._book.put(request, answer)
-            self._ended += 1
+            self._ended.add(request.key)
             self._tell()
         if self._book.missing(requests):
             return None
@@ -183,7 +196,7 @@ class Tuning:
 
     def _tell(self) -> None:
         """How many trainings have ended, of how many at most, and about how long all take."""
-        text = f"tuning the recipe: {self._ended} of at most {self._most} trainings"
+        text = f"tuning the recipe: {len(self._ended)} of at most {self._most} trainings"
         whole = how_long(self._most, self._found, self._backend)
         self._doing(f"{text}, {whole} in all" if whole else text)
 

@@ -137,12 +137,38 @@ class Tuner:
             one: the recipe.
             num_images: of the scoring split.
         """
-        proxies = (self._recipes.own, one.proxy)
+        found = self._again([self._recipes.own, one.proxy])
+        assert found is not None
+        own, new = found
+        return gain_of(own, new, num_images)
+
+    def compare_epochs(self, proxy: ProxyConfig, num_images: int) -> dict[int, Gain]:
+        """Train a recipe for half and for twice its epochs, with the seed of `compare`.
+
+        Args:
+            proxy: the recipe.
+            num_images: of the scoring split.
+
+        Returns:
+            What each number of epochs gains on the recipe's own; none once the time is up.
+        """
+        numbers = {round(proxy.epochs * factor) for factor in (0.5, 2.0)} - {0, proxy.epochs}
+        others = sorted(numbers)
+        found = self._again([proxy, *map(proxy.for_epochs, others)])
+        if found is None:
+            return {}
+        own, *new = found
+        gains = (gain_of(own, one, num_images) for one in new)
+        return dict(zip(others, gains, strict=True))
+
+    def _again(self, proxies: Sequence[ProxyConfig]) -> list[list[float]] | None:
+        """Top-1 of all networks by each recipe, with a seed that chose none; None once the time is
+        up."""
         asked = [[self._request(p, i, 1) for i in range(len(self._networks))] for p in proxies]
         answers = self._train([request for row in asked for request in row])
-        assert answers is not None
-        own, new = ([self._top1(answers[r.key]) for r in row] for row in asked)
-        return gain_of(own, new, num_images)
+        if answers is None:
+            return None
+        return [[self._top1(answers[request.key]) for request in row] for row in asked]
 
     def _wave(self, trials: list[optuna.Trial]) -> bool:
         """Try recipes side by side; False if the time is up."""
