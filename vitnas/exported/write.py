@@ -136,13 +136,19 @@ def _runnable(draft: Path, formats: Iterable[str]) -> bool:
 def _write_source(draft: Path, content: Content, how: Preprocessing) -> dict[str, str]:
     """Write model.py; why it is left out, where it is."""
     from vitnas.exported.source.expressed import unexpressed
-    from vitnas.exported.source.write import model_source
+    from vitnas.exported.source.write import model_source, plain_source
 
     design = content.design
     if isinstance(design, GraftFile):
         return {SOURCE_FILE: f"{design.model} is timm's code"}
     if isinstance(design, Baseline):
-        return {SOURCE_FILE: "a baseline has no text yet; `--formats pt2,onnx` has programs"}
+        from vitnas.exported.source.plain import plain_layers
+
+        if not (layers := plain_layers(design)):
+            return {SOURCE_FILE: f"the blocks of {design.name} are timm's code"}
+        source = plain_source(design, layers, how, content.title)
+        write_text(draft / SOURCE_FILE, source)
+        return {}
     field_without = unexpressed(design)
     if field_without:
         return {SOURCE_FILE: f"it has no text for {field_without} yet"}

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from vitnas import __version__
+from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.one_line import one_line
 from vitnas.exported.preprocessing import Preprocessing
@@ -116,11 +117,42 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
         parts.append(environment.get_template("broad.py.j2").render())
     parts.append(environment.get_template("network.py.j2").render())
     body = "\n\n\n".join(part.strip("\n") for part in _with_helpers(environment, parts))
+    line = one_line(config.model_copy(update=dict.fromkeys(_DROPPED, 0.0)))
+    return _whole(environment, body, title, line, config.image_hw, preprocessing)
+
+
+def plain_source(
+    baseline: Baseline, layers: Sequence[str], preprocessing: Preprocessing, title: str
+) -> str:
+    """The text of model.py of a baseline that is plain layers, one after the other.
+
+    Args:
+        baseline: the network.
+        layers: each as a Python expression, as `vitnas.exported.source.plain` has them.
+        preprocessing, title: as of `model_source`.
+    """
+    shape = {"in_chans": baseline.in_chans, "num_classes": baseline.num_classes}
+    environment = _templates().overlay()
+    environment.globals = {**environment.globals, "net": {**shape, "layers": layers}}
+    body = environment.get_template("plain.py.j2").render(hw=baseline.image_hw).strip("\n")
+    line = baseline.line()
+    return _whole(environment, body, title, line, baseline.image_hw, preprocessing)
+
+
+def _whole(
+    environment: Environment,
+    body: str,
+    title: str,
+    line: str,
+    hw: tuple[int, int],
+    preprocessing: Preprocessing,
+) -> str:
+    """The file around the network's own code."""
     text = environment.get_template("model.py.j2").render(
         title=title,
-        one_line=one_line(config.model_copy(update=dict.fromkeys(_DROPPED, 0.0))),
+        one_line=line,
         version=__version__,
-        hw=config.image_hw,
+        hw=hw,
         body=body,
         pre=preprocessing,
         mean=_by_channel(preprocessing.mean),
