@@ -1,4 +1,4 @@
-"""How far one rate for all networks is from each network's own best, for AdamW and for Muon.
+"""How far one rate for all networks is from each network's own best, for several optimizers.
 
 Networks of a space, evenly over log FLOPs and mixers, are trained at seven rates, each twice as
 high as the last, with the space's other settings. Every training is kept in a file, so the command
@@ -9,6 +9,10 @@ For each way: its best rate for all, what the networks lose there against their 
 order "each at its own best", overall and within bins of FLOPs. A best of seven is partly luck, so
 these losses are upper bounds: with two seeds each network's own rate is chosen on one and scored on
 the other.
+
+AdamW and Muon are those of vitnas. Two others are here alone: `mup`, AdamW whose matrices have a
+rate of 64 / fan-in (Yang et al., "Tensor Programs V", 2022, Table 3), and `prodigy` (package
+prodigyopt; Mishchenko and Defazio, 2023), which estimates its rate, so that it is given 1.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from common import ROOT, Bound, Figures, conclude, draw_configs, folder_in_memory, rounded, show
 
 from vitnas.calibration.agreement import Networks
@@ -32,9 +38,15 @@ from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.request import Request
 from vitnas.seeds import derive_seed
+from vitnas.training import optim
 
 RATES = tuple(1e-3 * 2**step for step in range(7))
-WAYS: dict[str, dict[str, Any]] = {"adamw": {}, "muon": {"optimizer": "muon"}}
+WAYS: dict[str, dict[str, Any]] = {
+    "adamw": {"optimizer": "adamw"},
+    "muon": {"optimizer": "muon"},
+    "mup": {"optimizer": "adamw"},
+    "prodigy": {"optimizer": "adamw"},
+}
 Table = np.ndarray[Any, np.dtype[np.float64]]
 """Top-1 by seed, network and rate; NaN where a training diverged."""
 
@@ -48,7 +60,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--take", type=int, nargs="*", help="only these of them, from 0")
     parser.add_argument("--rates", type=float, nargs="*", default=RATES)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=["adamw", "muon"])
     parser.add_argument("--into", type=Path, default=ROOT / "results" / "rates")
     given = parser.parse_args()
     if len(given.take or range(given.networks)) < 2:
@@ -102,15 +114,49 @@ def measure(
     if missing:
         backend = SerialBackend(gpus=0)
         backend.prepare(space)
-        for number, (request, answer) in enumerate(backend.answers(missing), start=1):
-            book.put(request, answer)
-            print(f"{way} {number}/{len(missing)}: {answer.top1} in {answer.seconds:.1f} s")
+        with stepping(way):
+            for number, (request, answer) in enumerate(backend.answers(missing), start=1):
+                book.put(request, answer)
+                told = f"{answer.top1} in {answer.seconds:.1f} s"
+                print(f"{way} {number}/{len(missing)}: {told}", flush=True)
     table = np.full((seeds, len(configs), len(rates)), math.nan)
     for place, request in requests.items():
         known = book.get(request)
         if known is not None and known.top1 is not None:
             table[place] = known.top1
     return table
+
+
+@contextmanager
+def stepping(way: str) -> Iterator[None]:
+    """Let vitnas's AdamW be the optimizer of a way that is here alone."""
+    kinds = optim._KINDS
+    before = kinds["adamw"]
+    kinds["adamw"] = {"mup": mup, "prodigy": prodigy}.get(way, before)
+    try:
+        yield
+    finally:
+        kinds["adamw"] = before
+
+
+def mup(groups: list[dict[str, Any]], lr: float) -> torch.optim.Optimizer:
+    """AdamW; the rate of a matrix falls with its fan-in."""
+    parts = [
+        {**group, "params": [one], "lr_scale": 64 / one[0].numel() if optim.is_matrix(one) else 1.0}
+        for group in groups
+        for one in group["params"]
+    ]
+    return torch.optim.AdamW(parts, lr=lr, fused=True)
+
+
+def prodigy(groups: list[dict[str, Any]], lr: float) -> torch.optim.Optimizer:
+    """Prodigy with the corrections that its authors advise for a schedule with a warm-up."""
+    from prodigyopt import Prodigy
+
+    optimizer: torch.optim.Optimizer = Prodigy(
+        groups, lr=lr, decouple=True, use_bias_correction=True, safeguard_warmup=True
+    )
+    return optimizer
 
 
 def own_best(table: Table) -> tuple[Table, Table]:
@@ -185,7 +231,8 @@ def main() -> None:
     with folder_in_memory() as scratch:
         folder = Path(scratch) if given.quick else given.into
         for way in given.ways:
-            book = Book(folder / f"{space.name}.jsonl", space.config.data.name)
+            file = f"{space.name}-{way}" if way in ("mup", "prodigy") else space.name
+            book = Book(folder / f"{file}.jsonl", space.config.data.name)
             table = measure(space, configs, way, given.rates, given.seeds, book)
             print_table(way, table, given.rates, configs)
             figures |= judge(way, table, given.rates, flops)

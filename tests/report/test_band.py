@@ -125,7 +125,7 @@ def test_both_plots_and_both_pages_have_it() -> None:
     pages = render_pages(run, b"")
     for page in (pages.html, pages.markdown):
         assert "90 % of 1,000 fronts" in page
-        assert "95 % attain" in page
+        assert "by 95 %" in page
 
 
 def test_without_images_or_networks_there_is_none() -> None:
