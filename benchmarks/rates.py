@@ -13,6 +13,9 @@ the other.
 AdamW and Muon are those of vitnas. Two others are here alone: `mup`, AdamW whose matrices have a
 rate of 64 / fan-in (Yang et al., "Tensor Programs V", 2022, Table 3), and `prodigy` (package
 prodigyopt; Mishchenko and Defazio, 2023), which estimates its rate, so that it is given 1.
+
+With `--baselines`, the networks are not the space's but one of each family of baselines, near the
+middle of its log FLOPs: does the rate of the space suit those that it is compared with?
 """
 
 from __future__ import annotations
@@ -30,15 +33,20 @@ import numpy as np
 import torch
 from common import ROOT, Bound, Figures, conclude, draw_configs, folder_in_memory, rounded, show
 
+from vitnas.baselines.families import FAMILIES
+from vitnas.baselines.sizes import NUM_SIZES, line_up, targets
 from vitnas.calibration.agreement import Networks
+from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, load_space
 from vitnas.cost.closed_form import closed_form
+from vitnas.cost.survey import flops_range
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.request import Request
 from vitnas.seeds import derive_seed
 from vitnas.training import optim
+from vitnas.training.subject import flops_of
 
 RATES = tuple(1e-3 * 2**step for step in range(7))
 WAYS: dict[str, dict[str, Any]] = {
@@ -47,6 +55,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "mup": {"optimizer": "adamw"},
     "prodigy": {"optimizer": "adamw"},
 }
+Subject = ModelConfig | Baseline
 Table = np.ndarray[Any, np.dtype[np.float64]]
 """Top-1 by seed, network and rate; NaN where a training diverged."""
 
@@ -57,6 +66,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--space", default="digits", help="a shipped space, or a file")
     parser.add_argument("--root", help="folder of the images, where it is not the usual one")
     parser.add_argument("--networks", type=int, default=12)
+    parser.add_argument("--baselines", action="store_true", help="their families' networks instead")
     parser.add_argument("--take", type=int, nargs="*", help="only these of them, from 0")
     parser.add_argument("--rates", type=float, nargs="*", default=RATES)
     parser.add_argument("--seeds", type=int, default=1)
@@ -84,6 +94,23 @@ def spread(space: SearchSpace, number: int) -> list[ModelConfig]:
     return chosen
 
 
+def families(space: SearchSpace) -> Iterator[Baseline]:
+    """Of each family of baselines the member whose size is the third of four."""
+    goal = targets(*flops_range(space))[2]
+    members = line_up(space, len(FAMILIES) * NUM_SIZES).members
+    for family in FAMILIES:
+        own = [one for one in members if one.baseline.family == family]
+        if own:
+            yield min(own, key=lambda one: abs(math.log(one.flops / goal))).baseline
+
+
+def words(subject: Subject) -> list[str]:
+    """What a row of the table calls it."""
+    if isinstance(subject, Baseline):
+        return [subject.name]
+    return [mixer for _, mixer in mixers(subject)]
+
+
 def mixers(config: ModelConfig) -> list[tuple[int, str]]:
     """The mixer of each stage."""
     return [(index, stage.token_mixer) for index, stage in enumerate(config.stages)]
@@ -91,7 +118,7 @@ def mixers(config: ModelConfig) -> list[tuple[int, str]]:
 
 def measure(
     space: SearchSpace,
-    configs: Sequence[ModelConfig],
+    configs: Sequence[Subject],
     way: str,
     rates: Sequence[float],
     seeds: int,
@@ -193,16 +220,12 @@ def judge(
     }
 
 
-def print_table(
-    way: str, table: Table, rates: Sequence[float], configs: Sequence[ModelConfig]
-) -> None:
+def print_table(way: str, table: Table, rates: Sequence[float], configs: Sequence[Subject]) -> None:
     """Top-1 by network and rate."""
     mean, (best, chosen) = table.mean(axis=0), own_best(table)
     rows = [
         (
-            " ".join(
-                [f"{closed_form(config).flops / 1e3:,.0f} k", *(it for _, it in mixers(config))]
-            ),
+            " ".join([f"{flops_of(config) / 1e3:,.0f} k", *words(config)]),
             *(f"{value:.2f}" for value in mean[index]),
             f"{best[index]:.2f} at {rates[chosen[index]]:g}",
         )
@@ -224,14 +247,17 @@ def the_space(given: argparse.Namespace) -> SearchSpace:
 def main() -> None:
     given = arguments()
     space = the_space(given)
-    configs = spread(space, 2 if given.quick else given.networks)
+    configs: list[Subject] = [*spread(space, 2 if given.quick else given.networks)]
+    if given.baselines:
+        configs = list(families(space))[: 2 if given.quick else None]
     configs = [configs[index] for index in given.take] if given.take else configs
-    flops = [closed_form(each).flops for each in configs]
+    flops = [flops_of(each) for each in configs]
     figures: dict[str, float | str | list[str]] = {"space": space.name, "networks": len(configs)}
     with folder_in_memory() as scratch:
         folder = Path(scratch) if given.quick else given.into
         for way in given.ways:
             file = f"{space.name}-{way}" if way in ("mup", "prodigy") else space.name
+            file += "-baselines" * given.baselines
             book = Book(folder / f"{file}.jsonl", space.config.data.name)
             table = measure(space, configs, way, given.rates, given.seeds, book)
             print_table(way, table, given.rates, configs)
