@@ -21,7 +21,10 @@ from vitnas.config.parts import (
 from vitnas.errors import ConfigError, nearest_name, shorten
 
 _STATIC_KEYS = " or ".join(get_args(StaticKeyName))
-_OF_MIXERS = ("num_heads", "key_kernel", "attn_act", "mask_diagonal", "temperature", "windows")
+_OF_MIXERS = (
+    *("num_heads", "key_kernel", "attn_act", "mask_diagonal", "temperature", "windows"),
+    "class_row",
+)
 _FORMS = "all, last:4, stages:2,3, 6-11 or 0,2,4-6"
 
 
@@ -43,6 +46,8 @@ class GraftConfig(Frozen):
             fewer heads the first ones are kept; more heads are new.
         qk_scale, key_init, key_kernel, attn_act, mask_diagonal, windows: of the mixer, as in a
             model file.
+        class_row: where the map of `cska` has the class token's row. `last` is SKA's code: the
+            values have the class token first, so each token gets the mixture of the next one.
         temperature: of the mixer; `learnable` as in a model file. A graft knows no `linear`.
         reattention_blocks: number k; among the blocks that keep their attention, the last k mix
             their maps.
@@ -56,6 +61,7 @@ class GraftConfig(Frozen):
     qk_scale: bool = True
     key_init: Literal["trunc_normal", "randn"] = "trunc_normal"
     key_kernel: Kernel = 3
+    class_row: Literal["first", "last"] = "first"
     attn_act: MapActivation = "softmax"
     mask_diagonal: bool = False
     windows: Positive = 1
@@ -81,7 +87,8 @@ class GraftConfig(Frozen):
     def _mixer_reads(self) -> GraftConfig:
         """`qk_scale` and `key_init` without a mixer have always been accepted."""
         read = MIXERS[self.mixer].facts.fields if self.mixer else ()
-        always = ("num_heads", "temperature") if self.mixer else ()
+        always = ["num_heads", "temperature"] if self.mixer else []
+        always += ["class_row"] if self.mixer == "cska" else []
         default = GraftConfig.model_fields
         for field in {*_OF_MIXERS} - {*read, *always}:
             if getattr(self, field) == default[field].default:

@@ -6,9 +6,10 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from vitnas.config.files import validate
+from vitnas.config.findings import RuleError
 from vitnas.config.graft import GraftConfig
 from vitnas.config.parts import Frozen, as_tuple
 
@@ -20,6 +21,14 @@ _LayerName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
 _Sides = _Pixels | Annotated[tuple[_Pixels, _Pixels], BeforeValidator(as_tuple)]
 _Stages = Annotated[tuple[_Layers, ...], Field(max_length=8), BeforeValidator(as_tuple)]
 _EachStage = _Layers | _Stages
+_Widths = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=16_384)], ...],
+    Field(max_length=8),
+    BeforeValidator(as_tuple),
+]
+
+WITHOUT_GRAFTS = ("ska_small_cvt",)
+"""Networks that may have no graft: with their own attention they are of SKA's code, too."""
 
 
 class NetworkOptions(Frozen):
@@ -36,6 +45,7 @@ class NetworkOptions(Frozen):
         in_chans, num_classes: channels of an image; classes, 0 = no classifier.
         embed_dim, depth, depths, num_heads, head_dim: widths and depths; in Swin, `depths` and
             `num_heads` have one number per stage.
+        embed_dims: widths, one number per stage.
         drop_rate, ..., drop_path_rate: 0 to below 1.
     """
 
@@ -46,6 +56,7 @@ class NetworkOptions(Frozen):
     num_classes: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
     global_pool: Literal["", "avg", "avgmax", "max", "token", "map"] = "token"
     embed_dim: Annotated[int, Field(ge=1, le=16_384)] = 768
+    embed_dims: _Widths = ()
     depth: _Layers = 12
     depths: _Stages = ()
     num_heads: _EachStage = 12
@@ -94,17 +105,24 @@ class GraftFile(Frozen):
     Attributes:
         model: name of a timm model, or of one that `vitnas.nn.graft.networks` adds.
         options: options of the network, e.g. `{img_size: 32, num_classes: 10}`.
-        grafts: the grafts, in the order in which they were made.
+        grafts: the grafts, in the order in which they were made. Only the networks of
+            `WITHOUT_GRAFTS` may have none.
     """
 
     model: str
     options: NetworkOptions = NetworkOptions()
-    grafts: Annotated[tuple[GraftConfig, ...], Field(min_length=1), BeforeValidator(as_tuple)]
+    grafts: Annotated[tuple[GraftConfig, ...], BeforeValidator(as_tuple)]
+
+    @model_validator(mode="after")
+    def _has_grafts(self) -> GraftFile:
+        if not self.grafts and self.model not in WITHOUT_GRAFTS:
+            raise RuleError("must have at least 1 graft", "grafts", [])
+        return self
 
     @property
     def name(self) -> str:
         """For titles."""
-        return f"{self.model} with grafts"
+        return f"{self.model} with grafts" if self.grafts else self.model
 
     @property
     def image_hw(self) -> tuple[int, int]:

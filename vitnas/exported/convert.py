@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.config.files import exists, write_text
 from vitnas.config.findings import as_number
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.card import conversion_card
 from vitnas.exported.conversion import Conversion
+from vitnas.exported.design import build_design, network_of
 from vitnas.exported.folder import CARD_FILE, beside, check_free, sha256_of
 from vitnas.exported.write import Content, write_network
 from vitnas.nn.zoo import zoo_names
@@ -36,7 +38,7 @@ def convert(
     formats: tuple[str, ...] = (),
     notice: Callable[[str], None] = lambda line: None,
 ) -> Conversion:
-    """Write a checkpoint of another code as a folder with config.yaml and model.safetensors.
+    """Write a checkpoint of another code as a folder with weights and config.yaml or graft.yaml.
 
     The folder is written as a whole; after an error there is none. Checkpoint and network have the
     same tensors; exceptions are listed with their reasons.
@@ -62,7 +64,7 @@ def convert(
     check_free(folder)
     from vitnas.nn.zoo.weights.checkpoint import read_checkpoint
 
-    read = read_checkpoint(checkpoint)
+    read = read_checkpoint(checkpoint, code.constants)
     try:
         config = _config(code, base, read, img_size)
         conversion, weights = _converted(folder, code, config, read)
@@ -98,7 +100,7 @@ def _model(layout: str, name: str) -> ModelConfig:
 
 def _config(
     code: Layout, base: ModelConfig | None, read: ForeignCheckpoint, img_size: int | None
-) -> ModelConfig:
+) -> Design:
     from vitnas.nn.zoo.weights.find import check_fit, find_config
 
     if base is None:
@@ -110,19 +112,18 @@ def _config(
 
 
 def _converted(
-    folder: Path, code: Layout, config: ModelConfig, read: ForeignCheckpoint
+    folder: Path, code: Layout, config: Design, read: ForeignCheckpoint
 ) -> tuple[Conversion, bytes]:
     """The conversion and its weights as bytes. The weights are loaded once as a check."""
-    from vitnas.nn.model import build_model
-    from vitnas.nn.weights import network_with, weights_bytes
+    from vitnas.nn.weights import weights_bytes
     from vitnas.nn.zoo.weights.translate import translate
 
     shapes = {name: tuple(value.shape) for name, value in read.state.items()}
     translation = translate(code, config, read.state)
-    model = build_model(config)
+    model = build_design(config)
     model.load_state_dict(translation.state)
     weights = weights_bytes(model)
-    network_with(config, weights)
+    network_of(config, weights)
     conversion = Conversion(
         folder,
         config,
@@ -150,12 +151,13 @@ def in_our_words(network: nn.Module) -> tuple[ModelConfig, HybridTransformer]:
 
     code, state = LAYOUTS["timm"], network.state_dict()
     config = find_config(code, LAYOUTS.values(), state)
+    assert isinstance(config, ModelConfig)
     model = build_model(config)
     model.load_state_dict(translate(code, config, state).state)
     return config, model
 
 
-def _options(config: ModelConfig, code: Layout) -> dict[str, str]:
+def _options(config: Design, code: Layout) -> dict[str, str]:
     """Address -> value of the fields that `code` sets and that differ from their defaults."""
     flat = _flat(config.to_tree())
     return {

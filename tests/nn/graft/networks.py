@@ -21,7 +21,7 @@ from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
-from vitnas.nn.graft.cvt import CvT, StageSize
+from vitnas.nn.graft.cvt import CvT, SkaCvT, StageSize
 from vitnas.nn.graft.lvt import LVT, LvtSize
 from vitnas.nn.graft.t2t import TokensToToken
 
@@ -69,6 +69,12 @@ def cvt(**options: Any) -> nn.Module:
     return _trained(CvT, {"img_size": 16, "num_classes": 5, "sizes": sizes, **options})
 
 
+def ska_cvt(**options: Any) -> nn.Module:
+    """4x4 and 2x2 tokens, a class token in the second stage, GELU by a sigmoid."""
+    fields = {"embed_dims": (16, 24), "depths": (1, 2), "num_heads": (2, 3), "num_classes": 5}
+    return _trained(SkaCvT, {"img_size": 16, **fields, **options})
+
+
 def lvt(**options: Any) -> nn.Module:
     """8x8 tokens with CSA, then 4x4 and 2x2 tokens with RASA; 2x2 keys and values in both."""
     sizes = (LvtSize(16, 1, 2, 2), LvtSize(16, 2, 2, 2, 2), LvtSize(24, 2, 3, 2))
@@ -107,7 +113,8 @@ def _sized(model: Any) -> nn.Module:
 
 
 ALL: dict[str, Callable[..., nn.Module]] = {
-    build.__name__: build for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer, lvt)
+    build.__name__: build
+    for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer, lvt, ska_cvt)
 }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from tests.nn.graft.networks import cvt, images
+from tests.nn.graft.networks import cvt, images, ska_cvt
 from vitnas.cost.operators import count_flops
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.cvt import ConvAttention, CvT
@@ -51,6 +53,21 @@ def test_reads_its_class_token_or_the_mean(class_token: bool) -> None:
     assert model(images()).shape == (2, 5)
     assert model.stages[-1].prefix == class_token
     assert model.stages[0].prefix == 0
+
+
+def test_skas_code_has_gelu_by_a_sigmoid() -> None:
+    x = torch.linspace(-3, 3, 7)
+    torch.testing.assert_close(ska_cvt().stages[0].blocks[0].mlp.act(x), x * (1.702 * x).sigmoid())
+    torch.testing.assert_close(cvt().stages[0].blocks[0].mlp.act(x), torch.nn.functional.gelu(x))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"depths": (1,)}, "argument"), ({"num_heads": (1, 5)}, "5 heads do not divide 24 channels")],
+)
+def test_lists_that_do_not_fit_are_an_error(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ska_cvt(**options)
 
 
 def test_pictures_need_not_be_square() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vitnas.config.graft import GraftConfig
 from vitnas.errors import VitnasError
+from vitnas.nn.graft.last_row import LastRowCska
 from vitnas.nn.graft.projections import Projections, projections_of
 from vitnas.nn.layers.images import InputSizeError
 from vitnas.nn.layers.init import init_linear
@@ -77,11 +78,9 @@ class StaticKeyGraft(nn.Module):
         super().__init__()
         assert config.mixer is not None
         self.kind, self.grid, self.num_tokens = config.mixer, site.grid, site.num_tokens
-        old, found, options = site.attention, projections_of(site.attention), {}
-        if config.mixer == "cska":
-            options = {"class_token": site.prefix == 1, "key_kernel": config.key_kernel}
+        old, found = site.attention, projections_of(site.attention)
         heads = config.num_heads or old.num_heads
-        self.mixer: Any = self.mixers[config.mixer](
+        self.mixer: Any = self.kind_of(config)(
             old.proj.out_features,
             heads,
             self.num_keys(site),
@@ -95,7 +94,7 @@ class StaticKeyGraft(nn.Module):
             windows=config.windows,
             grid=site.grid,
             tau=None if config.temperature.kind == "learnable" else 1.0,
-            **options,
+            **self.options(site, config),
         )
         self.mixer.to(old.proj.weight.device, old.proj.weight.dtype)
         self._keep(old, found)
@@ -104,6 +103,17 @@ class StaticKeyGraft(nn.Module):
     def num_keys(self, site: Site) -> int:
         """How many values there are."""
         return site.num_tokens
+
+    def kind_of(self, config: GraftConfig) -> Callable[..., StaticKeyMixer]:
+        """The mixer's class."""
+        assert config.mixer is not None
+        return LastRowCska if config.class_row == "last" else self.mixers[config.mixer]
+
+    def options(self, site: Site, config: GraftConfig) -> dict[str, Any]:
+        """Options of the mixer that not every mixer or network has."""
+        if config.mixer != "cska":
+            return {}
+        return {"class_token": site.prefix == 1, "key_kernel": config.key_kernel}
 
     def _keep(self, attention: Any, found: Projections) -> None:
         """Take over those parts of `attention` that the mixer needs."""

@@ -135,7 +135,10 @@ def _check_projections(site: Site) -> None:
 
 
 def check_prefix(site: Site, config: GraftConfig) -> None:
-    """`cska` accepts at most one token before the grid."""
+    """`cska` accepts at most one token before the grid; `class_row` is that token's."""
+    if config.class_row == "last" and site.prefix != 1:
+        rule = f"the last row is the class token's, and {site.name} has none"
+        raise ConfigError(rule, address="class_row", value="last", nearest="first")
     if config.mixer == "cska" and site.prefix > 1:
         rule = f"cska accepts at most one token before the grid, and here are {site.prefix}"
         raise ConfigError(rule, address="mixer", value="cska", nearest="ska")

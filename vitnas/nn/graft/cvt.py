@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from timm.layers import Mlp, trunc_normal_
+from timm.layers import Mlp, QuickGELU, trunc_normal_
 from torch import Tensor, nn
 
 from vitnas.errors import ConfigError
@@ -86,13 +86,15 @@ class ConvAttention(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """x + attn(norm1(x)), then x + mlp(norm2(x)). The MLP has 4 C hidden channels."""
+    """x + attn(norm1(x)), then x + mlp(norm2(x)). The MLP has 4 C hidden channels and `act`."""
 
-    def __init__(self, dim: int, num_heads: int, grid: Grid, prefix: int) -> None:
+    def __init__(
+        self, dim: int, num_heads: int, grid: Grid, prefix: int, act: type[nn.Module]
+    ) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.attn = ConvAttention(dim, num_heads, grid, prefix)
-        self.mlp = Mlp(dim, 4 * dim)
+        self.mlp = Mlp(dim, 4 * dim, act_layer=act)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.norm1(x))
@@ -103,7 +105,14 @@ class ConvBlock(nn.Module):
 class ConvStage(nn.Module):
     """A convolution, a norm over channels, then blocks: `(B, C', H', W')` -> `(B, N, C)`."""
 
-    def __init__(self, in_chans: int, size: StageSize, before: Grid, class_token: bool) -> None:
+    def __init__(
+        self,
+        in_chans: int,
+        size: StageSize,
+        before: Grid,
+        class_token: bool,
+        act: type[nn.Module] = nn.GELU,
+    ) -> None:
         super().__init__()
         self.grid = (_after(before[0], size), _after(before[1], size))
         self.prefix = int(class_token)
@@ -112,7 +121,7 @@ class ConvStage(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(1, 1, size.dim)) if class_token else None
         self.blocks = nn.Sequential(
             *(
-                ConvBlock(size.dim, size.num_heads, self.grid, self.prefix)
+                ConvBlock(size.dim, size.num_heads, self.grid, self.prefix, act)
                 for _ in range(size.depth)
             )
         )
@@ -129,7 +138,7 @@ class CvT(nn.Module):
     """Convolutional vision transformer: images `(B, 3, H, W)` -> scores `(B, num_classes)`.
 
     Source: CvT, Table 2, and its code. One difference: the code approximates GELU by a sigmoid,
-    this network uses GELU itself.
+    this network uses GELU itself; `SkaCvT` has the sigmoid.
 
     Args:
         img_size: side in pixels, or (H, W).
@@ -138,9 +147,14 @@ class CvT(nn.Module):
         class_token: whether the last stage has a class token, as in the paper. The classifier
             reads this token. Without it, the classifier reads the mean of the tokens.
 
+    Attributes:
+        act: the activation of the MLPs.
+
     Raises:
         ConfigError: the image is too small.
     """
+
+    act: type[nn.Module] = nn.GELU
 
     def __init__(
         self,
@@ -156,7 +170,8 @@ class CvT(nn.Module):
         self.stages, self.grids = nn.ModuleList(), list[Grid]()
         before, channels = (height, width), in_chans
         for size in sizes:
-            stage = ConvStage(channels, size, before, class_token and size is sizes[-1])
+            last = size is sizes[-1]
+            stage = ConvStage(channels, size, before, class_token and last, self.act)
             self.stages.append(stage)
             self.grids.append(stage.grid)
             before, channels = stage.grid, size.dim
@@ -177,6 +192,43 @@ class CvT(nn.Module):
         x = self.norm(x)
         scores: Tensor = self.head(x[:, 0] if self.stages[-1].prefix else x.mean(dim=1))
         return scores
+
+
+class SkaCvT(CvT):
+    """CvT as SKA's code for small images has it: the activation is x * sigmoid(1.702 x).
+
+    Source: zizhao-hu/SKA, `smallscaleexp/models/cvt.py`, which is CvT's own code. The first stage
+    cuts patches by a 7x7 convolution of stride 4, each later one by a 3x3 convolution of stride 2.
+
+    Args:
+        img_size: side in pixels, or (H, W).
+        num_classes, in_chans, class_token: as of `CvT`.
+        embed_dims, depths, num_heads: channels, blocks and heads, one number per stage.
+
+    Raises:
+        ConfigError: the image is too small.
+        ValueError: the three lists have not the same length, or heads do not divide channels.
+    """
+
+    act = QuickGELU
+
+    def __init__(
+        self,
+        img_size: int | Sequence[int] = 32,
+        num_classes: int = 10,
+        in_chans: int = 3,
+        embed_dims: Sequence[int] = (64, 192, 384),
+        depths: Sequence[int] = (1, 2, 10),
+        num_heads: Sequence[int] = (1, 3, 6),
+        class_token: bool = True,
+    ) -> None:
+        cuts = [(7, 4, 2)] + [(3, 2, 1)] * (len(embed_dims) - 1)
+        stages = zip(embed_dims, depths, num_heads, cuts, strict=True)
+        sizes = [StageSize(dim, depth, heads, *cut) for dim, depth, heads, cut in stages]
+        for size in sizes:
+            if size.dim % size.num_heads:
+                raise ValueError(f"{size.num_heads} heads do not divide {size.dim} channels")
+        super().__init__(img_size, num_classes, in_chans, sizes, class_token)
 
 
 def _after(side: int, size: StageSize) -> int:

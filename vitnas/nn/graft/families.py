@@ -21,7 +21,8 @@ from torch import nn
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.atrous import AtrousAttention, AtrousGraft
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
-from vitnas.nn.graft.cvt import ConvAttention, CvT
+from vitnas.nn.graft.convolved import ConvolvedGraft
+from vitnas.nn.graft.cvt import ConvAttention, CvT, SkaCvT
 from vitnas.nn.graft.lvt import LVT, ConvSelfAttention, RasaBlock
 from vitnas.nn.graft.networks import image_size
 from vitnas.nn.graft.reduced import ReducedGraft
@@ -148,6 +149,7 @@ FAMILIES: dict[type[nn.Module], Family] = {
     Cait: Family(TalkingHeadAttn, _cait_sites, left=ClassAttn),
     SwinTransformer: Family(WindowAttention, _swin_sites, graft=WindowGraft, broad=True),
     CvT: Family(ConvAttention, _cvt_sites),
+    SkaCvT: Family(ConvAttention, _cvt_sites, graft=ConvolvedGraft),
     LVT: Family(
         AtrousAttention,
         _lvt_sites,

@@ -12,8 +12,9 @@ from vitnas.config.files import validate
 from vitnas.config.graft_file import NetworkOptions
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
-from vitnas.nn.graft.cvt import CvT
+from vitnas.nn.graft.cvt import CvT, SkaCvT
 from vitnas.nn.graft.lvt import LVT
+from vitnas.nn.graft.shifted import ShiftedPatches
 from vitnas.nn.graft.t2t import TokensToToken, sinusoids
 from vitnas.nn.layers.init import init_linear
 
@@ -68,6 +69,21 @@ def cvt_13_32(**options: Any) -> nn.Module:
     return CvT(**{"img_size": 32, "num_classes": 10, "class_token": False, **options})
 
 
+def ska_small_vit(**options: Any) -> nn.Module:
+    """The ViT of SKA's code for small images, whose patches are shifted; its attention is timm's.
+
+    A model file has it with attention or `ska`. CSTU is a graft: `mixer: cska`, `class_row: last`,
+    `mask_diagonal: true`, `qk_scale: false`.
+    """
+    fixed = {"embed_layer": ShiftedPatches, "norm_layer": nn.LayerNorm}
+    return _from_timm("vit_small_patch16_224", {**_WIDE, **options, **fixed})
+
+
+def ska_small_cvt(**options: Any) -> nn.Module:
+    """CvT-13 as SKA's code for small images has it; `ska` and `cska` keep its convolutions."""
+    return SkaCvT(**options)
+
+
 def t2t_vit_7(**options: Any) -> nn.Module:
     """T2T-ViT-7, a host of BViT's Table V: 7 blocks of 256 channels."""
     return _t2t({"embed_dim": 256, "depth": 7, "num_heads": 4, "mlp_ratio": 2.0, **options})
@@ -100,9 +116,13 @@ _OF_ANY_SIZE = {"metaformer", "pvt_v2"}
 
 BUILT_HERE: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
-    for build in (vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32, t2t_vit_7, t2t_vit_14, lvt)
+    for build in (
+        *(vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32),
+        *(ska_small_vit, ska_small_cvt),
+        *(t2t_vit_7, t2t_vit_14, lvt),
+    )
 }
-"""By name: the baselines of SKA's Table 1, and what BViT's Table V has and timm has not."""
+"""By name: the baselines of SKA's Table 1, those of its code, and BViT's Table V without timm's."""
 
 
 def build_network(

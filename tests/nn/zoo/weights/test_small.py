@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small import SmallVit
 from tests.nn.zoo.weights.through import RUNS, check_scores, converted
 from vitnas.config.stage import StageConfig
-from vitnas.errors import ConfigError
-from vitnas.nn.zoo.weights.small import SmallLayout
 
 ROUNDED = 1e-6
 """Our temperature is their exponential, rounded to single precision."""
@@ -48,15 +45,6 @@ def test_attention_with_other_heads_from_a_model_file() -> None:
     stage = {"token_mixer": "mhsa", "depth": 2, "embed_dim": 24, "num_heads": 3, "mlp_ratio": 1.0}
     model = {"stem": {"stride": 4}, "class_token": True, "qkv_bias": False, "stages": [stage]}
     check_scores(code, converted(code, "ska_small", model), 16, exact=ROUNDED)
-
-
-def test_cstu_is_refused_with_the_reason() -> None:
-    state = dict(SmallVit(24, 1, 2, 8, hidden=24).state_dict())
-    prefix = "transformer.layers.0.0.fn."
-    state[f"{prefix}k2"] = state.pop(f"{prefix}k")
-    state[f"{prefix}to_k.weight"] = torch.zeros(34, 8, 3, 3)
-    with pytest.raises(ConfigError, match="the mixture of its neighbour"):
-        SmallLayout().infer({name: tuple(value.shape) for name, value in state.items()})
 
 
 @pytest.mark.nightly

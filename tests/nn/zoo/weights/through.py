@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
-from torch import nn
+from torch import Tensor, nn
 
 import vitnas
 from vitnas.cli import main
@@ -47,3 +51,15 @@ def check_scores(
         torch.testing.assert_close(ours(images), expected, rtol=1e-5, atol=1e-5)
         found, wanted = ours.double()(images.double()), code.double()(images.double())
     torch.testing.assert_close(found, wanted, rtol=exact, atol=exact)
+
+
+def refused(state: Mapping[str, Tensor], layout: str, *more: str, match: str = "") -> str:
+    """The one line of `vitnas convert`, which ends with 2 and leaves nothing behind."""
+    torch.save(dict(state), "a.pth")
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as ended:
+        main(["convert", "a.pth", "--from", layout, "--to", "net", *BARE, *more])
+    line = said.getvalue()
+    assert (ended.value.code, line.count("\n"), Path("net").exists()) == (2, 1, False), line
+    assert re.search(match, line), line
+    return line

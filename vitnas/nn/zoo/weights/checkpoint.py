@@ -54,11 +54,15 @@ class ForeignCheckpoint:
     model: str | None = None
 
 
-def read_checkpoint(path: str | Path) -> ForeignCheckpoint:
+def read_checkpoint(path: str | Path, constants: str | None = None) -> ForeignCheckpoint:
     """The state dict in a PyTorch checkpoint or a safetensors file.
 
     A pickle may hold tensors, numbers, text, lists, mappings, and training arguments
     (`argparse.Namespace`). A file with any other object is an error before any of its code can run.
+
+    Args:
+        path: the file.
+        constants: pattern of names; the numbers of these tensors need not be finite.
 
     Raises:
         DataError: the file is missing, a folder, empty, damaged, or asks for code; it has no state
@@ -78,7 +82,8 @@ def read_checkpoint(path: str | Path) -> ForeignCheckpoint:
     others = tuple(key for key in _ENTRIES if key != entry and _tensors(tree.get(key)))
     for name, value in state.items():
         _check_plain(name, value, file)
-        check_finite(name, value, file)
+        if constants is None or not re.search(constants, name):
+            check_finite(name, value, file)
     return ForeignCheckpoint(file, _unwrapped(state), entry, others, _model_named(tree))
 
 

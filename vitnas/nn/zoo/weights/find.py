@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from vitnas.config.graft_file import Design, GraftFile
 from vitnas.config.model import ModelConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError
@@ -20,7 +21,7 @@ class Guess(NamedTuple):
     """The layout and network that are most similar to a state dict."""
 
     layout: Layout
-    config: ModelConfig
+    config: Design
     misfit: Misfit
 
 
@@ -30,7 +31,7 @@ def find_config(
     state: Mapping[str, Tensor],
     named: str | None = None,
     img_size: int | None = None,
-) -> ModelConfig:
+) -> Design:
     """The one network of `layout` that `state` fits.
 
     Args:
@@ -47,7 +48,8 @@ def find_config(
     fitting = _fitting(layout, state, img_size)
     if not fitting and img_size is not None:
         for config in _fitting(layout, state).values():  # only the size does not fit: its error
-            layout.fit(config, _shapes(state), img_size)
+            if isinstance(config, ModelConfig):
+                layout.fit(config, _shapes(state), img_size)
     if not fitting:
         raise no_fit(layout, layouts, state)
     if len(fitting) == 1:
@@ -62,9 +64,9 @@ def find_config(
 
 def _fitting(
     layout: Layout, state: Mapping[str, Tensor], img_size: int | None = None
-) -> dict[str, ModelConfig]:
+) -> dict[str, Design]:
     """Key -> network that `state` fits. If a network has two names, the first is used."""
-    found: dict[str, ModelConfig] = {}
+    found: dict[str, Design] = {}
     for configs in _of_one_size(layout.infer(_shapes(state), img_size)):
         if compare(layout, configs[0], state).fits:
             for config in configs:
@@ -72,17 +74,23 @@ def _fitting(
     return found
 
 
-def _of_one_size(configs: Iterable[ModelConfig]) -> list[list[ModelConfig]]:
+def _of_one_size(configs: Iterable[Design]) -> list[list[Design]]:
     """`configs` in groups whose parts have the same sizes, and so the same shapes."""
-    found: dict[tuple[int, ...], list[ModelConfig]] = {}
+    found: dict[object, list[Design]] = {}
     for config in configs:
-        sizes = tuple(row.params for row in closed_form(config).rows)
-        found.setdefault(sizes, []).append(config)
+        found.setdefault(_sizes(config), []).append(config)
     return list(found.values())
 
 
+def _sizes(config: Design) -> object:
+    """The same for networks of the same sizes; two grafts are not compared."""
+    if isinstance(config, GraftFile):
+        return config.key
+    return tuple(row.params for row in closed_form(config).rows)
+
+
 def check_fit(
-    layout: Layout, layouts: Iterable[Layout], config: ModelConfig, state: Mapping[str, Tensor]
+    layout: Layout, layouts: Iterable[Layout], config: Design, state: Mapping[str, Tensor]
 ) -> None:
     """Raise `ConfigError` unless `state` fits `config`."""
     misfit = compare(layout, config, state)
@@ -141,11 +149,11 @@ def guess(layouts: Iterable[Layout], state: Mapping[str, Tensor]) -> Guess:
     return max(found, key=lambda one: (one.misfit.share, one.layout.has(one.config)))
 
 
-def _candidates(layout: Layout, shapes: Shapes) -> list[ModelConfig]:
+def _candidates(layout: Layout, shapes: Shapes) -> Sequence[Design]:
     return layout.infer(shapes) or [layout.zoo(name) for name in layout.models()]
 
 
-def _alike(layout: Layout, configs: Sequence[ModelConfig], theirs: set[str]) -> float:
+def _alike(layout: Layout, configs: Sequence[Design], theirs: set[str]) -> float:
     """Share of tensor names, without numbers, that a state dict and `layout` have in common.
 
     0 to 1. It is the larger share of the layout's first and last network, because timm's layout

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vitnas.config.files import validate
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo.names import put_at, zoo_config
@@ -28,11 +29,13 @@ class Source:
         names: its name there; several if that code saves one tensor once for each use.
         behind: tensors that are appended to it along the first axis.
         order: a function that gives it our shape, if more than axes of length one differ.
+        beside: further tensors that `order` gets after it.
     """
 
     names: tuple[str, ...]
     behind: tuple[str, ...] = ()
-    order: Callable[[Tensor], Tensor] | None = None
+    order: Callable[..., Tensor] | None = None
+    beside: tuple[str, ...] = ()
 
 
 class Layout(ABC):
@@ -42,11 +45,14 @@ class Layout(ABC):
         name: its name for `--from`.
         title: the code's name in texts.
         fixed: fields that `fit` sets to what this code computes, by address or last name.
+        constants: pattern of the names of tensors that the code saves and never trains, and that
+            are not read.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     fixed: ClassVar[tuple[str, ...]] = ()
+    constants: ClassVar[str | None] = None
 
     @abstractmethod
     def models(self) -> tuple[str, ...]:
@@ -70,8 +76,8 @@ class Layout(ABC):
         """
 
     @abstractmethod
-    def source(self, name: str, config: ModelConfig, shapes: Shapes) -> Source:
-        """Where the tensor `name` of our network `config` is."""
+    def source(self, name: str, config: Any, shapes: Shapes) -> Source:
+        """Where the tensor `name` of our network `config` is, a design that `infer` gave."""
 
     def options(self, model: str) -> dict[str, Any]:
         """Options without an effect on shapes that this code sets for the zoo's `model`."""
@@ -81,7 +87,7 @@ class Layout(ABC):
         """The zoo's model as this code has it."""
         return revised(zoo_config(model), self.options(model))
 
-    def infer(self, shapes: Shapes, img_size: int | None = None) -> list[ModelConfig]:
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[Design]:
         """The networks of this code that may have these shapes; empty if none has."""
         found = []
         for model in self.models():
@@ -95,11 +101,11 @@ class Layout(ABC):
         """The zoo's name of this code's network `name`; None if shapes alone decide."""
         return None
 
-    def has(self, config: ModelConfig) -> bool:
+    def has(self, config: Any) -> bool:
         """Whether this code is the first choice for `config` if several codes have it."""
         return True
 
-    def remarks(self, config: ModelConfig, shapes: Shapes) -> list[str]:
+    def remarks(self, config: Any, shapes: Shapes) -> list[str]:
         """Notes for the user about a conversion to `config`."""
         return []
 

@@ -1,15 +1,16 @@
-"""SKA's code for small images: its ViT."""
+"""SKA's code for small images: its ViT as a model file, its other networks as grafts."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.graft_file import Design, GraftFile
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo.names import zoo_config
+from vitnas.nn.zoo.weights.hosts import Host
 from vitnas.nn.zoo.weights.layout import (
     Layout,
     Shapes,
@@ -22,13 +23,16 @@ from vitnas.nn.zoo.weights.layout import (
     sized,
     square,
 )
+from vitnas.nn.zoo.weights.small_cvt import SmallCvt
+from vitnas.nn.zoo.weights.small_vit import SmallCstuVit, patch_of, pixels_last
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+_HOSTS: tuple[Host, ...] = (SmallCstuVit(), SmallCvt())
+"""The networks of this code that become networks with grafts."""
 _HEAD_DIM = 64
 _BLOCKS = "transformer.layers."
-_PIXELS = "to_patch_embedding.to_patch_tokens.2.weight"
 _NAMES = (
     ("class_token", "cls_token"),
     ("pos_embed", "pos_embedding"),
@@ -57,13 +61,15 @@ class SmallLayout(Layout):
     multiplied by: exp(t), where ours is 1 / (tau sqrt(d)). STU is `ska` with a projected query.
     Heads have 64 channels, the code's default, unless a static key or a model file says otherwise.
 
-    CSTU's ViT is not read. Its map has the class token's row last and its values have the class
-    token first, so the mixture of each token goes to its neighbour. No model file says that.
+    No model file describes its other networks. They become networks with grafts; see `_HOSTS`.
     """
 
     name = "ska_small"
     title = "SKA's code for small images (zizhao-hu/SKA, smallscaleexp)"
-    fixed = ("stem.kind", "temperature.kind", "mask_diagonal", "norm_eps", "head.norm_eps")
+    fixed = (
+        *("stem.kind", "temperature.kind", "mask_diagonal", "norm_eps", "head.norm_eps"),
+        *("qk_scale", "class_row"),  # of grafts
+    )
 
     def models(self) -> tuple[str, ...]:
         return ("vit_small_32", "ska_vit_small_32")
@@ -72,30 +78,31 @@ class SmallLayout(Layout):
         changes = known(num_classes=first_axis(shapes, "mlp_head.1.weight"))
         changes |= {"stem.kind": "shifted", "temperature.kind": "learnable"}
         changes |= {"norm_eps": 1e-5, "head.norm_eps": 1e-5, "stages.0.mask_diagonal": True}
-        if found := _patch(shapes):
+        if found := patch_of(shapes):
             changes["in_chans"], changes["stem.stride"] = found
         config = revised(config, changes)
         table = shapes.get("pos_embedding")
         sides = square(table[1] - 1, config) if table and len(table) == 3 else config.image_hw
         return revised(config, sized(config, sides, img_size))
 
-    def infer(self, shapes: Shapes, img_size: int | None = None) -> list[ModelConfig]:
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[Design]:
         """The one network of these shapes.
 
         Raises:
-            ConfigError: it is CSTU's.
+            ConfigError: it is one of `_HOSTS` that the code itself cannot run.
         """
+        for host in _HOSTS:
+            if host.has(shapes):
+                return host.infer(shapes, img_size)
+        return self._vits(shapes, img_size)
+
+    def _vits(self, shapes: Shapes, img_size: int | None) -> list[ModelConfig]:
         first = f"{_BLOCKS}0.0.fn."
         width, hidden = (
             first_axis(shapes, name)
             for name in ("mlp_head.0.weight", f"{_BLOCKS}0.1.fn.net.0.weight")
         )
-        if f"{first}k2" in shapes and f"{first}to_k.weight" in shapes:
-            rule = (
-                "CSTU's ViT gives each token the mixture of its neighbour; no model file says that"
-            )
-            raise ConfigError(rule)
-        if not width or not hidden or _patch(shapes) is None:
+        if not width or not hidden or patch_of(shapes) is None:
             return []
         stage = _attention(shapes, first) | {
             "embed_dim": width,
@@ -109,7 +116,9 @@ class SmallLayout(Layout):
         except ConfigError:
             return []
 
-    def source(self, name: str, config: ModelConfig, shapes: Shapes) -> Source:
+    def source(self, name: str, config: Design, shapes: Shapes) -> Source:
+        if isinstance(config, GraftFile):
+            return _host_of(config).source(name, config, shapes)
         if found := re.fullmatch(r"stages\.0\.blocks\.(\d+)\.(.*)", name):
             theirs = f"{_BLOCKS}{found[1]}.{renamed(found[2], _INSIDE)}"
             stage = config.stages[0]
@@ -117,8 +126,17 @@ class SmallLayout(Layout):
             order = _temperature(scale) if found[2] == "mixer.tau" else None
             return Source((theirs,), order=order)
         inside = name in ("stem.norm.weight", "stem.norm.bias", "stem.proj.weight")
-        order = _pixels_last(config.stem.stride) if inside else None
+        order = pixels_last(config.stem.stride) if inside else None
         return Source((renamed(name, _NAMES),), order=order)
+
+    def remarks(self, config: Design, shapes: Shapes) -> list[str]:
+        if isinstance(config, GraftFile):
+            return _host_of(config).remarks(config, shapes)
+        return []
+
+
+def _host_of(design: GraftFile) -> Host:
+    return next(host for host in _HOSTS if host.name == design.model)
 
 
 def _attention(shapes: Shapes, prefix: str) -> dict[str, Any]:
@@ -127,29 +145,6 @@ def _attention(shapes: Shapes, prefix: str) -> dict[str, Any]:
         return {"token_mixer": "ska", "attn_dim": key[0] * key[2], "head_dim": key[2]}
     total = first_axis(shapes, f"{prefix}to_qkv.weight") or 0
     return {"token_mixer": "mhsa", "attn_dim": max(1, total // 3), "head_dim": _HEAD_DIM}
-
-
-def _patch(shapes: Shapes) -> tuple[int, int] | None:
-    """Channels of an image and side of a patch, of which a patch's 5 images have so many numbers.
-
-    Colour is tried first: 15 numbers are one pixel of a coloured image.
-    """
-    pixels = shapes.get(_PIXELS, (0, 0))[-1]
-    for channels in (3, 1, 4, 2):
-        side = math.isqrt(pixels // (5 * channels))
-        if side and 5 * channels * side * side == pixels:
-            return channels, side
-    return None
-
-
-def _pixels_last(side: int) -> Callable[[Tensor], Tensor]:
-    """Their patch has (row, column, channel) on the last axis; ours has the channel first."""
-
-    def order(patch: Tensor) -> Tensor:
-        first: Tensor = patch.unflatten(-1, (side, side, -1)).movedim(-1, -3).flatten(-3)
-        return first
-
-    return order
 
 
 def _temperature(scale: float) -> Callable[[Tensor], Tensor]:

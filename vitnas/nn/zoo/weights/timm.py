@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.errors import VitnasError
 from vitnas.nn.zoo.names import zoo_names
@@ -102,7 +103,7 @@ class TimmLayout(Layout):
     def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
         return self._for(config).fit(config, shapes, img_size)
 
-    def infer(self, shapes: Shapes, img_size: int | None = None) -> list[ModelConfig]:
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[Design]:
         found = self._metaformer.infer(shapes, img_size)
         return found or self._transformer.infer(shapes, img_size)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from vitnas.config.model import ModelConfig
+from vitnas.config.graft_file import Design, GraftFile
 from vitnas.errors import ConfigError
+from vitnas.nn.graft.whole import build_graft
 from vitnas.nn.model import build_model
 from vitnas.nn.numbers import kind_of
 from vitnas.nn.weights import state_of
@@ -76,7 +78,7 @@ class Translation(NamedTuple):
     filled: dict[str, str]
 
 
-def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Misfit:
+def compare(layout: Layout, config: Design, state: Mapping[str, Tensor]) -> Misfit:
     """How `state` differs from a state dict of `config` in this layout. Only shapes are read."""
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     hollow = {
@@ -87,7 +89,8 @@ def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) ->
     missing, wrong, used = [], [], 0
     for ours, wanted in expected(config).items():
         source = layout.source(ours, config, shapes)
-        named = [name for name in (*source.names, *source.behind) if name in state]
+        every = (*source.names, *source.behind, *source.beside)
+        named = [name for name in every if name in state]
         for name in named:
             left.pop(name, None)
         absent = _absent(source, state)
@@ -97,11 +100,11 @@ def compare(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) ->
             wrong.append(problem)
         else:
             used += len(named)
-    unexpected = [name for name in left if name.split(".")[-1] not in _PROFILER]
+    unexpected = [name for name in left if not _unread(layout, name)]
     return Misfit(missing, unexpected, wrong, used)
 
 
-def translate(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) -> Translation:
+def translate(layout: Layout, config: Design, state: Mapping[str, Tensor]) -> Translation:
     """`state` for our network of `config`. `compare` must say that it fits.
 
     Raises:
@@ -117,29 +120,40 @@ def translate(layout: Layout, config: ModelConfig, state: Mapping[str, Tensor]) 
             continue
         _check_shared(source, state)
         found[ours] = _taken(source, state).reshape(wanted.shape).to(wanted.dtype).contiguous()
-    left = [name for name in state if name.split(".")[-1] in _PROFILER]
-    return Translation(found, dict.fromkeys(left, "a FLOP counter's entry, no weight"), filled)
+    dropped = {name: why for name in state if (why := _unread(layout, name))}
+    return Translation(found, dropped, filled)
 
 
 @lru_cache(maxsize=64)
-def expected(config: ModelConfig) -> Mapping[str, Tensor]:
+def expected(config: Design) -> Mapping[str, Tensor]:
     """The state dict of our network, with tensors without memory. Shared tensors are in it once."""
     with torch.device("meta"):
-        model = build_model(config)
+        model: nn.Module = (
+            build_graft(config) if isinstance(config, GraftFile) else build_model(config)
+        )
     return state_of(model)
+
+
+def _unread(layout: Layout, name: str) -> str:
+    """Why a tensor of that code is not read; empty for those that must be."""
+    if name.split(".")[-1] in _PROFILER:
+        return "a FLOP counter's entry, no weight"
+    constant = layout.constants and re.search(layout.constants, name)
+    return "a constant, which the network computes itself" if constant else ""
 
 
 def _absent(source: Source, state: Mapping[str, Tensor]) -> list[str]:
     """The names that are missing. If a tensor has several names, one of them is enough."""
     first = () if any(name in state for name in source.names) else source.names[:1]
-    return [*first, *(name for name in source.behind if name not in state)]
+    rest = (*source.behind, *source.beside)
+    return [*first, *(name for name in rest if name not in state)]
 
 
 def _taken(source: Source, state: Mapping[str, Tensor]) -> Tensor:
     value = next(state[name] for name in source.names if name in state)
     if source.behind:
         value = torch.cat([value, *(state[name] for name in source.behind)])
-    return source.order(value) if source.order else value
+    return source.order(value, *(state[name] for name in source.beside)) if source.order else value
 
 
 def _problem(source: Source, hollow: Mapping[str, Tensor], wanted: Tensor) -> str | None:
