@@ -27,7 +27,7 @@ _Widths = Annotated[
     BeforeValidator(as_tuple),
 ]
 
-WITHOUT_GRAFTS = ("ska_small_cvt",)
+WITHOUT_GRAFTS = ("ska_small_cait", "ska_small_cvt")
 """Networks that may have no graft: with their own attention they are of SKA's code, too."""
 
 

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from vitnas.nn.graft.cvt import CvT, SkaCvT, StageSize
 from vitnas.nn.graft.lvt import LVT, LvtSize
 from vitnas.nn.graft.t2t import TokensToToken
+from vitnas.nn.graft.talking import SkaCait
 
 _PLAIN = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "num_heads": 3, "num_classes": 5}
 
@@ -75,6 +76,11 @@ def ska_cvt(**options: Any) -> nn.Module:
     return _trained(SkaCvT, {"img_size": 16, **fields, **options})
 
 
+def ska_cait(**options: Any) -> nn.Module:
+    """4x4 patches in 3 blocks with 3 heads of 10 channels, then 2 of class attention."""
+    return _trained(SkaCait, {**_PLAIN, "depth": 3, "head_dim": 10, "init_values": 0.5, **options})
+
+
 def lvt(**options: Any) -> nn.Module:
     """8x8 tokens with CSA, then 4x4 and 2x2 tokens with RASA; 2x2 keys and values in both."""
     sizes = (LvtSize(16, 1, 2, 2), LvtSize(16, 2, 2, 2, 2), LvtSize(24, 2, 3, 2))
@@ -114,7 +120,7 @@ def _sized(model: Any) -> nn.Module:
 
 ALL: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
-    for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer, lvt, ska_cvt)
+    for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer, lvt, ska_cvt, ska_cait)
 }
 
 

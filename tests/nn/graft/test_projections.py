@@ -11,10 +11,11 @@ from vitnas.nn.graft import graft
 from vitnas.nn.graft.families import family_of
 from vitnas.nn.graft.projections import projections_of
 
+OTHERS = ("swin", "cvt", "ska_cvt", "cait", "ska_cait")
+"""Whose attention does more than to mix values, or needs a whole grid."""
 
-@pytest.mark.parametrize(
-    "name", [name for name in ALL if name not in ("swin", "cvt", "ska_cvt", "cait")]
-)
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in OTHERS])
 def test_a_projection_gives_what_the_attention_multiplies(name: str) -> None:
     """The values that the attention mixes, with a map that is the identity."""
     model = ALL[name]()

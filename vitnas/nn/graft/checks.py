@@ -18,6 +18,7 @@ from vitnas.nn.graft.broad import BroadGraft, source_of, width_of
 from vitnas.nn.graft.families import FAMILIES, Family
 from vitnas.nn.graft.reattention import ReattentionDropout
 from vitnas.nn.graft.reduced import Reduction
+from vitnas.nn.graft.talking import TalkingAttention
 from vitnas.nn.graft.windows import WindowGraft
 
 _PARTS = ("q_norm", "k_norm", "norm", "gate")
@@ -100,6 +101,9 @@ def check_replaceable(site: Site, family: Family, config: GraftConfig) -> None:
         check_reduced(site)
     if isinstance(site.attention, AtrousAttention) and config.num_heads is not None:
         rule = "the convolution of LVT's queries is of its own heads, whose number stays"
+        raise ConfigError(rule, address="num_heads", value=config.num_heads)
+    if isinstance(site.attention, TalkingAttention) and config.num_heads is not None:
+        rule = "what mixes the maps is of its own heads, whose number stays"
         raise ConfigError(rule, address="num_heads", value=config.num_heads)
     _check_projections(site)
 

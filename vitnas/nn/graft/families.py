@@ -26,6 +26,12 @@ from vitnas.nn.graft.cvt import ConvAttention, CvT, SkaCvT
 from vitnas.nn.graft.lvt import LVT, ConvSelfAttention, RasaBlock
 from vitnas.nn.graft.networks import image_size
 from vitnas.nn.graft.reduced import ReducedGraft
+from vitnas.nn.graft.talking import (
+    SkaCait,
+    TalkingAttention,
+    TalkingClassAttention,
+    TalkingGraft,
+)
 from vitnas.nn.graft.windows import WindowGraft
 from vitnas.nn.layers.tokens import Grid
 
@@ -148,6 +154,7 @@ FAMILIES: dict[type[nn.Module], Family] = {
     VisionTransformerDistilled: _VIT,
     Cait: Family(TalkingHeadAttn, _cait_sites, left=ClassAttn),
     SwinTransformer: Family(WindowAttention, _swin_sites, graft=WindowGraft, broad=True),
+    SkaCait: Family(TalkingAttention, _cait_sites, TalkingGraft, left=TalkingClassAttention),
     CvT: Family(ConvAttention, _cvt_sites),
     SkaCvT: Family(ConvAttention, _cvt_sites, graft=ConvolvedGraft),
     LVT: Family(

@@ -16,6 +16,7 @@ from vitnas.nn.graft.cvt import CvT, SkaCvT
 from vitnas.nn.graft.lvt import LVT
 from vitnas.nn.graft.shifted import ShiftedPatches
 from vitnas.nn.graft.t2t import TokensToToken, sinusoids
+from vitnas.nn.graft.talking import SkaCait
 from vitnas.nn.layers.init import init_linear
 
 _WIDE = {
@@ -79,6 +80,12 @@ def ska_small_vit(**options: Any) -> nn.Module:
     return _from_timm("vit_small_patch16_224", {**_WIDE, **options, **fixed})
 
 
+def ska_small_cait(**options: Any) -> nn.Module:
+    """CaiT as SKA's code for small images has it; `ska` and `cska` keep its talking heads."""
+    fields = {**_WIDE, "depth_token_only": 2, "mlp_ratio_token_only": 1.0, "init_values": 0.1}
+    return SkaCait(**{**fields, **options})
+
+
 def ska_small_cvt(**options: Any) -> nn.Module:
     """CvT-13 as SKA's code for small images has it; `ska` and `cska` keep its convolutions."""
     return SkaCvT(**options)
@@ -118,7 +125,7 @@ BUILT_HERE: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
     for build in (
         *(vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32),
-        *(ska_small_vit, ska_small_cvt),
+        *(ska_small_vit, ska_small_cait, ska_small_cvt),
         *(t2t_vit_7, t2t_vit_14, lvt),
     )
 }

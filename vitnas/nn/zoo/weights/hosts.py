@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -79,6 +80,21 @@ def linear(shapes: Shapes, name: str) -> tuple[int, int]:
     """
     outside, inside = shapes[name]
     return outside, inside
+
+
+def patch_side(numbers: int, images: int = 1) -> tuple[int, int]:
+    """Channels of an image and side of a patch, whose `images` images have so many numbers.
+
+    Colour is tried first: 3 numbers are one pixel of a coloured image.
+
+    Raises:
+        ValueError: no square patch has so many.
+    """
+    for channels in (3, 1, 4, 2):
+        side = math.isqrt(numbers // (images * channels))
+        if side and images * channels * side * side == numbers:
+            return channels, side
+    raise ValueError(numbers)
 
 
 def check_size(found: int, img_size: int | None) -> int:

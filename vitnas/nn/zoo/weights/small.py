@@ -23,13 +23,14 @@ from vitnas.nn.zoo.weights.layout import (
     sized,
     square,
 )
+from vitnas.nn.zoo.weights.small_cait import SmallCait
 from vitnas.nn.zoo.weights.small_cvt import SmallCvt
 from vitnas.nn.zoo.weights.small_vit import SmallCstuVit, patch_of, pixels_last
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_HOSTS: tuple[Host, ...] = (SmallCstuVit(), SmallCvt())
+_HOSTS: tuple[Host, ...] = (SmallCstuVit(), SmallCait(), SmallCvt())
 """The networks of this code that become networks with grafts."""
 _HEAD_DIM = 64
 _BLOCKS = "transformer.layers."

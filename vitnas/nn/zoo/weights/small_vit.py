@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from vitnas.config.graft_file import GraftFile
-from vitnas.nn.zoo.weights.hosts import Host, check_size, count, linear, replaced
+from vitnas.nn.zoo.weights.hosts import Host, check_size, count, linear, patch_side, replaced
 from vitnas.nn.zoo.weights.layout import Shapes, Source, ratio_of
 
 if TYPE_CHECKING:
@@ -85,16 +85,11 @@ def _scaled(key: Tensor, logarithm: Tensor) -> Tensor:
 
 
 def patch_of(shapes: Shapes) -> tuple[int, int] | None:
-    """Channels of an image and side of a patch, of which a patch's 5 images have so many numbers.
-
-    Colour is tried first: 15 numbers are one pixel of a coloured image.
-    """
-    pixels = shapes.get(_PIXELS, (0, 0))[-1]
-    for channels in (3, 1, 4, 2):
-        side = math.isqrt(pixels // (5 * channels))
-        if side and 5 * channels * side * side == pixels:
-            return channels, side
-    return None
+    """Channels of an image and side of a patch of five images; None if there is no such patch."""
+    try:
+        return patch_side(shapes[_PIXELS][-1], images=5)
+    except (KeyError, ValueError):
+        return None
 
 
 def pixels_last(side: int) -> Callable[[Tensor], Tensor]:
