@@ -27,7 +27,7 @@ _Widths = Annotated[
     BeforeValidator(as_tuple),
 ]
 
-WITHOUT_GRAFTS = ("ska_small_cait", "ska_small_cvt")
+WITHOUT_GRAFTS = ("ska_small_cait", "ska_small_cvt", "ska_small_swin")
 """Networks that may have no graft: with their own attention they are of SKA's code, too."""
 
 
@@ -45,7 +45,7 @@ class NetworkOptions(Frozen):
         in_chans, num_classes: channels of an image; classes, 0 = no classifier.
         embed_dim, depth, depths, num_heads, head_dim: widths and depths; in Swin, `depths` and
             `num_heads` have one number per stage.
-        embed_dims: widths, one number per stage.
+        embed_dims, downscaling_factors: one number per stage, of networks that have such an option.
         drop_rate, ..., drop_path_rate: 0 to below 1.
     """
 
@@ -57,6 +57,7 @@ class NetworkOptions(Frozen):
     global_pool: Literal["", "avg", "avgmax", "max", "token", "map"] = "token"
     embed_dim: Annotated[int, Field(ge=1, le=16_384)] = 768
     embed_dims: _Widths = ()
+    downscaling_factors: _Stages = ()
     depth: _Layers = 12
     depths: _Stages = ()
     num_heads: _EachStage = 12

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from vitnas.nn.graft.cvt import CvT, SkaCvT, StageSize
 from vitnas.nn.graft.lvt import LVT, LvtSize
+from vitnas.nn.graft.swin import SkaSwin
 from vitnas.nn.graft.t2t import TokensToToken
 from vitnas.nn.graft.talking import SkaCait
 
@@ -81,6 +82,13 @@ def ska_cait(**options: Any) -> nn.Module:
     return _trained(SkaCait, {**_PLAIN, "depth": 3, "head_dim": 10, "init_values": 0.5, **options})
 
 
+def ska_swin(**options: Any) -> nn.Module:
+    """8x8 and 4x4 tokens, windows of 4x4, shifted in block 1 of each stage."""
+    fields = {"embed_dim": 16, "depths": (2, 2), "num_heads": (2, 4), "num_classes": 5}
+    fields |= {"head_dim": 8, "downscaling_factors": (2, 2), "img_size": 16}
+    return _trained(SkaSwin, {**fields, **options})
+
+
 def lvt(**options: Any) -> nn.Module:
     """8x8 tokens with CSA, then 4x4 and 2x2 tokens with RASA; 2x2 keys and values in both."""
     sizes = (LvtSize(16, 1, 2, 2), LvtSize(16, 2, 2, 2, 2), LvtSize(24, 2, 3, 2))
@@ -120,7 +128,21 @@ def _sized(model: Any) -> nn.Module:
 
 ALL: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
-    for build in (vit, t2t, deit, cait, swin, cvt, eva, pvt, caformer, lvt, ska_cvt, ska_cait)
+    for build in (
+        vit,
+        t2t,
+        deit,
+        cait,
+        swin,
+        cvt,
+        eva,
+        pvt,
+        caformer,
+        lvt,
+        ska_cvt,
+        ska_cait,
+        ska_swin,
+    )
 }
 
 

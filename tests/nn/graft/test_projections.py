@@ -11,7 +11,7 @@ from vitnas.nn.graft import graft
 from vitnas.nn.graft.families import family_of
 from vitnas.nn.graft.projections import projections_of
 
-OTHERS = ("swin", "cvt", "ska_cvt", "cait", "ska_cait")
+OTHERS = ("swin", "ska_swin", "cvt", "ska_cvt", "cait", "ska_cait")
 """Whose attention does more than to mix values, or needs a whole grid."""
 
 

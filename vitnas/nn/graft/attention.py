@@ -91,7 +91,6 @@ class StaticKeyGraft(nn.Module):
             key_init=config.key_init,
             act=config.attn_act,
             mask_diagonal=config.mask_diagonal,
-            windows=config.windows,
             grid=site.grid,
             tau=None if config.temperature.kind == "learnable" else 1.0,
             **self.options(site, config),
@@ -110,10 +109,11 @@ class StaticKeyGraft(nn.Module):
         return LastRowCska if config.class_row == "last" else self.mixers[config.mixer]
 
     def options(self, site: Site, config: GraftConfig) -> dict[str, Any]:
-        """Options of the mixer that not every mixer or network has."""
-        if config.mixer != "cska":
-            return {}
-        return {"class_token": site.prefix == 1, "key_kernel": config.key_kernel}
+        """Options of the mixer that depend on the mixer or the network."""
+        options: dict[str, Any] = {"windows": config.windows}
+        if config.mixer == "cska":
+            options |= {"class_token": site.prefix == 1, "key_kernel": config.key_kernel}
+        return options
 
     def _keep(self, attention: Any, found: Projections) -> None:
         """Take over those parts of `attention` that the mixer needs."""

@@ -16,6 +16,7 @@ from vitnas.nn.graft.atrous import AtrousAttention
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.broad import BroadGraft, source_of, width_of
 from vitnas.nn.graft.families import FAMILIES, Family
+from vitnas.nn.graft.keyed import KeyedGraft
 from vitnas.nn.graft.reattention import ReattentionDropout
 from vitnas.nn.graft.reduced import Reduction
 from vitnas.nn.graft.talking import TalkingAttention
@@ -161,12 +162,12 @@ def check_cut(site: Site, config: GraftConfig) -> None:
 
 def check_windows(family: Family, config: GraftConfig) -> None:
     """What Swin's position bias and mask allow."""
-    if not issubclass(family.graft, WindowGraft):
+    if not issubclass(family.graft, (WindowGraft, KeyedGraft)):
         return
     if config.windows > 1:
         rule = "Swin has its own windows"
         raise ConfigError(rule, address="windows", value=config.windows, nearest=1)
-    if config.num_heads is not None:
+    if config.num_heads is not None and issubclass(family.graft, WindowGraft):
         rule = "Swin's table of relative positions is of its own heads, whose number stays"
         raise ConfigError(rule, address="num_heads", value=config.num_heads)
     if config.attn_act == "star_relu":

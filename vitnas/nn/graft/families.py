@@ -23,9 +23,11 @@ from vitnas.nn.graft.atrous import AtrousAttention, AtrousGraft
 from vitnas.nn.graft.attention import Site, StaticKeyGraft
 from vitnas.nn.graft.convolved import ConvolvedGraft
 from vitnas.nn.graft.cvt import ConvAttention, CvT, SkaCvT
+from vitnas.nn.graft.keyed import KeyedGraft
 from vitnas.nn.graft.lvt import LVT, ConvSelfAttention, RasaBlock
 from vitnas.nn.graft.networks import image_size
 from vitnas.nn.graft.reduced import ReducedGraft
+from vitnas.nn.graft.swin import PlacedAttention, SkaSwin
 from vitnas.nn.graft.talking import (
     SkaCait,
     TalkingAttention,
@@ -102,6 +104,14 @@ def _cvt_sites(model: Any) -> list[Site]:
     ]
 
 
+def _placed_sites(model: Any) -> list[Site]:
+    return [
+        Site(f"stages.{number}.blocks.{index}.attn", block, number, stage.grid, 0, stage.grid)
+        for number, stage in enumerate(model.stages)
+        for index, block in enumerate(stage.blocks)
+    ]
+
+
 def _lvt_sites(model: Any) -> list[Site]:
     """Blocks with RASA alone, in the last three stages; they are numbered among themselves."""
     return [
@@ -155,6 +165,7 @@ FAMILIES: dict[type[nn.Module], Family] = {
     Cait: Family(TalkingHeadAttn, _cait_sites, left=ClassAttn),
     SwinTransformer: Family(WindowAttention, _swin_sites, graft=WindowGraft, broad=True),
     SkaCait: Family(TalkingAttention, _cait_sites, TalkingGraft, left=TalkingClassAttention),
+    SkaSwin: Family(PlacedAttention, _placed_sites, graft=KeyedGraft),
     CvT: Family(ConvAttention, _cvt_sites),
     SkaCvT: Family(ConvAttention, _cvt_sites, graft=ConvolvedGraft),
     LVT: Family(

@@ -15,6 +15,7 @@ from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.nn.graft.cvt import CvT, SkaCvT
 from vitnas.nn.graft.lvt import LVT
 from vitnas.nn.graft.shifted import ShiftedPatches
+from vitnas.nn.graft.swin import SkaSwin
 from vitnas.nn.graft.t2t import TokensToToken, sinusoids
 from vitnas.nn.graft.talking import SkaCait
 from vitnas.nn.layers.init import init_linear
@@ -86,6 +87,11 @@ def ska_small_cait(**options: Any) -> nn.Module:
     return SkaCait(**{**fields, **options})
 
 
+def ska_small_swin(**options: Any) -> nn.Module:
+    """Swin-T as SKA's code for small images has it; each window gets a static key of its own."""
+    return SkaSwin(**options)
+
+
 def ska_small_cvt(**options: Any) -> nn.Module:
     """CvT-13 as SKA's code for small images has it; `ska` and `cska` keep its convolutions."""
     return SkaCvT(**options)
@@ -125,7 +131,7 @@ BUILT_HERE: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
     for build in (
         *(vit_small_32, cait_small_32, swin_tiny_32, cvt_13_32),
-        *(ska_small_vit, ska_small_cait, ska_small_cvt),
+        *(ska_small_vit, ska_small_cait, ska_small_swin, ska_small_cvt),
         *(t2t_vit_7, t2t_vit_14, lvt),
     )
 }

@@ -25,12 +25,13 @@ from vitnas.nn.zoo.weights.layout import (
 )
 from vitnas.nn.zoo.weights.small_cait import SmallCait
 from vitnas.nn.zoo.weights.small_cvt import SmallCvt
+from vitnas.nn.zoo.weights.small_swin import SmallSwin
 from vitnas.nn.zoo.weights.small_vit import SmallCstuVit, patch_of, pixels_last
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_HOSTS: tuple[Host, ...] = (SmallCstuVit(), SmallCait(), SmallCvt())
+_HOSTS: tuple[Host, ...] = (SmallCstuVit(), SmallCait(), SmallSwin(), SmallCvt())
 """The networks of this code that become networks with grafts."""
 _HEAD_DIM = 64
 _BLOCKS = "transformer.layers."
@@ -71,6 +72,7 @@ class SmallLayout(Layout):
         *("stem.kind", "temperature.kind", "mask_diagonal", "norm_eps", "head.norm_eps"),
         *("qk_scale", "class_row"),  # of grafts
     )
+    constants = r"\.(upper_lower|left_right)_mask$"  # of Swin's windows: -inf where hidden
 
     def models(self) -> tuple[str, ...]:
         return ("vit_small_32", "ska_vit_small_32")
