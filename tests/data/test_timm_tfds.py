@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -36,9 +37,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def write_colours(root: Path, torn: int = -1) -> Path:
-    """The data set `colours` of 15 training and 6 test images, as tensorflow_datasets prepares it;
-    the folder of its files. The `torn` training image is no image."""
+def write_colours(root: Path, torn: int = -1, number: int = 15) -> Path:
+    """The data set `colours` of `number` training and 6 test images, as tensorflow_datasets
+    prepares it; the folder of its files. The `torn` training image is no image."""
     tfds: Any = import_module("tensorflow_datasets")
     features = tfds.features.FeaturesDict(
         {
@@ -58,7 +59,7 @@ def write_colours(root: Path, torn: int = -1) -> Path:
             yield index, {"image": image, "label": name, "half": 2 * index // number}
 
     def splits(self: Any, downloads: Any) -> Any:
-        return {"train": examples(self, 15, torn), "test": examples(self, 6)}
+        return {"train": examples(self, number, torn), "test": examples(self, 6)}
 
     facts: dict[str, Any] = {
         "VERSION": tfds.core.Version("1.0.0"),
@@ -106,12 +107,19 @@ def test_a_second_start_reads_the_cache_until_a_file_changes(tmp_path: Path) -> 
     assert number_of_sets == [2, 2, 4]
 
 
-def test_a_broken_image_is_an_error(tmp_path: Path) -> None:
-    """TensorFlow does not read on after it."""
+def test_a_broken_image_is_named_and_skipped(tmp_path: Path) -> None:
+    write_colours(tmp_path, torn=7, number=150)
+    for _ in range(2):
+        source = read_source(colours(tmp_path), (8, 8))
+        (line,) = source.skipped
+        assert re.match(r"timm data set tfds/colours: item \d+: not a readable image", line)
+        assert "Unknown image file format" in line
+        assert len(source.train[1]) == 149
+
+
+def test_more_than_one_in_a_hundred_are_an_error(tmp_path: Path) -> None:
     write_colours(tmp_path, torn=7)
-    message = said(colours(tmp_path))
-    assert message.startswith("data set timm: cannot be read to its end: InvalidArgumentError")
-    assert "Unknown image file format" in message
+    assert said(colours(tmp_path)).endswith("1 of 15 images cannot be read, more than 1%")
 
 
 def test_a_split_or_column_that_is_not_there_is_named(tmp_path: Path) -> None:

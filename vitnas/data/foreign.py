@@ -184,7 +184,7 @@ def _read_part(
     numbers = None if wanted is None else wanted.tolist()
     part = _kept(config, data, number, image_hw, teller, numbers)
     if is_in_turn(data):
-        lines = left_out(config, data, len(part.labels))
+        lines = left_out(config, data, len(part.labels) + len(part.skipped))
         return replace(part, skipped=part.skipped + lines)
     return part
 

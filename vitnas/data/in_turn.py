@@ -83,12 +83,13 @@ class _InTurn:
     data: Any
 
     def is_readable(self, number: int) -> bool:
-        """No: none is broken, for readers leave out what they cannot read."""
+        """No: one that is broken stays so until the data change, which is another set."""
         return False
 
     def decode(self, number: int) -> ImageHW | None:
         """Decode all up to this one; see `Origin`."""
-        return next(map(hw_of, islice(self._items(), number, None)), None)
+        item = next(islice(self._items(), number, None), None)
+        return None if item is None or isinstance(item, BrokenImage) else hw_of(item)
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Read again as far as these shards go, and write them."""
@@ -124,24 +125,22 @@ class _InTurn:
             refuse(self.config, "gives a data set without images")
         return number
 
-    def _take(self, shard: int, due: Iterator[Item], *, is_written: bool) -> int:
+    def _take(self, shard: int, due: Iterator[Item | BrokenImage], *, is_written: bool) -> int:
         """Write a shard, or only pass over its images; their number."""
         if is_written:
             return write_items(self.images, shard, due, self.config, self.images.span(shard))
         return sum(1 for _ in due)
 
-    def _items(self) -> Generator[Item, None, None]:
-        for item in items(self.config, self.data):
-            assert not isinstance(item, BrokenImage)
-            yield item
+    def _items(self) -> Generator[Item | BrokenImage, None, None]:
+        yield from items(self.config, self.data)
 
-    def _timed(self, told: int, teller: Teller) -> Generator[Item, None, None]:
+    def _timed(self, told: int, teller: Teller) -> Generator[Item | BrokenImage, None, None]:
         """The items; once some have come, it is told how long all will take, and whether these
         are enlarged."""
         started, sides = time.monotonic(), list[ImageHW]()
         for number, item in enumerate(self._items()):
             if number < SAMPLE:
-                sides.append(hw_of(item))
+                sides += [] if isinstance(item, BrokenImage) else [hw_of(item)]
             elif number == SAMPLE:
                 seconds = (time.monotonic() - started) * told / SAMPLE
                 foretell(self.images, told, seconds, teller)

@@ -40,7 +40,8 @@ def items(
         DataError: one is no image with a class.
     """
     if is_in_turn(data):
-        yield from (_checked(config, index, item) for index, item in enumerate(_each(config, data)))
+        for index, item in enumerate(_each(config, data)):
+            yield item if isinstance(item, BrokenImage) else _checked(config, index, item)
         return
     numbers = range(len(data)) if numbers is None else numbers
     if not isinstance(data, Read):  # nobody says that another one can be read by several threads

@@ -17,6 +17,7 @@ from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import refuse_many
 from vitnas.data.source import classes_of
 from vitnas.data.timm_images import Read, in_order, numbers_of
+from vitnas.data.timm_streams import UNDECODED, Stream
 from vitnas.environment import only_errors_of
 from vitnas.errors import DataError
 
@@ -98,7 +99,7 @@ def left_out(config: DataConfig, data: Any, number: int) -> tuple[str, ...]:
     Args:
         config: which data.
         data: the split as `open_timm` has opened it.
-        number: of images that came.
+        number: of images that came, broken ones too.
 
     Raises:
         DataError: more than 1 % of them.
@@ -168,7 +169,8 @@ def _opened(config: DataConfig, split: str) -> Any:
         return Read(found.reader)
     if (reader := getattr(found, "reader", None)) is not None:
         found.classes = in_order(numbers_of(reader))
-    return found
+    undecoded = UNDECODED.get(_kind(config))
+    return found if undecoded is None else Stream(found, name_of(config), undecoded)
 
 
 def _says_not_prepared(error: BaseException) -> bool:

@@ -1,0 +1,86 @@
+"""Images that come one after the other as files: broken ones do not end the reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from vitnas.data.decode import BrokenImage
+from vitnas.data.timm_streams import UNDECODED, Stream, Undecoded, _each_leaf
+
+
+class Reader:
+    """Gives files, of which number 2 is broken."""
+
+    def __init__(self, number: int = 5) -> None:
+        self.number, self.starts = number, 0
+
+    def __iter__(self) -> Iterator[tuple[bytes, int]]:
+        self.starts += 1
+        for index in range(self.number):
+            file = BytesIO()
+            Image.new("RGB", (2, 2), (index, 0, 0)).save(file, "PNG")
+            yield b"no image" if index == 2 else file.getvalue(), index
+
+    def __len__(self) -> int:
+        return self.number
+
+
+class Data(Reader):
+    classes = ("a", "b")
+
+    @property
+    def reader(self) -> Reader:
+        return self
+
+
+def decoded(file: bytes) -> Image.Image:
+    return Image.open(BytesIO(file)).convert("RGB")
+
+
+def stream(data: Data, undecoded: Any) -> Stream:
+    return Stream(data, "the data", undecoded)
+
+
+@pytest.mark.parametrize("number", [0, 5, 50])
+def test_a_broken_image_is_named_in_its_place(number: int) -> None:
+    data = Data(number)
+    found = stream(data, lambda reader: Undecoded(reader, decoded))
+    for start in (1, 2):
+        each = list(found)
+        assert len(each) == len(found) == number
+        assert data.starts == start
+        for index, item in enumerate(each):
+            if isinstance(item, BrokenImage):
+                assert index == 2
+                assert str(item).startswith("the data: item 2: not a readable image (cannot ident")
+            else:
+                image, label = item
+                assert (image.getpixel((0, 0)), label) == ((index, 0, 0), index)
+    assert found.classes == ("a", "b")
+
+
+def test_what_says_no_images_is_read_as_it_is() -> None:
+    data = Data()
+    assert list(stream(data, lambda reader: None)) == list(data)
+
+
+def test_the_reader_is_changed_once() -> None:
+    seen = list[Any]()
+
+    def undecoded(reader: Any) -> Undecoded:
+        seen.append(reader)
+        return Undecoded(reader, decoded)
+
+    found = stream(Data(), undecoded)
+    assert [len(list(found)), len(list(found)), len(seen)] == [5, 5, 1]
+
+
+def test_the_readers_that_give_files() -> None:
+    assert set(UNDECODED) == {"hfids", "tfds"}  # tested where the packages are
+    assert _each_leaf({"a": 1, "b": {"c": 2}}, 0) == {"a": 0, "b": {"c": 0}}
+    assert _each_leaf(1, 0) == 0
