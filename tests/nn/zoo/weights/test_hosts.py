@@ -31,7 +31,17 @@ def test_another_size_is_an_error_with_the_right_one() -> None:
         check_size(32, 64)
 
 
-def test_without_its_tensors_there_is_no_network() -> None:
-    assert SmallCvt().infer({SmallCvt.mark: (1, 1, 3, 3)}) == []
+def test_a_tensor_that_is_missing_is_named() -> None:
+    with pytest.raises(
+        ConfigError, match=r"head\.weight is missing, which every ska_small_cvt has"
+    ):
+        SmallCvt().infer(
+            {SmallCvt.mark: (1, 1, 3, 3), "stage0.patch_embed.proj.weight": (1, 3, 7, 7)}
+        )
+
+
+def test_other_axes_are_no_network() -> None:
+    shapes = {SmallCvt.mark: (1,), "stage0.patch_embed.proj.weight": (1,), "head.weight": (1,)}
+    assert SmallCvt().infer(shapes) == []
     assert SmallCvt().has({SmallCvt.mark: (1,)})
     assert not SmallCvt().has({})

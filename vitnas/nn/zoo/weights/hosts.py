@@ -29,20 +29,23 @@ class Host(ABC):
         return self.mark in shapes
 
     def infer(self, shapes: Shapes, img_size: int | None = None) -> list[GraftFile]:
-        """The one network of these shapes; empty if there is none.
+        """The one network of these shapes; empty if tensors have another number of axes.
 
         Args:
             shapes: of the checkpoint; tensors may be missing.
             img_size: side of the images in pixels, if the shapes do not show it.
 
         Raises:
-            ConfigError: the code itself cannot run a network of these shapes, or `img_size` is not
-                the checkpoint's.
+            ConfigError: a tensor is missing that says what the network is, the code itself cannot
+                run a network of these shapes, or `img_size` is not the checkpoint's.
         """
         try:
             options, graft = self.options(shapes, img_size), self.graft(shapes)
-        except (KeyError, IndexError, ValueError, ZeroDivisionError):
-            return []  # a tensor is missing, or has another number of axes
+        except KeyError as error:
+            rule = f"{error.args[0]} is missing, which every {self.name} has"
+            raise ConfigError(rule) from None
+        except (IndexError, ValueError, ZeroDivisionError):
+            return []
         tree = {"model": self.name, "options": options, "grafts": [graft] if graft else []}
         try:
             return [validate(GraftFile, tree)]
