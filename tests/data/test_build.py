@@ -106,6 +106,25 @@ def test_images_that_are_enlarged_are_told_from_a_sample(
         ]
 
 
+def test_images_that_are_converted_are_told_from_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, files = small_set(tmp_path, 300)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for file in files[:100]:
+        Image.new("L", (4, 4)).save(file.path)
+    for file in files[100:200]:
+        Image.new("L", (4, 4)).save(file.path, exif=exif)
+    monkeypatch.setattr(build, "_built", lambda *_: iter([300]))
+    notices: list[str] = []
+    announce([FilesOrigin(images, files)], Teller(notices.append))
+    assert notices == [
+        f"{tmp_path}/data: of 30 images that were looked at 20 are grey, 10 are turned by EXIF; "
+        "all are read upright, in RGB of 8 bits"
+    ]
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
 def test_a_flipped_byte_is_found_and_its_shard_is_made_again(tmp_path: Path, suffix: str) -> None:
     images, files = small_set(tmp_path, 150)

@@ -16,6 +16,7 @@ from PIL import Image
 from vitnas.data.decode import (
     BrokenImage,
     check_readable,
+    conversions,
     fitted,
     read_grey,
     read_rgb,
@@ -31,6 +32,33 @@ def pixels(path: Path) -> np.ndarray:
     return np.asarray(read_rgb(path))
 
 
+@pytest.mark.parametrize(
+    ("mode", "name", "kinds"),
+    [
+        ("RGB", "a.png", ()),
+        ("RGB", "a.jpg", ()),
+        ("L", "a.jpg", ("grey",)),
+        ("1", "a.png", ("black and white",)),
+        ("P", "a.gif", ("of a palette",)),
+        ("I;16", "a.png", ("grey of 16 bits",)),
+        ("F", "a.tif", ("floats",)),
+        ("CMYK", "a.jpg", ("CMYK",)),
+        ("RGBA", "a.png", ("transparent",)),
+        ("LA", "a.png", ("grey", "transparent")),
+    ],
+)
+def test_what_is_converted_is_known(
+    tmp_path: Path, mode: str, name: str, kinds: tuple[str, ...]
+) -> None:
+    Image.new(mode, (4, 4)).save(tmp_path / name)
+    assert conversions(tmp_path / name) == kinds
+
+
+def test_of_a_broken_image_no_conversion_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"no image")
+    assert conversions(tmp_path / "a.png") == ()
+
+
 @pytest.mark.parametrize(("orientation", "turn"), [(3, 180), (6, 90), (8, 270)])
 def test_an_image_is_turned_as_its_exif_says(tmp_path: Path, orientation: int, turn: int) -> None:
     exif = Image.Exif()
@@ -38,6 +66,7 @@ def test_an_image_is_turned_as_its_exif_says(tmp_path: Path, orientation: int, t
     stored = Image.fromarray(UPRIGHT).rotate(turn, expand=True)
     stored.save(tmp_path / "turned.png", exif=exif)
     assert np.array_equal(pixels(tmp_path / "turned.png"), UPRIGHT)
+    assert conversions(tmp_path / "turned.png") == ("turned by EXIF",)
 
 
 def test_grey_of_16_bits_is_scaled(tmp_path: Path) -> None:

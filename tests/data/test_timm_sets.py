@@ -291,40 +291,6 @@ def test_images_of_datasets(tmp_path: Path, prefix: str, monkeypatch: pytest.Mon
         assert describe(config) == (3, 3)
 
 
-@pytest.mark.skipif(find_spec("datasets") is None, reason="needs datasets")
-@pytest.mark.parametrize("torn", [1, 3])
-@pytest.mark.usefixtures("either_cache")
-def test_a_broken_image_of_datasets_is_skipped_and_many_are_refused(
-    tmp_path: Path, torn: int
-) -> None:
-    pyarrow, parquet = map(import_module, ("pyarrow", "pyarrow.parquet"))
-    root = tmp_path / "colours"
-    root.mkdir()
-    names = list(COLOURS)
-    for split, number, broken in (("train", 150, torn), ("test", 6, 0)):
-        files = [png(COLOURS[names[n % 3]]) for n in range(number)]
-        files[7 : 7 + broken] = [b"no image"] * broken
-        rows = [
-            {"image": {"bytes": file, "path": None}, "label": n % 3} for n, file in enumerate(files)
-        ]
-        table = pyarrow.Table.from_pylist(rows)
-        parquet.write_table(table, root / f"{split}-00000-of-00001.parquet")
-    card = HUB_CARD.replace("num_examples: 12", "num_examples: 150")
-    (root / "README.md").write_text(card)
-    config = timm(tmp_path / "theirs", dataset=f"hfids/{root}", splits=["train", "test"])
-    first = f"timm data set hfids{root}: item 7: not a readable image (cannot identify image file)"
-    if torn > 1:
-        message = said(config)
-        assert message.startswith(first)
-        assert message.endswith("3 of 150 images cannot be read, more than 1%")
-        return
-    for _ in range(2):
-        source = read_source(config, (8, 8))
-        assert len(source.skipped) == 1
-        assert source.skipped[0].startswith(first)
-        assert source.train[1].tolist() == [n % 3 for n in range(150) if n != 7]
-
-
 @pytest.mark.parametrize(
     ("prefix", "package"),
     [("wds", "webdataset"), ("hfds", "datasets"), ("TFDS", "tensorflow_datasets")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +17,14 @@ from filelock import Timeout
 
 from vitnas.cores import cores
 from vitnas.data.cache import make_room, plain_errors, size_text
-from vitnas.data.decode import BrokenImage, check_readable, fitted, read_rgb, without_warnings
+from vitnas.data.decode import (
+    BrokenImage,
+    check_readable,
+    conversions,
+    fitted,
+    read_rgb,
+    without_warnings,
+)
 from vitnas.data.imageset import ImageFile, ImageSet
 from vitnas.data.shard import (
     ShardFacts,
@@ -62,8 +70,8 @@ class Origin(Protocol):
 
 def announce(origins: Sequence[Origin], teller: Teller) -> None:
     """Say what will be decoded of these sets together, and about how long it takes, unless that is
-    short; and whether images of the sample that is timed are enlarged. What a set has counts as
-    sound, before it is looked into."""
+    short; and whether images of the sample that is timed are enlarged, or converted. What a set has
+    counts as sound, before it is looked into."""
     missing = [
         (origin, number)
         for origin in origins
@@ -79,6 +87,12 @@ def announce(origins: Sequence[Origin], teller: Teller) -> None:
     seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
     foretell(images, len(missing), seconds, teller)
     tell_enlarged(images, sides, teller)
+    paths = [
+        Path(origin.files[number].path)
+        for origin, number in some
+        if isinstance(origin, FilesOrigin)
+    ]
+    _tell_converted(images, paths, teller)
 
 
 def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> None:
@@ -101,6 +115,20 @@ def tell_enlarged(
         teller.notice(
             f"{images.facts.root}: {small} of {len(sides)} images that were looked at are smaller "
             f"than {height} x {width} pixels and are enlarged"
+        )
+
+
+def _tell_converted(images: ImageSet, paths: Sequence[Path], teller: Teller) -> None:
+    """Say how many of some files are something else than upright RGB of 8 bits, and what."""
+    kinds = Counter(kind for path in paths for kind in conversions(path))
+    if kinds:
+        found = ", ".join(
+            f"{number} {'is' if number == 1 else 'are'} {kind}"
+            for kind, number in kinds.most_common()
+        )
+        teller.notice(
+            f"{images.facts.root}: of {len(paths)} images that were looked at {found}; all are "
+            "read upright, in RGB of 8 bits"
         )
 
 

@@ -31,6 +31,17 @@ _TURNS = {
 }
 """By EXIF orientation."""
 
+_KINDS = {
+    "1": "black and white",
+    "L": "grey",
+    "LA": "grey",
+    "P": "of a palette",
+    "PA": "of a palette",
+    "CMYK": "CMYK",
+    "F": "floats",
+}
+"""By Pillow's mode, what is no RGB."""
+
 MOST_BROKEN = 0.01
 """Share of the images that may be broken."""
 _NAMED = 3
@@ -111,6 +122,26 @@ def check_readable(path: Path) -> None:
         as_rgb(_upright(image))
 
 
+def conversions(path: Path) -> tuple[str, ...]:
+    """What an image file is that `read_rgb` changes, in words: `grey`, `turned by EXIF`; empty for
+    RGB, and for a broken one. Only the head of the file is read."""
+    try:
+        with _opened(path) as image:
+            return _conversions(image)
+    except BrokenImage:
+        return ()
+
+
+def _conversions(image: Image.Image) -> tuple[str, ...]:
+    is_deep = image.mode.startswith("I")
+    kind = "grey of 16 bits" if is_deep else _KINDS.get(image.mode, "")
+    is_clear = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+    found = [kind, "transparent" if is_clear else ""]
+    if _turn_of(image) is not None:
+        found.append("turned by EXIF")
+    return tuple(filter(None, found))
+
+
 def as_rgb(image: Image.Image) -> Image.Image:
     """`image` in RGB of 8 bits; grey of 16 bits and floats are scaled."""
     return _in_8_bits(image).convert("RGB")
@@ -176,11 +207,16 @@ def _upright(image: Image.Image) -> Image.Image:
     `ImageOps.exif_transpose` also writes the EXIF anew, and fails where Pillow cannot.
     """
     image.load()
-    try:
-        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # it may hold anything
-        return image
+    turn = _turn_of(image)
     return image if turn is None else image.transpose(turn)
+
+
+def _turn_of(image: Image.Image) -> Image.Transpose | None:
+    """How its EXIF says that an image is turned; None where it is not, or that cannot be read."""
+    try:
+        return _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # it may hold anything
+        return None
 
 
 def _in_8_bits(image: Image.Image) -> Image.Image:
