@@ -4,5 +4,7 @@ from vitnas.config.baseline import Baseline
 from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig
 
-Design = ModelConfig | GraftFile | Baseline
-"""A model file, a network of timm with grafts, or a reference network."""
+ModelOrGraft = ModelConfig | GraftFile
+"""A model file, or a network of timm or of ours with grafts."""
+Design = ModelOrGraft | Baseline
+"""One of these, or a reference network."""

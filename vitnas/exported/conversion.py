@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitnas.config.graft_file import Design
+from vitnas.config.design import ModelOrGraft
 from vitnas.nn.zoo.weights.layout import Layout
 
 
@@ -25,7 +25,7 @@ class Conversion:
     """
 
     folder: Path
-    config: Design
+    config: ModelOrGraft
     layout: Layout
     file: Path
     sha256: str

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.design import ModelOrGraft
 from vitnas.config.files import exists, write_text
 from vitnas.config.findings import as_number
-from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.card import conversion_card
@@ -100,7 +100,7 @@ def _model(layout: str, name: str) -> ModelConfig:
 
 def _config(
     code: Layout, base: ModelConfig | None, read: ForeignCheckpoint, img_size: int | None
-) -> Design:
+) -> ModelOrGraft:
     from vitnas.nn.zoo.weights.find import check_fit, find_config
 
     if base is None:
@@ -112,7 +112,7 @@ def _config(
 
 
 def _converted(
-    folder: Path, code: Layout, config: Design, read: ForeignCheckpoint
+    folder: Path, code: Layout, config: ModelOrGraft, read: ForeignCheckpoint
 ) -> tuple[Conversion, bytes]:
     """The conversion and its weights as bytes. The weights are loaded once as a check."""
     from vitnas.nn.weights import weights_bytes
@@ -157,7 +157,7 @@ def in_our_words(network: nn.Module) -> tuple[ModelConfig, HybridTransformer]:
     return config, model
 
 
-def _options(config: Design, code: Layout) -> dict[str, str]:
+def _options(config: ModelOrGraft, code: Layout) -> dict[str, str]:
     """Address -> value of the fields that `code` sets and that differ from their defaults."""
     flat = _flat(config.to_tree())
     return {

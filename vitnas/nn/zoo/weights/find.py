@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.design import ModelOrGraft
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError
@@ -21,7 +22,7 @@ class Guess(NamedTuple):
     """The layout and network that are most similar to a state dict."""
 
     layout: Layout
-    config: Design
+    config: ModelOrGraft
     misfit: Misfit
 
 
@@ -31,7 +32,7 @@ def find_config(
     state: Mapping[str, Tensor],
     named: str | None = None,
     img_size: int | None = None,
-) -> Design:
+) -> ModelOrGraft:
     """The one network of `layout` that `state` fits.
 
     Args:
@@ -64,9 +65,9 @@ def find_config(
 
 def _fitting(
     layout: Layout, state: Mapping[str, Tensor], img_size: int | None = None
-) -> dict[str, Design]:
+) -> dict[str, ModelOrGraft]:
     """Key -> network that `state` fits. If a network has two names, the first is used."""
-    found: dict[str, Design] = {}
+    found: dict[str, ModelOrGraft] = {}
     for configs in _of_one_size(layout.infer(_shapes(state), img_size)):
         if compare(layout, configs[0], state).fits:
             for config in configs:
@@ -74,15 +75,15 @@ def _fitting(
     return found
 
 
-def _of_one_size(configs: Iterable[Design]) -> list[list[Design]]:
+def _of_one_size(configs: Iterable[ModelOrGraft]) -> list[list[ModelOrGraft]]:
     """`configs` in groups whose parts have the same sizes, and so the same shapes."""
-    found: dict[object, list[Design]] = {}
+    found: dict[object, list[ModelOrGraft]] = {}
     for config in configs:
         found.setdefault(_sizes(config), []).append(config)
     return list(found.values())
 
 
-def _sizes(config: Design) -> object:
+def _sizes(config: ModelOrGraft) -> object:
     """The same for networks of the same sizes; two grafts are not compared."""
     if isinstance(config, GraftFile):
         return config.key
@@ -90,7 +91,7 @@ def _sizes(config: Design) -> object:
 
 
 def check_fit(
-    layout: Layout, layouts: Iterable[Layout], config: Design, state: Mapping[str, Tensor]
+    layout: Layout, layouts: Iterable[Layout], config: ModelOrGraft, state: Mapping[str, Tensor]
 ) -> None:
     """Raise `ConfigError` unless `state` fits `config`."""
     misfit = compare(layout, config, state)
@@ -149,11 +150,11 @@ def guess(layouts: Iterable[Layout], state: Mapping[str, Tensor]) -> Guess:
     return max(found, key=lambda one: (one.misfit.share, one.layout.has(one.config)))
 
 
-def _candidates(layout: Layout, shapes: Shapes) -> Sequence[Design]:
+def _candidates(layout: Layout, shapes: Shapes) -> Sequence[ModelOrGraft]:
     return layout.infer(shapes) or [layout.zoo(name) for name in layout.models()]
 
 
-def _alike(layout: Layout, configs: Sequence[Design], theirs: set[str]) -> float:
+def _alike(layout: Layout, configs: Sequence[ModelOrGraft], theirs: set[str]) -> float:
     """Share of tensor names, without numbers, that a state dict and `layout` have in common.
 
     0 to 1. It is the larger share of the layout's first and last network, because timm's layout

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vitnas.config.design import ModelOrGraft
 from vitnas.config.files import validate
-from vitnas.config.graft_file import Design
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo.names import put_at, zoo_config
@@ -87,7 +87,7 @@ class Layout(ABC):
         """The zoo's model as this code has it."""
         return revised(zoo_config(model), self.options(model))
 
-    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[Design]:
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[ModelOrGraft]:
         """The networks of this code that may have these shapes; empty if none has."""
         found = []
         for model in self.models():

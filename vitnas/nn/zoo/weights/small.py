@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.design import ModelOrGraft
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig
 from vitnas.errors import ConfigError
 from vitnas.nn.zoo.names import zoo_config
@@ -88,7 +89,7 @@ class SmallLayout(Layout):
         sides = square(table[1] - 1, config) if table and len(table) == 3 else config.image_hw
         return revised(config, sized(config, sides, img_size))
 
-    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[Design]:
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[ModelOrGraft]:
         """The one network of these shapes.
 
         Raises:
@@ -119,7 +120,7 @@ class SmallLayout(Layout):
         except ConfigError:
             return []
 
-    def source(self, name: str, config: Design, shapes: Shapes) -> Source:
+    def source(self, name: str, config: ModelOrGraft, shapes: Shapes) -> Source:
         if isinstance(config, GraftFile):
             return _host_of(config).source(name, config, shapes)
         if found := re.fullmatch(r"stages\.0\.blocks\.(\d+)\.(.*)", name):
@@ -132,7 +133,7 @@ class SmallLayout(Layout):
         order = pixels_last(config.stem.stride) if inside else None
         return Source((renamed(name, _NAMES),), order=order)
 
-    def remarks(self, config: Design, shapes: Shapes) -> list[str]:
+    def remarks(self, config: ModelOrGraft, shapes: Shapes) -> list[str]:
         if isinstance(config, GraftFile):
             return _host_of(config).remarks(config, shapes)
         return []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from vitnas.config.graft_file import Design
+from vitnas.config.design import ModelOrGraft
 from vitnas.config.model import ModelConfig
 from vitnas.errors import VitnasError
 from vitnas.nn.zoo.names import zoo_names
@@ -103,7 +103,7 @@ class TimmLayout(Layout):
     def fit(self, config: ModelConfig, shapes: Shapes, img_size: int | None = None) -> ModelConfig:
         return self._for(config).fit(config, shapes, img_size)
 
-    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[Design]:
+    def infer(self, shapes: Shapes, img_size: int | None = None) -> Sequence[ModelOrGraft]:
         found = self._metaformer.infer(shapes, img_size)
         return found or self._transformer.infer(shapes, img_size)
 

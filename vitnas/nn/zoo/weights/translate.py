@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vitnas.config.graft_file import Design, GraftFile
+from vitnas.config.design import ModelOrGraft
+from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError
 from vitnas.nn.graft.whole import build_graft
 from vitnas.nn.model import build_model
@@ -78,7 +79,7 @@ class Translation(NamedTuple):
     filled: dict[str, str]
 
 
-def compare(layout: Layout, config: Design, state: Mapping[str, Tensor]) -> Misfit:
+def compare(layout: Layout, config: ModelOrGraft, state: Mapping[str, Tensor]) -> Misfit:
     """How `state` differs from a state dict of `config` in this layout. Only shapes are read."""
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     hollow = {
@@ -104,7 +105,7 @@ def compare(layout: Layout, config: Design, state: Mapping[str, Tensor]) -> Misf
     return Misfit(missing, unexpected, wrong, used)
 
 
-def translate(layout: Layout, config: Design, state: Mapping[str, Tensor]) -> Translation:
+def translate(layout: Layout, config: ModelOrGraft, state: Mapping[str, Tensor]) -> Translation:
     """`state` for our network of `config`. `compare` must say that it fits.
 
     Raises:
@@ -125,7 +126,7 @@ def translate(layout: Layout, config: Design, state: Mapping[str, Tensor]) -> Tr
 
 
 @lru_cache(maxsize=64)
-def expected(config: Design) -> Mapping[str, Tensor]:
+def expected(config: ModelOrGraft) -> Mapping[str, Tensor]:
     """The state dict of our network, with tensors without memory. Shared tensors are in it once."""
     with torch.device("meta"):
         model: nn.Module = (
