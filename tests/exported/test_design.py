@@ -70,7 +70,7 @@ def test_its_weights_come_back_and_go_to_another_size(design: Design) -> None:
     images = torch.randn(2, 3, 16, 16)
     assert torch.equal(model(images), again(images))
     if isinstance(design, Baseline):  # the sizes of its parts follow from the image's
-        with pytest.raises(ConfigError, match="weights of another network"):
+        with pytest.raises(ConfigError, match="16x16 px do not fit 32x32 px"):
             brought_to(again, design, (32, 32))
         return
     larger = brought_to(again, design, (32, 32))

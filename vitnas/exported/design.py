@@ -17,6 +17,7 @@ from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, closed_form
+from vitnas.errors import ConfigError
 from vitnas.exported.folder import BASELINE_FILE, CONFIG_FILE, GRAFT_FILE
 
 if TYPE_CHECKING:
@@ -142,7 +143,12 @@ def brought_to(network: nn.Module, design: Design, image_hw: tuple[int, int]) ->
 
     if isinstance(design, Baseline):
         changed = build_design(design.changed(image_hw=image_hw))
-        load_state(changed, state_of(network))
+        try:
+            load_state(changed, state_of(network))
+        except ConfigError:
+            (h, w), (height, width) = design.image_hw, image_hw
+            rule = f"weights of {design.name} for {h}x{w} px do not fit {height}x{width} px"
+            raise ConfigError(f"{rule}: its layers follow from the size") from None
         return changed.eval()
     from vitnas.nn.graft.whole import build_graft, resized_state
 
