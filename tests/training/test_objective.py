@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
@@ -14,7 +15,7 @@ from vitnas.nn.model import build_model
 from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
 from vitnas.training.mixed_depth import one_pass
-from vitnas.training.objective import Batch, Objective
+from vitnas.training.objective import Batch, Objective, smoothed
 
 CPU = torch.device("cpu")
 BOTH = {"mixed_depth": True, "similarity_penalty": {"weight": 0.5}, "label_smoothing": 0.0}
@@ -38,6 +39,17 @@ def test_a_network_without_recursion_and_maps_has_the_plain_loss(digits: Images)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
     loss = Objective(Recipe.model_validate(BOTH), model, 10, CPU)(Batch(x, y))
     assert torch.equal(loss, cross_entropy(model(x), y))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_smoothed_labels_are_those_of_torch(share: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(8, 10, generator=generator, requires_grad=True)
+    y = torch.randint(10, (8,), generator=generator)
+    ours = cross_entropy(logits, smoothed(y, logits, share))
+    theirs = cross_entropy(logits, y, label_smoothing=share)
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, logits) for loss in (ours, theirs)))
 
 
 def test_hard_distillation_teaches_each_token_by_its_own_classifier(digits: Images) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
@@ -10,7 +11,7 @@ from torch import nn
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.nn.model import build_model
-from vitnas.training.optim import layer_scales, learning_rate, make_optimizer
+from vitnas.training.optim import clip_gradients, layer_scales, learning_rate, make_optimizer
 
 
 class _Network(nn.Module):
@@ -90,3 +91,24 @@ def test_layers_of_other_models_are_their_modules() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
     scales = layer_scales(model, 0.5)
     assert [scales[p] for p in model.parameters()] == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("most", [1e-3, 1e3])
+def test_gradients_are_clipped_as_by_torch(most: float) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Linear(4, 4), nn.Linear(4, 4))
+    unused = list(network[2].parameters())
+    generator = torch.Generator().manual_seed(0)
+    used = [parameter for parameter in network.parameters() if parameter not in set(unused)]
+    drawn = [torch.randn(parameter.shape, generator=generator) for parameter in used]
+    found = []
+    for clip in (clip_gradients, nn.utils.clip_grad_norm_):
+        for parameter, gradient in zip(used, drawn, strict=True):
+            parameter.grad = gradient.clone()
+        clip(list(network.parameters()), most)
+        found.append([parameter.grad for parameter in used])
+    assert all(map(torch.equal, *found))
+    assert all(parameter.grad is None for parameter in unused)
+
+
+def test_nothing_to_clip() -> None:
+    clip_gradients(list(nn.Linear(2, 2).parameters()), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ MATRIX_RATE = 3.0
 _MOMENTUM = 0.95
 _STEPS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)
+_CALLS = 2_000_000  # multiply-adds that take as long as the calls for a stack do
 
 
 class Muon(torch.optim.AdamW):
@@ -71,11 +73,10 @@ class Muon(torch.optim.AdamW):
         states = [self.state[parameter] for parameter in parameters]
         for state, parameter in zip(states, parameters, strict=True):
             if not state:  # AdamW's names, so that it reads them from a checkpoint
-                state["step"] = torch.zeros(())
+                state["step"] = torch.zeros(())  # it is not counted: nothing depends on it
                 state["exp_avg"] = torch.zeros_like(parameter)
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         means = [state["exp_avg"] for state in states]
-        torch._foreach_add_([state["step"] for state in states], 1)
         torch._foreach_lerp_(means, gradients, 1 - _MOMENTUM)
         torch._foreach_lerp_(gradients, means, _MOMENTUM)
         return gradients
@@ -87,6 +88,7 @@ class Pack:
     The networks of a search are small: a call costs more than its arithmetic. So matrices of
     similar sizes share a stack. A side of up to 64 is filled with zeros up to 16, 32 or 64, and a
     matrix with more rows than columns lies on its side. Neither changes its orthogonal matrix.
+    Stacks of which each has little to do become one (see `_shared`).
 
     Args:
         parameters: of any shape (out, in, ...), each seen as the matrix (out, n).
@@ -94,17 +96,24 @@ class Pack:
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         sides = [(len(one), one[0].numel()) for one in parameters]
-        sizes = [tuple(sorted(map(_filled, pair))) for pair in sides]
+        sizes = [(min(pair), max(pair)) for pair in ((_filled(m), _filled(n)) for m, n in sides)]
+        shared = _shared(Counter(sizes))
+        members = [shared[size] for size in sizes]
         device = parameters[0].device
         stacks = {
-            size: torch.zeros(count, *size, device=device) for size, count in Counter(sizes).items()
+            size: torch.zeros(number, *size, device=device)
+            for size, number in Counter(members).items()
         }
-        free = {size: iter(stack) for size, stack in stacks.items()}
-        self._stacks = list(stacks.values())
-        self._places = [
-            _place(next(free[size]), one) for size, one in zip(sizes, parameters, strict=True)
-        ]
-        self._factors = [math.sqrt(max(1.0, rows / columns)) for rows, columns in sides]
+        factors = {
+            size: torch.ones(len(stack), 1, 1, device=device) for size, stack in stacks.items()
+        }
+        free = {size: iter(zip(stacks[size], factors[size], strict=True)) for size in stacks}
+        self._stacks = [(stacks[size], factors[size]) for size in stacks]
+        self._places = []
+        for size, one, (rows, columns) in zip(members, parameters, sides, strict=True):
+            matrix, factor = next(free[size])
+            factor.fill_(math.sqrt(max(1.0, rows / columns)))
+            self._places.append(_place(matrix, one))
 
     def orthogonal(self, values: list[Tensor]) -> list[Tensor]:
         """max(1, out / n)^0.5 U of each value; valid until the next call.
@@ -113,10 +122,42 @@ class Pack:
             values: in the order and the shapes of the parameters.
         """
         torch._foreach_copy_(self._places, values)
-        for stack in self._stacks:
-            stack.copy_(orthogonal(stack))
-        torch._foreach_mul_(self._places, self._factors)
+        for stack, factors in self._stacks:
+            torch.mul(orthogonal(stack), factors, out=stack)
         return self._places
+
+
+_Size = tuple[int, int]
+
+
+def _shared(counts: Counter[_Size]) -> dict[_Size, _Size]:
+    """The size of the stack for each size of matrices, of which there are so many.
+
+    Two stacks become one, as wide and as high as both, where multiplying the added zeros takes less
+    time than the calls for a stack.
+    """
+    counts, found = Counter(counts), {size: size for size in counts}
+    while len(counts) > 1:
+        added, one, other = min(
+            (_work(_hull(a, b)) * (m + n) - _work(a) * m - _work(b) * n, a, b)
+            for (a, m), (b, n) in combinations(counts.items(), 2)
+        )
+        if added > _CALLS:
+            break
+        number = counts.pop(one) + counts.pop(other)
+        counts[_hull(one, other)] += number
+        found = {s: _hull(one, other) if t in (one, other) else t for s, t in found.items()}
+    return found
+
+
+def _hull(one: _Size, other: _Size) -> _Size:
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def _work(size: _Size) -> int:
+    """Multiply-adds for the orthogonal matrix of one of this size."""
+    rows, columns = size
+    return _STEPS * rows * rows * (2 * columns + rows)
 
 
 def _filled(side: int) -> int:
@@ -139,8 +180,8 @@ def orthogonal(matrices: Tensor) -> Tensor:
     a, b, c = _QUINTIC
     wide = matrices.shape[-2] <= matrices.shape[-1]
     x = matrices if wide else matrices.mT
-    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-7)
+    x = x / torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True).clamp_min_(1e-7)
     for _ in range(_STEPS):
-        square = x @ x.mT
+        square = torch.bmm(x, x.mT)  # a step takes some ten calls, so none may do more than needed
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x if wide else x.mT

@@ -24,7 +24,7 @@ from vitnas.training.data import Images
 from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.objective import Batch, Objective
-from vitnas.training.optim import learning_rate, make_optimizer
+from vitnas.training.optim import clip_gradients, learning_rate, make_optimizer
 from vitnas.training.ranks import ALONE, Ranks
 from vitnas.training.split import Split
 from vitnas.training.statistics import SettledStatistics
@@ -201,7 +201,8 @@ class Training:
         """One step of the optimizer; the sum of the images' losses, still on the device."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group.get("lr_scale", 1.0)
-        self._optimizer.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
         total = torch.zeros((), device=self.device)
         parts = list(batch.parts(self.proxy.micro_batch_size))
         for part in parts:
@@ -210,7 +211,7 @@ class Training:
             (loss if part.weight == 1 else loss * part.weight).backward()
             total += loss.detach() * len(part.y)
         if self.proxy.grad_clip:
-            nn.utils.clip_grad_norm_(self._parameters, self.proxy.grad_clip)
+            clip_gradients(self._parameters, self.proxy.grad_clip)
         self._optimizer.step()
         self._done += 1
         if self.ema is not None:

@@ -111,10 +111,10 @@ class MultiHeadSelfAttention(AttentionMixer):
             projected = self.qkv(x)
         qkv = torch.unflatten(projected, 2, (3, self.num_heads, self.head_dim))  # (B, N, 3, h, d)
         if self.shares_map and taps is not None:
-            query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            query, key, value = _by_heads(qkv)
             return self._project(self._attend_and_share(query, key, value, taps))
         if taps is not None:
-            query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            query, key, value = _by_heads(qkv)
             taps.append(Tap(query, key, value))
         number = self.groups[pass_index]
         return self._project(
@@ -142,7 +142,7 @@ class MultiHeadSelfAttention(AttentionMixer):
 
     def _attend_all(self, qkv: Tensor) -> Tensor:
         """`(B, N, 3, h, d)` -> `(B, N, A)`: every token sees every other."""
-        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        query, key, value = _by_heads(qkv)
         return self._attend(query, key, value)
 
     def _attend_and_share(
@@ -169,6 +169,15 @@ class MultiHeadSelfAttention(AttentionMixer):
 
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
         return super().resized(old, new)
+
+
+def _by_heads(qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`(B, N, 3, h, d)` -> query, key and value, each `(B, h, N, d)`.
+
+    They are views. Taken apart in this order, their gradients are put together by one copy.
+    """
+    query, key, value = qkv.unbind(2)
+    return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
 
 
 class SharedMapAttention(AttentionMixer):
