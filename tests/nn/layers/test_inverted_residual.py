@@ -48,9 +48,9 @@ def test_the_depthwise_convolution_has_the_stride() -> None:
     assert layers(torch.randn(1, 8, 5, 6)).shape == (1, 12, 3, 3)
 
 
-@pytest.mark.parametrize("pictures", [2, 40])
+@pytest.mark.parametrize("pictures", [2, 240])
 def test_a_pointwise_convolution_is_the_same_as_a_product(pictures: int) -> None:
-    """Of few pixels it is one in training; of 40 * 36 it is not."""
+    """Of few pixels it is one in training; of 240 * 36 it is not."""
     torch.manual_seed(0)
     layer = PointwiseConv(5, 7)
     x = torch.randn(pictures, 5, 6, 6).to(memory_format=torch.channels_last).requires_grad_()

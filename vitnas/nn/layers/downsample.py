@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from vitnas.config.parts import Downsampling, Norm
 from vitnas.config.rules import halved
 from vitnas.nn.layers.activation import CReLU
-from vitnas.nn.layers.inverted_residual import inverted_residual
+from vitnas.nn.layers.depthwise import MultipliedConv
+from vitnas.nn.layers.inverted_residual import PointwiseConv, inverted_residual
 from vitnas.nn.layers.norm import EPS, build_norm
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
@@ -67,8 +68,8 @@ class Downsample(nn.Module):
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
         elif kind == "maxpool":
-            conv = nn.Conv2d(before, after, 1, bias=False)
-            self.conv = nn.Sequential(nn.MaxPool2d(2), conv, nn.BatchNorm2d(after))
+            layers = nn.MaxPool2d(2), PointwiseConv(before, after), nn.BatchNorm2d(after)
+            self.conv = nn.Sequential(*layers)
         elif kind in ("vgg", "crelu"):
             count, act = (halved(after), CReLU(after)) if kind == "crelu" else (after, nn.ReLU())
             conv = nn.Conv2d(before, count, 3, padding=1, bias=False)
@@ -79,6 +80,8 @@ class Downsample(nn.Module):
             self.conv = inverted_residual(
                 before, hidden, after, nn.Hardswish, stride=2, squeezed=squeezed
             )
+        elif kind == "conv" and before < after and after % before == 0:
+            self.conv = MultipliedConv(before, after, stride=2)
         else:
             groups = math.gcd(before, after) if kind == "conv" else 1
             self.conv = nn.Conv2d(before, after, 3, 2, padding=1, groups=groups)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 torch.fx.wrap("pointwise")  # sizes are unknown while torch.fx traces: a leaf
 
-_FEW = 1024
-"""Most pixels of a batch for which a matrix product is faster than the same convolution."""
+_FEW = 8192
+"""Most pixels of a batch for which a matrix product is faster than the same convolution: twice as
+fast at 2,048, and a fifth faster here (on a Xeon with AVX-512)."""
 
 
 class PointwiseConv(nn.Conv2d):
