@@ -199,7 +199,7 @@ def batches_of(images: Pixels, each: Iterable[Tensor | slice]) -> Iterator[Tenso
     """The pixels of each index, in their order; see `Rows.batches`."""
     if isinstance(images, Rows):
         return images.batches(each)
-    return (images[index] for index in each)
+    return (images[i] if isinstance(i, slice) else images.index_select(0, i) for i in each)
 
 
 def taken(images: Pixels, index: Tensor) -> Pixels:
