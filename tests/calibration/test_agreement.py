@@ -120,6 +120,20 @@ def test_the_cheapest_that_cannot_be_told_from_the_best() -> None:
     assert cheapest_as_good({"only": judged["worse"]}) == ("only", "only")
 
 
+def test_what_cannot_be_told_from_size_is_no_advice() -> None:
+    """Of 40 networks `little` cannot be told from `best`, and neither from the size."""
+    draw = np.random.default_rng(0)
+    truth = draw.normal(size=40)
+    networks = Networks(FLOPS)
+    noise = {"size": 20.0, "little": 2.0, "best": 0.8}
+    judged = {
+        name: (float(cost), networks.judge([(truth + spread * draw.normal(size=40), truth)]))
+        for cost, (name, spread) in enumerate(noise.items())
+    }
+    assert cheapest_as_good(judged) == ("best", "little")
+    assert cheapest_as_good(judged, ["size"]) == ("best", "best")
+
+
 # Accel-NASBench's ablation of proxies (Apache-2.0), which lies outside the repository
 
 

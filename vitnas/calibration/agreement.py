@@ -13,7 +13,7 @@ resamples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -127,25 +127,31 @@ def kendall_tau(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
     return float(np.vdot(a, b)) / sqrt(untied) if untied else None
 
 
-def cheapest_as_good(judged: Mapping[str, tuple[float, Judged]]) -> tuple[str, str]:
+def cheapest_as_good(
+    judged: Mapping[str, tuple[float, Judged]], sizes: Collection[str] = ()
+) -> tuple[str, str]:
     """The best score within bins, and the cheapest that cannot be told from it.
 
-    A score cannot be told from the best where the 95 % interval of the difference of their taus
-    within bins reaches 0.
+    Two scores cannot be told apart where the 95 % interval of the difference of their taus within
+    bins reaches 0. Where the best is told from every size, so is the cheapest: few networks cannot
+    tell a score that says little from the best, and that is no reason to search with it.
 
     Args:
         judged: of each score its cost and what is known of it; at least one.
+        sizes: names of those that are known before a network is built.
 
     Returns:
         The names of both; of equal costs, the higher tau.
     """
     best = max(judged, key=lambda name: judged[name][1].within.value)
-    resampled = judged[best][1].resampled
-    as_good = [
-        name
-        for name, (_, one) in judged.items()
-        if float(np.quantile(resampled - one.resampled, _TAIL)) <= 0.0
-    ]
+
+    def is_above(name: str, other: str) -> bool:
+        difference = judged[name][1].resampled - judged[other][1].resampled
+        return float(np.quantile(difference, _TAIL)) > 0.0
+
+    as_good = [name for name in judged if not is_above(best, name)]
+    if not {*sizes} & {*as_good}:
+        as_good = [name for name in as_good if all(is_above(name, size) for size in sizes)]
     cheapest = min(as_good, key=lambda name: (judged[name][0], -judged[name][1].within.value))
     return best, cheapest
 

@@ -68,7 +68,8 @@ def judge(plan: CalibrationPlan, get: Get, space: dict[str, Any], data: Data) ->
     networks = Networks([network.flops for network in kept])
     judged = {one.name: (one, networks.judge(one.pairs)) for one in results.candidates()}
     found = {name: (one.seconds, figures) for name, (one, figures) in judged.items()}
-    best, cheapest = cheapest_as_good(found)
+    sizes = [name for name, (one, _) in judged.items() if one.kind == "size"]
+    best, cheapest = cheapest_as_good(found, sizes)
     ceiling = networks.judge(results.ceiling)
     return Calibration(
         space=space,
