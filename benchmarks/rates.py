@@ -44,9 +44,9 @@ from vitnas.cost.survey import flops_range
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.request import Request
+from vitnas.exported.design import size_of_design
 from vitnas.seeds import derive_seed
 from vitnas.training import optim
-from vitnas.training.subject import flops_of
 
 RATES = tuple(1e-3 * 2**step for step in range(7))
 WAYS: dict[str, dict[str, Any]] = {
@@ -225,7 +225,7 @@ def print_table(way: str, table: Table, rates: Sequence[float], configs: Sequenc
     mean, (best, chosen) = table.mean(axis=0), own_best(table)
     rows = [
         (
-            " ".join([f"{flops_of(config) / 1e3:,.0f} k", *words(config)]),
+            " ".join([f"{size_of_design(config).flops / 1e3:,.0f} k", *words(config)]),
             *(f"{value:.2f}" for value in mean[index]),
             f"{best[index]:.2f} at {rates[chosen[index]]:g}",
         )
@@ -251,7 +251,7 @@ def main() -> None:
     if given.baselines:
         configs = list(families(space))[: 2 if given.quick else None]
     configs = [configs[index] for index in given.take] if given.take else configs
-    flops = [flops_of(each) for each in configs]
+    flops = [size_of_design(each).flops for each in configs]
     figures: dict[str, float | str | list[str]] = {"space": space.name, "networks": len(configs)}
     with folder_in_memory() as scratch:
         folder = Path(scratch) if given.quick else given.into

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import log
 
 from vitnas.errors import typed
 from vitnas.longer import PROXY, LongResult
@@ -166,22 +166,18 @@ def to_compare(run: Run, number: int) -> tuple[str, ...]:
 def best_family(run: Run, flops: int) -> str:
     """The family of the highest top-1 on the scoring images at these FLOPs, interpolated along log
     FLOPs as in `vitnas.versus`; the first one where none has a member so small."""
+    import numpy as np
+
     families: dict[str, list[tuple[float, float]]] = {}
     for one in run.baselines:
         if one.top1 is not None and one.flops > 0:
             families.setdefault(one.family, []).append((log(one.flops), one.top1))
-    at = log(max(flops, 1))
-    return max(families, key=lambda name: _between(sorted(families[name]), at), default=FIRST)
 
+    def there(family: str) -> float:
+        known, top1 = zip(*sorted(families[family]), strict=True)
+        return float(np.interp(log(max(flops, 1)), known, top1, left=-np.inf))
 
-def _between(points: Sequence[tuple[float, float]], at: float) -> float:
-    """Linear between the sorted points; beyond the last one its value, before the first -inf."""
-    below = [point for point in points if point[0] <= at] or [(at, -inf)]
-    above = [point for point in points if point[0] >= at] or [points[-1]]
-    (low, first), (high, last) = below[-1], above[0]
-    if high <= low or first == -inf:
-        return first
-    return first + (at - low) / (high - low) * (last - first)
+    return max(families, key=there, default=FIRST)
 
 
 def _train(run: Run, number: int, family: str = "") -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import torch
 
 from vitnas.baselines.families import build_baseline
-from vitnas.baselines.sizes import price
 from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
-from vitnas.cost.closed_form import closed_form
 from vitnas.seeds import derive_seed
 from vitnas.training.data import Images
 from vitnas.training.device import resolve_device
@@ -59,10 +57,3 @@ def _training_of(
         return ProxyTraining(subject, proxy, images, seed, device, teacher, int8)
     model = seeded(lambda: build_baseline(subject), seed, device)
     return Training(model, proxy, images, seed, device, teacher, int8)
-
-
-def flops_of(subject: ModelConfig | Baseline) -> int:
-    """Multiply-adds of one image."""
-    if isinstance(subject, ModelConfig):
-        return closed_form(subject).flops
-    return price(subject).flops

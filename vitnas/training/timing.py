@@ -10,9 +10,10 @@ import torch
 from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
+from vitnas.exported.design import size_of_design
 from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
-from vitnas.training.subject import flops_of, training_of
+from vitnas.training.subject import training_of
 
 _LARGEST = 2e10
 """Multiply-adds of the timed batch's forward pass at most: a second or two on one core."""
@@ -41,7 +42,7 @@ def seconds_of_training(
         The guess; None where those epochs fail.
     """
     used = images.train.subset(proxy.train_fraction, images.split_seed)
-    affordable = max(2, int(_LARGEST / flops_of(subject)))
+    affordable = max(2, int(_LARGEST / size_of_design(subject).flops))
     batch = min(proxy.batch_size, affordable)
     share = min(1.0, 2 * batch / len(used))
     scored = (1 + (proxy.epochs - 1) * proxy.curve_fraction) / proxy.epochs  # a mean epoch
