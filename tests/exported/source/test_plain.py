@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,9 @@ def test_it_computes_what_the_network_does(family: str, side: int, tmp_path: Pat
     assert done.check.differences["model.py"] < 1e-6
     text = (tmp_path / "model.py").read_text()
     assert len(text.splitlines()) < 140
-    for command in (["ruff", "format", "--check"], ["ruff", "check", "--select", "E,F,I"]):
-        subprocess.run([*command, "--isolated", tmp_path / "model.py"], check=True)
+    for command in (["format", "--check"], ["check", "--select", "E,F,I"]):
+        order = [sys.executable, "-m", "ruff", *command, "--isolated", tmp_path / "model.py"]
+        subprocess.run(order, check=True)
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name not in PLAIN])
