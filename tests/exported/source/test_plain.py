@@ -37,7 +37,8 @@ def test_it_computes_what_the_network_does(family: str, side: int, tmp_path: Pat
     text = (tmp_path / "model.py").read_text()
     assert len(text.splitlines()) < 140
     for command in (["format", "--check"], ["check", "--select", "E,F,I"]):
-        order = [sys.executable, "-m", "ruff", *command, "--isolated", tmp_path / "model.py"]
+        file = str(tmp_path / "model.py")
+        order = [sys.executable, "-m", "ruff", *command, "--isolated", file]
         subprocess.run(order, check=True)
 
 
