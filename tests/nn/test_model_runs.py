@@ -108,7 +108,8 @@ def test_randperm_is_never_called_outside_training(monkeypatch: pytest.MonkeyPat
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("seed", VARIED)
-def test_cuda_gives_the_scores_of_the_cpu(seed: int) -> None:
+def test_cuda_gives_the_scores_of_the_cpu(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     config = random_config(seed)
     model, images = ready(config), images_for(config)
     expected = model(images)

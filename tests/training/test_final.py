@@ -101,12 +101,12 @@ def test_the_average_is_what_is_scored_and_it_warms_up(
 ) -> None:
     run = training(tiny_config, digits, ema_decay=0.9999)
     *_, last = run
-    assert last.top1 == evaluate(run.ema.module, digits.val)
+    assert last.top1 == evaluate(run._step.ema.module, digits.val)
     with torch.no_grad():
         far = [
             float((average - now).norm() / now.norm())
             for average, now in zip(
-                run.ema.module.parameters(), run.model.parameters(), strict=True
+                run._step.ema.module.parameters(), run.model.parameters(), strict=True
             )
             if now.ndim > 1
         ]
@@ -118,7 +118,7 @@ def test_the_rate_starts_and_ends_at_the_least_one(
 ) -> None:
     rates: list[float] = []
     run = training(tiny_config, digits, min_lr=1e-3)
-    run._optimizer.register_step_pre_hook(
+    run._step.optimizer.register_step_pre_hook(
         lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"])
     )
     list(run)

@@ -37,7 +37,8 @@ def network(tokens: Mapping[str, bool] | None = None, **stage: object) -> torch.
 def test_a_network_without_recursion_and_maps_has_the_plain_loss(digits: Images) -> None:
     model = network(token_mixer="dwconv", kernel_size=3, head_dim=None)
     x, y = digits.train.normalise(digits.train.x[:8]), digits.train.y[:8]
-    loss = Objective(Recipe.model_validate(BOTH), model, 10, CPU)(Batch(x, y))
+    objective = Objective(Recipe.model_validate(BOTH), model, 10, CPU)
+    loss = objective(objective.mixed(Batch(x, y)))
     assert torch.equal(loss, cross_entropy(model(x), y))
 
 

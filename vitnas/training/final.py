@@ -73,18 +73,18 @@ class FinalTraining(Training):
 
     def modules(self) -> dict[str, nn.Module]:
         """What a checkpoint holds, by prefix."""
-        average = {} if self.ema is None else {"ema": self.ema.module}
+        average = {} if self.scored() is self.model else {"ema": self.scored()}
         return {"model": self.model, **average}
 
     def take(self, identity: dict[str, Any], log: list[Entry]) -> checkpoint.Checkpoint:
         """The checkpoint of the training as it is now."""
-        return checkpoint.take(identity, log, self.modules(), self._optimizer)
+        return checkpoint.take(identity, log, self.modules(), self._step.optimizer)
 
     def restore(self, saved: checkpoint.Checkpoint) -> None:
         """Continue as the training that `saved` was taken from."""
         for prefix, module in self.modules().items():
             saved.restore(prefix, module)
-        saved.restore_optimizer(self._optimizer)
+        saved.restore_optimizer(self._step.optimizer)
 
     def entry(self, result: EpochResult) -> Entry:
         """The log's line for an epoch that has just ended."""

@@ -27,7 +27,7 @@ class Batch(NamedTuple):
 
     Attributes:
         x: (B, C, H, W), normalised.
-        y: (B,) their classes.
+        y: (B,) their classes, or (B, classes) probabilities.
         taught: (B, classes) the teacher's logits for `x`, where they are known before.
         weight: what the gradient of its mean loss counts in the step; 1 = it is the whole step.
     """
@@ -85,10 +85,21 @@ class Objective:
         """Forget the similarities of an earlier epoch."""
         self.similarities = []
 
+    def mixed(self, batch: Batch) -> Batch:
+        """The batch with what a recipe mixes into it; draws on the host, so it is no part of a
+        recorded step."""
+        x, y = self._mixing(batch.x, batch.y)
+        return batch._replace(x=x, y=y)
+
+    @property
+    def is_recordable(self) -> bool:
+        """Whether a CUDA graph can hold it: nothing of it is kept, and no other network asked."""
+        return self._teacher is None and not self._recipe.similarity_penalty.weight
+
     def __call__(self, batch: Batch) -> Tensor:
-        """Mean over images and branches."""
+        """Mean over images and branches, of a batch that is `mixed`."""
         penalty = self._recipe.similarity_penalty
-        x, target = self._mixing(batch.x, batch.y)
+        x, target = batch.x, batch.y
         branches, maps = self._forward(x)
         wanted = batch.taught
         if self._teacher is not None and wanted is None:

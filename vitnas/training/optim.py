@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitnas.config.recipe import Optimizer, Recipe
 from vitnas.training.muon import Muon
@@ -98,6 +98,30 @@ def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
         return recipe.min_lr
     falling = total - cooldown - warmup
     return recipe.min_lr + reach * 0.5 * (1 + math.cos(math.pi * (step - warmup) / falling))
+
+
+def is_recordable(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a CUDA graph can hold its steps: SGD and LAMB read their rate on the host."""
+    return isinstance(optimizer, torch.optim.AdamW)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float, place: torch.device | None) -> None:
+    """Give every group the `rate` times its `lr_scale`.
+
+    Args:
+        optimizer: any; with a `place`, one that is recordable.
+        rate: of a group without a scale.
+        place: the parameters' device, with its number, where the rate is a tensor that stays the
+            same one, as a recorded step reads it; None = it is a number.
+    """
+    for group in optimizer.param_groups:
+        value, held = rate * group.get("lr_scale", 1.0), group["lr"]
+        if place is None:
+            group["lr"] = value
+        elif isinstance(held, Tensor) and held.device == place:
+            held.fill_(value)
+        else:  # a new optimizer, or one from a checkpoint
+            group |= {"lr": torch.tensor(value, device=place), "capturable": True}
 
 
 @torch.no_grad()

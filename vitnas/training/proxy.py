@@ -24,10 +24,10 @@ from vitnas.training.data import Images
 from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.objective import Batch, Objective
-from vitnas.training.optim import clip_gradients, learning_rate, make_optimizer
+from vitnas.training.optim import learning_rate
 from vitnas.training.ranks import ALONE, Ranks
 from vitnas.training.split import Split
-from vitnas.training.statistics import SettledStatistics
+from vitnas.training.step import Step
 
 _STEPS_PER_CHECK = 32  # noting the loss costs a copy, and waits for other processes
 
@@ -100,7 +100,6 @@ class Training:
 
     Attributes:
         model: the network, as the last epoch left it.
-        ema: timm's moving average of it, or None.
         images: as given, on `device`.
 
     Raises:
@@ -133,17 +132,10 @@ class Training:
         self._train = whole.subset(proxy.train_fraction, images.split_seed)
         self._curve = images_of_curve(self.images, proxy)
         self._augment = augmentation_of(proxy, images.name)
-        self._optimizer = make_optimizer(
-            self.model, proxy.lr, proxy.weight_decay, proxy.optimizer, proxy.layer_decay
-        )
-        self._parameters = list(self.model.parameters())
         self._steps = count_batches(len(self._train), proxy.batch_size)
-        self._statistics = SettledStatistics(self.model)
         classes = images.num_classes
         self._objective = Objective(proxy, self.model, classes, self.device, teacher)
-        self._loss = ranks.together(self._objective, self.model)
-        self._done = 0
-        self.ema = _average(self.model, proxy.ema_decay)
+        self._step = Step(self.model, proxy, self._objective, self.device, ranks)
 
     def __iter__(self) -> Iterator[EpochResult]:
         return self.epochs()
@@ -157,7 +149,7 @@ class Training:
         """
         if self.device.type == "cpu":
             keep_freed_memory()
-        self._done = (first - 1) * self._steps
+        self._step.done = (first - 1) * self._steps
         for epoch in range(first, self.proxy.epochs + 1):
             started = time.perf_counter()
             with own_all_randomness(self._seed(self._ranks.own("epoch"), epoch), self.device):
@@ -197,34 +189,13 @@ class Training:
         total, images = self._ranks.sum(torch.stack([total, total.new_tensor(seen)]))
         return _check_finite(float(total), what) / int(images)
 
-    def _step(self, batch: Batch, rate: float) -> Tensor:
-        """One step of the optimizer; the sum of the images' losses, still on the device."""
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate * group.get("lr_scale", 1.0)
-        for parameter in self._parameters:
-            parameter.grad = None
-        total = torch.zeros((), device=self.device)
-        parts = list(batch.parts(self.proxy.micro_batch_size))
-        for part in parts:
-            with self._statistics.step(), self._ranks.adding(self._loss, part is parts[-1]):
-                loss = self._loss(part)
-            (loss if part.weight == 1 else loss * part.weight).backward()
-            total += loss.detach() * len(part.y)
-        if self.proxy.grad_clip:
-            clip_gradients(self._parameters, self.proxy.grad_clip)
-        self._optimizer.step()
-        self._done += 1
-        if self.ema is not None:
-            self.ema.update(self.model, step=self._done)
-        return total
-
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
         return learning_rate(self.proxy, step, self._steps)
 
     def scored(self) -> nn.Module:
         """The network whose accuracy counts: the trained one, or its moving average."""
-        average: nn.Module = self.model if self.ema is None else self.ema.module
+        average: nn.Module = self.model if self._step.ema is None else self._step.ema.module
         return average
 
     def counted(self) -> nn.Module:
@@ -286,15 +257,6 @@ class ProxyTraining(Training):
             model_config = model_config.model_copy(update=changes)
         model = fresh_model(model_config, seed, resolve_device(device))
         super().__init__(model, proxy, images, seed, device, teacher, int8)
-
-
-def _average(model: nn.Module, decay: float) -> Any:
-    """timm's moving average of the weights, which warms up; None for a decay of 0."""
-    if not decay:
-        return None
-    from timm.utils import ModelEmaV3
-
-    return ModelEmaV3(model, decay=decay, use_warmup=True)
 
 
 def fresh_model(design: Design, seed: int, device: torch.device) -> nn.Module:

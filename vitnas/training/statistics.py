@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -35,18 +35,21 @@ class SettledStatistics:
         ]
         self._young: dict[nn.Module, _Young] | None = None
 
+    @property
+    def are_settled(self) -> bool:
+        """Whether every layer moves by its own momentum now."""
+        return self._young is not None and not self._young
+
     @contextmanager
     def step(self) -> Iterator[None]:
         """What the forward pass of a step of training runs in."""
-        found = _read(self._norms) if self._young is None else self._young
-        self._young = {
-            norm: one for norm, one in found.items() if one.momentum * (one.seen + 1) < 1
-        }
+        young = _still_young(_read(self._norms) if self._young is None else self._young)
         with ExitStack() as stack:
-            for norm, one in self._young.items():
+            for norm, one in young.items():
                 stack.callback(setattr, norm, "momentum", one.momentum)
                 stack.callback(norm.register_forward_pre_hook(one.count).remove)
             yield
+        self._young = _still_young(young)
 
 
 @dataclass
@@ -60,6 +63,11 @@ class _Young:
         """Give the next batch its share of a plain mean."""
         self.seen += 1
         norm.momentum = 1 / self.seen  # type: ignore[assignment]
+
+
+def _still_young(norms: Mapping[nn.Module, _Young]) -> dict[nn.Module, _Young]:
+    """Those whose next batch counts more than their own momentum."""
+    return {norm: one for norm, one in norms.items() if one.momentum * (one.seen + 1) < 1}
 
 
 def _read(norms: Sequence[_BatchNorm]) -> dict[nn.Module, _Young]:
