@@ -27,7 +27,7 @@ def test_a_dry_run_writes_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(check, "_measured", lambda *_: Reading({"seconds": 1.0}))
     out, err = vitnas_says(capsys, "gpu-check", "--dry", code=2)
-    assert out.startswith("dry run on the CPU: 5 figures")
+    assert out.startswith(f"dry run on the CPU: {len(check.GOALS)} figures")
     assert "failed" in out
     assert not err
     assert not list(tmp_path.iterdir())
@@ -37,8 +37,8 @@ def test_a_dry_run_writes_nothing(
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card that met its targets."""
     readings = {
-        name: Reading({"seconds": 5.0, "difference": 0.0, "ratio": 3.0})
-        for name in ("agreement", "repeated", "proxy", "digits", "shared")
+        goal.figure: Reading({"seconds": 5.0, "difference": 0.0, "ratio": 3.0})
+        for goal in check.GOALS
     }
     found = GpuCheck("NVIDIA H200", {}, readings, "3 passed")
     monkeypatch.setattr(check, "check_gpu", lambda dry, notice: found)

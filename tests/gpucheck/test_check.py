@@ -13,7 +13,16 @@ import pytest
 
 from vitnas.errors import DeviceError
 from vitnas.gpucheck import check
-from vitnas.gpucheck.check import GOALS, GpuCheck, Reading, check_gpu, checks_in, is_met, row_text
+from vitnas.gpucheck.check import (
+    GOALS,
+    GpuCheck,
+    Reading,
+    check_gpu,
+    checks_in,
+    ending,
+    is_met,
+    row_text,
+)
 
 
 def test_every_figure_has_its_row_and_the_other_way_round() -> None:
@@ -83,19 +92,27 @@ def test_all_figures_are_asked_for_and_told(monkeypatch: pytest.MonkeyPatch) -> 
     lines: list[str] = []
     checked = check_gpu(True, lines.append)
     assert [command[3:] for command in asked] == [[t.figure, "--dry"] for t in GOALS]
-    assert lines[3].endswith("s: runs")
+    assert lines[1 + [goal.figure for goal in GOALS].index("proxy")].endswith("s: runs")
     assert lines[1].endswith("failed: no memory")
     assert checked.readings["proxy"].found == {"seconds": 7.0}
 
 
 def test_a_target_is_met_from_its_side() -> None:
-    seconds, ratio = GOALS[2], GOALS[4]
+    goals = {goal.figure: goal for goal in GOALS}
+    seconds, ratio = goals["proxy"], goals["shared"]
     assert is_met(seconds, 7.9)
     assert not is_met(seconds, 8.1)
     assert is_met(ratio, 2.1)
     assert not is_met(ratio, 1.9)
     assert is_met(ratio, None) is None
     assert row_text(ratio, Reading({"ratio": 2.5})).endswith("2.5 (at least 2; met)")
+
+
+def test_the_tests_that_failed_are_named() -> None:
+    said = "....F\nFAILED tests/a/test_b.py::test_c[1] - AssertionError\n== 1 failed, 4 passed ==\n"
+    assert ending(said) == "1 failed, 4 passed; test_c[1]"
+    assert ending("5 passed in 3 s\n") == "5 passed in 3 s"
+    assert ending("") == ""
 
 
 def test_files_that_are_no_checks_are_passed_over(tmp_path: Path) -> None:

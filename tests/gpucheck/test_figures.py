@@ -28,7 +28,7 @@ LONG = {"digits", "shared"}
 
 
 def test_the_network_of_the_full_check_has_fifty_megaflops() -> None:
-    assert closed_form(hybrid(FULL.width)).flops == pytest.approx(50e6, rel=0.1)
+    assert closed_form(hybrid(FULL.large.width)).flops == pytest.approx(50e6, rel=0.1)
 
 
 def test_as_many_images_train_as_are_said() -> None:

@@ -80,4 +80,4 @@ def test_a_graph_s_memory_is_free_when_nothing_holds_it() -> None:
         del replayed
         torch.cuda.empty_cache()
         reserved.append(torch.cuda.memory_reserved())
-    assert reserved[1:] == reserved[:1] * 3, "the first one leaves cuBLAS's workspace"
+    assert max(reserved[1:]) <= reserved[0], "the first one leaves cuBLAS's workspace"

@@ -17,7 +17,7 @@ from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import set_rate
 from vitnas.training.proxy import ProxyTraining
 from vitnas.training.ranks import ALONE
-from vitnas.training.step import Step
+from vitnas.training.step import TrainingStep
 
 CPU = torch.device("cpu")
 
@@ -29,8 +29,10 @@ def batches(config: ModelConfig, number: int) -> list[Batch]:
     return [Batch(torch.randn(size, generator=draw), labels) for _ in range(number)]
 
 
-def new_step(model: nn.Module, recipe: Recipe, config: ModelConfig) -> Step:
-    return Step(model, recipe, Objective(recipe, model, config.num_classes, CPU), CPU, ALONE)
+def new_step(model: nn.Module, recipe: Recipe, config: ModelConfig) -> TrainingStep:
+    return TrainingStep(
+        model, recipe, Objective(recipe, model, config.num_classes, CPU), CPU, ALONE
+    )
 
 
 def weights_after(config: ModelConfig, recipe: Recipe, place: torch.device | None) -> list[Tensor]:
@@ -86,7 +88,7 @@ def test_recorded_steps_train_as_called_ones(
     def curve(is_recorded: bool) -> list[float]:
         training = ProxyTraining(config, recipe, digits, 0, "cuda")
         if not is_recorded:
-            training._step._replayed = None
+            training.call_steps()
         losses = [result.loss for result in training]
         replayed = training._step._replayed
         assert is_recorded == (replayed is not None and any(replayed._graphs.values()))

@@ -24,37 +24,53 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.cost.closed_form import closed_form
+from vitnas.engine.backends.mps import shared_cards
 from vitnas.nn.model import build_model
 from vitnas.records import Outcome
 from vitnas.training.data import Images
-from vitnas.training.proxy import EpochResult, ProxyTraining, fresh_model
+from vitnas.training.proxy import EpochResult, ProxyTraining
 from vitnas.training.split import Split
 
 Found = Mapping[str, float]
 
 
-class Extent(NamedTuple):
-    """How much is done.
+class Load(NamedTuple):
+    """A proxy training.
 
     Attributes:
-        images, epochs, batch: of the proxy training.
+        images: that train.
+        epochs, batch: of its recipe.
         width: channels of the first stage of its network.
-        trials: of the search.
-        together: networks that share the card.
-        device: where.
     """
 
     images: int
     epochs: int
     batch: int
     width: int
+
+
+class Extent(NamedTuple):
+    """How much is done.
+
+    Attributes:
+        large: a proxy training that is to be fast.
+        small: one that leaves most of a card idle, as those of most searches.
+        trials: of the search.
+        workers: of the search.
+        together: small trainings that share the card.
+        device: where.
+    """
+
+    large: Load
+    small: Load
     trials: int
+    workers: int
     together: int
     device: str
 
 
-FULL = Extent(50_000, 10, 512, 48, 24, 4, "cuda")
-DRY = Extent(64, 2, 32, 8, 2, 2, "cpu")
+FULL = Extent(Load(50_000, 10, 512, 48), Load(12_800, 10, 128, 24), 24, 8, 4, "cuda")
+DRY = Extent(Load(64, 2, 32, 8), Load(64, 2, 32, 8), 2, 2, 2, "cpu")
 
 
 def hybrid(width: int) -> ModelConfig:
@@ -96,12 +112,25 @@ def made_up(number: int) -> Images:
     return Images("made-up images", train, val, classes=tuple("abcdefghij"))
 
 
+def training_of(load: Load, device: str, seed: int = 0) -> ProxyTraining:
+    recipe = ProxyConfig(epochs=load.epochs, batch_size=load.batch)
+    return ProxyTraining(hybrid(load.width), recipe, made_up(load.images), seed, device)
+
+
+def warmed_up(load: Load, device: str) -> None:
+    """Train a network of other sizes for some steps: a process uses a card for the first time for
+    seconds, since libraries load their kernels then."""
+    few = load._replace(images=14 * load.batch, epochs=1, width=load.width + 8)
+    for _ in training_of(few, device):
+        pass
+
+
 def agreement(size: Extent) -> Found:
     """The largest difference between logits of the device and of the CPU, in float32."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     images = torch.randn(8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    model = build_model(hybrid(size.width)).eval()
+    model = build_model(hybrid(size.large.width)).eval()
     with torch.no_grad():
         here = model(images)
         there = model.to(size.device)(images.to(size.device)).cpu()
@@ -110,42 +139,65 @@ def agreement(size: Extent) -> Found:
 
 def repeated(size: Extent) -> Found:
     """The largest difference between two curves of one trial: alone, and beside another one."""
-    config, few = hybrid(size.width), made_up(min(size.images, 10 * size.batch))
-    recipe = ProxyConfig(epochs=2, batch_size=size.batch)
-
-    def training(seed: int) -> ProxyTraining:
-        return ProxyTraining(config, recipe, few, seed, size.device)
+    images = min(size.large.images, 20 * size.large.batch)
+    few = size.large._replace(images=images, epochs=2)
 
     def values(result: EpochResult) -> Tensor:
         return torch.tensor([result.top1, result.loss, result.log_likelihood]).double()
 
-    alone = [values(result) for result in training(0)]
-    beside = [values(result) for result, _ in zip(training(0), training(1), strict=True)]
+    alone = [values(result) for result in training_of(few, size.device)]
+    two = [training_of(few, size.device, seed) for seed in (0, 1)]
+    beside = [values(result) for result, _ in zip(*two, strict=True)]
     return {"difference": float((torch.stack(alone) - torch.stack(beside)).abs().max())}
 
 
+def recorded(size: Extent) -> Found:
+    """How many times as fast steps are as a CUDA graph, for the large and for the small network."""
+    found = {}
+    for name, load in (("ratio", size.large), ("ratio_small", size.small)):
+        few = load._replace(images=min(load.images, 30 * load.batch), epochs=3)
+        as_calls, as_graph = (_seconds_of_epoch(few, size.device, way) for way in (False, True))
+        found[name] = as_calls / as_graph
+    return found
+
+
+def _seconds_of_epoch(load: Load, device: str, is_recorded: bool) -> float:
+    """Of the last one, in which nothing is used for the first time."""
+    training = training_of(load, device)
+    if not is_recorded:
+        training.call_steps()
+    *_, last = training
+    return last.seconds
+
+
 def proxy(size: Extent) -> Found:
-    """One proxy training of the hybrid on images in memory; where `--wait` is given, from a line on
-    the input on."""
-    config = hybrid(size.width)
-    recipe = ProxyConfig(epochs=size.epochs, batch_size=size.batch)
-    fresh_model(config, 0, torch.device(size.device))  # the first use of a card takes seconds
-    training = ProxyTraining(config, recipe, made_up(size.images), 0, size.device)
-    if "--wait" in sys.argv:
+    """One proxy training of the large network on images in memory, in a process that has trained
+    another one."""
+    found = _proxy(size.large, size.device)
+    if size.device != "cpu":
+        found["memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
+    return found
+
+
+def small(size: Extent) -> Found:
+    """As `proxy`, of the small network, from a line on the input on."""
+    return _proxy(size.small, size.device, wait=True)
+
+
+def _proxy(load: Load, device: str, wait: bool = False) -> dict[str, float]:
+    warmed_up(load, device)
+    training = training_of(load, device)
+    if wait:
         print("ready", flush=True)
         sys.stdin.readline()
     started = time.perf_counter()
     ends = [time.perf_counter() for _ in training]
-    seconds = ends[-1] - started
     steady = (ends[-1] - ends[0]) / (len(ends) - 1)
-    found = {
-        "mflops": closed_form(config).flops / 1e6,
-        "seconds": seconds,
-        "images_per_second": size.images / steady,
+    return {
+        "mflops": closed_form(hybrid(load.width)).flops / 1e6,
+        "seconds": ends[-1] - started,
+        "images_per_second": load.images / steady,
     }
-    if size.device != "cpu":
-        found["memory_mb"] = torch.cuda.max_memory_allocated() / 1e6
-    return found
 
 
 def digits(size: Extent) -> Found:
@@ -161,7 +213,7 @@ def digits(size: Extent) -> Found:
             trials=size.trials,
             baselines=False,
             backend="serial" if size.device == "cpu" else "tune",
-            gpus_per_trial=0.0 if size.device == "cpu" else 1 / size.together,
+            gpus_per_trial=0.0 if size.device == "cpu" else 1 / size.workers,
         )
         seconds = time.perf_counter() - started
     failed = [trial.error for trial in run.trials if trial.outcome in _FAILED]
@@ -174,16 +226,18 @@ _FAILED = (Outcome.FAILED, Outcome.OOM, Outcome.TIMEOUT)
 
 
 def shared(size: Extent) -> Found:
-    """Different processes on one card: their throughput together as a multiple of one alone."""
-    alone = _at_once(1, size)
-    together = _at_once(size.together, size)
-    return {"networks": size.together, "ratio": size.together * alone / together}
+    """Different processes on one card: their throughput together as a multiple of one alone, as a
+    search shares a card, and in turns."""
+    alone, turns = (_at_once(number, size) for number in (1, size.together))
+    with shared_cards() as how:
+        together = _at_once(size.together, size)
+    found = {"networks": size.together, "ratio_in_turns": size.together * alone / turns}
+    return found | {"ratio": size.together * alone / together, "by_mps": "take turns" not in how}
 
 
 def _at_once(number: int, size: Extent) -> float:
-    """Seconds of so many proxy trainings that begin together, until the last one ends."""
-    options = ["--wait", *(["--dry"] if size is DRY else [])]
-    command = [sys.executable, "-m", __spec__.name, "proxy", *options]
+    """Seconds of so many small trainings that begin together, until the last one ends."""
+    command = [sys.executable, "-m", __spec__.name, "small", *(["--dry"] if size is DRY else [])]
     pipe = subprocess.PIPE
     running = [subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) for _ in range(number)]
     for process in running:  # starting takes as long as a short training
@@ -203,6 +257,7 @@ def _at_once(number: int, size: Extent) -> float:
 FIGURES: Mapping[str, Callable[[Extent], Found]] = {
     "agreement": agreement,
     "repeated": repeated,
+    "recorded": recorded,
     "proxy": proxy,
     "digits": digits,
     "shared": shared,
@@ -210,4 +265,5 @@ FIGURES: Mapping[str, Callable[[Extent], Found]] = {
 
 if __name__ == "__main__":
     name, *options = sys.argv[1:]
-    print(json.dumps(FIGURES[name](DRY if "--dry" in options else FULL)))
+    figure = small if name == "small" else FIGURES[name]
+    print(json.dumps(figure(DRY if "--dry" in options else FULL)))

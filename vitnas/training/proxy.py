@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +26,7 @@ from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import learning_rate
 from vitnas.training.ranks import ALONE, Ranks
 from vitnas.training.split import Split
-from vitnas.training.step import Step
+from vitnas.training.step import TrainingStep
 
 _STEPS_PER_CHECK = 32  # noting the loss costs a copy, and waits for other processes
 
@@ -83,9 +82,9 @@ class Training:
     The result depends only on the first weights, the recipe and the seed. Order of images,
     augmentation, mixing, dropout and drop-path have seeds of their own in each epoch. The global
     random states of Python, NumPy and torch are unchanged whenever an epoch has ended. On the CPU,
-    with the same number of threads, the curve is the same to the bit; on CUDA the order of some
-    sums varies. BatchNorm's running statistics are settled from the first batch on, see
-    `SettledStatistics`.
+    with the same number of threads, the curve is the same to the bit. On CUDA it has been so
+    whenever it was looked at, and nothing makes sure of it. BatchNorm's running statistics are
+    settled from the first batch on, see `SettledStatistics`.
 
     Args:
         model: the network; moved to `device` in place.
@@ -135,7 +134,7 @@ class Training:
         self._steps = count_batches(len(self._train), proxy.batch_size)
         classes = images.num_classes
         self._objective = Objective(proxy, self.model, classes, self.device, teacher)
-        self._step = Step(self.model, proxy, self._objective, self.device, ranks)
+        self._step = TrainingStep(self.model, proxy, self._objective, self.device, ranks)
 
     def __iter__(self) -> Iterator[EpochResult]:
         return self.epochs()
@@ -192,6 +191,10 @@ class Training:
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
         return learning_rate(self.proxy, step, self._steps)
+
+    def call_steps(self) -> None:
+        """Call each step, also where it would be recorded and replayed (see `TrainingStep`)."""
+        self._step.call()
 
     def scored(self) -> nn.Module:
         """The network whose accuracy counts: the trained one, or its moving average."""

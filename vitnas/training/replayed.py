@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ class Replayed:
     def __init__(self) -> None:
         self._is_refused = False
         self._graphs: dict[_Shapes, _Graph | None] = {}
-        self._pool: tuple[int, int] | None = None
+        self._pool: Any = None
 
     def __call__(self, work: Work, *inputs: Tensor) -> Tensor:
         """What `work(*inputs)` gives; valid until the next call.
@@ -53,10 +53,10 @@ class Replayed:
         held, whole = [one.clone() for one in inputs], torch.cuda.CUDAGraph()
         device = held[0].device
         try:
-            with torch.cuda.device(device):
-                # other threads of this process may use the device meanwhile
-                with torch.cuda.graph(whole, self._pool, capture_error_mode="thread_local"):
-                    output = work(*held)
+            # other threads of this process may use the device meanwhile
+            recording = torch.cuda.graph(whole, self._pool, capture_error_mode="thread_local")
+            with torch.cuda.device(device), recording:
+                output = work(*held)
             self._pool = whole.pool()
         except RuntimeError as error:
             self._is_refused = True

@@ -15,7 +15,7 @@ from vitnas.training.replayed import Replayed
 from vitnas.training.statistics import SettledStatistics
 
 
-class Step:
+class TrainingStep:
     """Forward and backward pass, clipping and the optimizer, of a network and its moving average.
 
     On a CUDA device a step is recorded and replayed as a whole (see `Replayed`), once BatchNorm's
@@ -76,6 +76,10 @@ class Step:
         if self.ema is not None:
             self.ema.update(self._model, step=self.done)
         return total
+
+    def call(self) -> None:
+        """Record no step from now on."""
+        self._replayed = None
 
     def _in_parts(self, parts: list[Batch]) -> Tensor:
         """A step of one part or more."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import SILENT, Teller
+from vitnas.engine.backends.mps import shared_cards
 from vitnas.engine.backends.prepare import Findings, prepare_worker
 from vitnas.engine.backends.relay import Relay
 from vitnas.engine.backends.resources import check_devices
@@ -39,7 +41,8 @@ class RayBackend:
 
     Args:
         workers: trainings at a time; None = as many as there is room for.
-        gpus: GPUs, or the share of one, for each; None = 1 where there is one, else 0.
+        gpus: GPUs, or the share of one, for each; None = 1 where there is one, else 0. With a share
+            of one, trainings on this machine share it by MPS (see `shared_cards`).
         address: of a running cluster; None starts Ray on this machine, and `close` ends it.
 
     Raises:
@@ -50,13 +53,17 @@ class RayBackend:
     def __init__(self, workers: int | None, gpus: float | None, address: str | None) -> None:
         self._is_ours, self._worker = False, None
         self._sender: RaySender | None = None
-        if address is not None:
-            connect(address)
-        elif not ray.is_initialized():
-            check_devices(gpus)
-            start()
-            self._is_ours = True
+        self._ending = contextlib.ExitStack()
+        self._notices: tuple[str, ...] = ()
         try:
+            if address is not None:
+                connect(address)
+            elif not ray.is_initialized():
+                check_devices(gpus)
+                if gpus and gpus < 1:  # before Ray: its processes have the environment of now
+                    self._notices = (self._ending.enter_context(shared_cards()),)
+                start()
+                self._is_ours = True
             if address is not None:
                 self._sender = sender_here()
             self.resources = resources_of(workers, gpus, is_local=address is None)
@@ -87,7 +94,7 @@ class RayBackend:
                 relay.pass_on()
             relay.pass_on()
             found: Findings = ray.get(findings)
-        return found
+        return replace(found, notices=(*found.notices, *self._notices))
 
     def train(self, steering: Steering, scratch: Path) -> None:
         """Train until the controller has no more jobs.
@@ -150,6 +157,7 @@ class RayBackend:
             self._sender = None
         if self._is_ours:
             ray.shutdown()
+        self._ending.close()
 
 
 class _Desk:
