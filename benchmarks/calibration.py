@@ -78,7 +78,7 @@ def recorded(name: str) -> dict[str, float]:
     table = find_table(name)
     flops = np.array([network.proposal.flops for network in table.complete])
     params = np.array([closed_form(network.config).num_params for network in table.complete])
-    curves = np.array([network.curve for network in table.complete])
+    curves = np.array([network.trainings[0].curve for network in table.complete])
     scores: dict[str, Array] = {f"{name}_flops": flops, f"{name}_params": params}
     scores |= {f"{name}_epoch_{epoch}": curves[:, epoch - 1] for epoch in (1, 2, 5)}
     networks = Networks(flops)

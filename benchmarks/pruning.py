@@ -36,7 +36,8 @@ def train_again(table: Table, pruner: str) -> list[TrialRecord]:
     trials: list[TrialRecord] = []
     for number, network in enumerate(table.networks):
         facts = {"flops": network.proposal.flops, "num_params": network.proposal.num_params}
-        outcome, curve = network.outcome, network.curve
+        first = network.trainings[0]
+        outcome, curve = first.outcome, first.curve
         for epoch in range(1, len(curve) if decides else 0):
             now = TrialRecord(number, outcome=Outcome.RUNNING, curve=curve[:epoch], **facts)
             others = [trial for trial in trials if trial.curve]
@@ -96,7 +97,7 @@ def draw(table: Table, runs: dict[str, list[TrialRecord]], file: Path) -> None:
             axes.tick_params(labelsize=8)
             axes.grid(visible=True, color="#e4e6ea", linewidth=0.8)
             axes.set_axisbelow(True)
-    lowest, best = table.worst, max(n.curve[-1] for n in table.complete)
+    lowest, best = table.worst, max(n.top1 for n in table.complete)
     panels[0][0].set_ylim(best - 5 * (best - lowest), best + 0.3 * (best - lowest))
     panels[1][0].set_ylim(lowest - 0.3 * (best - lowest), best + 0.1 * (best - lowest))
     panels[1][1].legend(loc="lower right", fontsize=8)

@@ -59,16 +59,17 @@ class Use:
 
 def trainings_of(table: Table, seconds: float, stopping: bool) -> list[Training]:
     """The table's trainings with epochs of so many seconds on average."""
-    lengths = {network.proposal.key: len(network.curve) for network in table.complete}
+    lengths = {network.proposal.key: len(network.trainings[0].curve) for network in table.complete}
     if stopping:
         trace = replay(table, DEFAULT_SAMPLER, DEFAULT_PRUNER)
         whole = trace.started - len(trace.stopped)
         trained = trace.epochs * sum(lengths.values()) - whole * table.epochs
         lengths |= dict.fromkeys(trace.stopped, round(trained / max(1, len(trace.stopped))))
-    mean = sum(network.seconds / table.epochs for network in table.complete) / len(table.complete)
+    epochs = [network.trainings[0].seconds / table.epochs for network in table.complete]
+    mean = sum(epochs) / len(epochs)
     return [
-        (lengths[network.proposal.key], network.seconds / table.epochs / mean * seconds)
-        for network in table.complete
+        (lengths[network.proposal.key], epoch / mean * seconds)
+        for network, epoch in zip(table.complete, epochs, strict=True)
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.engine.conftest import make_space
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.records import Outcome
-from vitnas.replay.table import Recorded, Table
+from vitnas.replay.table import Recorded, RecordedTraining, Table
 
 
 def made_up_table(count: int = 40) -> Table:
@@ -19,10 +19,25 @@ def made_up_table(count: int = 40) -> Table:
         end = 60 + 30 * (1 - 2e5 / (proposal.flops + 2e5)) + index % 7
         curve = tuple(round(end - 10 / epoch, 4) for epoch in range(1, 7))
         config = space.suggest(_Answers(proposal.params))
-        networks.append(Recorded(config, proposal, curve, seconds=3.0 + index % 3))
-    lost = replace(networks[5], curve=networks[5].curve[:1], outcome=Outcome.DIVERGED)
-    networks[5] = lost
+        training = RecordedTraining(curve, seconds=3.0 + index % 3)
+        networks.append(Recorded(config, proposal, (training,)))
+    (whole,) = networks[5].trainings
+    lost = replace(whole, curve=whole.curve[:1], outcome=Outcome.DIVERGED)
+    networks[5] = replace(networks[5], trainings=(lost,))
     return Table(space, tuple(networks), {"command": "made up"})
+
+
+def repeated(table: Table, changes: tuple[float, ...]) -> Table:
+    """With further trainings of each complete network, whose scores differ by so many points."""
+
+    def again(network: Recorded) -> Recorded:
+        if not network.scores:
+            return network
+        (first,) = network.trainings
+        others = [replace(first, curve=(*first.curve[:-1], first.curve[-1] + c)) for c in changes]
+        return replace(network, trainings=(first, *others))
+
+    return replace(table, networks=tuple(map(again, table.networks)))
 
 
 class _Answers:

@@ -23,7 +23,7 @@ def test_a_comparison_in_text_and_json() -> None:
     assert "40 networks of 6 epochs" in text
     assert "the error of" not in text, "the table does not say how many images there were"
     known = comparison_text(replace(TABLE, made={"data": {"num_val_images": 400}}), pairs)
-    ends = np.array([network.curve[-1] for network in TABLE.complete]) / 100
+    ends = np.array([network.top1 for network in TABLE.complete]) / 100
     error = 100 * np.sqrt((ends * (1 - ends)).mean() / 400)
     found = re.search(r"the error of 400 images alone: (\S+)", known)
     assert found is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.replay.made_up import TABLE
+from tests.replay.made_up import TABLE, repeated
 from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName
 from vitnas.replay.simulation import Trace, replay
@@ -30,9 +30,19 @@ def test_a_replay_is_the_same_again_and_another_with_another_seed() -> None:
     assert first != other
 
 
+def test_a_search_is_judged_by_means_and_not_by_its_own_scores() -> None:
+    """A second training that is 20 points better misleads a search, and no judge."""
+    table = repeated(TABLE, (20.0,))
+    trace = replay(table, "random", seed=1)
+    assert trace.steps[-1].volume == pytest.approx(1.0)
+    assert trace.epochs == 1.0
+    assert trace.started == len(TABLE.networks)
+    assert [s.volume for s in trace.steps] != [s.volume for s in replay(TABLE, seed=1).steps]
+
+
 def test_workers_divide_the_time_and_not_the_epochs() -> None:
     alone, five = (replay(TABLE, "random", workers=n) for n in (1, 5))
-    assert alone.seconds == pytest.approx(sum(n.seconds for n in TABLE.networks))
+    assert alone.seconds == pytest.approx(sum(n.trainings[0].seconds for n in TABLE.networks))
     assert alone.seconds / 5 <= five.seconds < alone.seconds / 4
 
 

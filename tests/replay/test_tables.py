@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.replay.made_up import TABLE
+from tests.replay.made_up import TABLE, repeated
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import RunError, VitnasError
+from vitnas.replay.table import Table
 from vitnas.replay.tables import find_table, is_table, read_table, shipped_tables, write_table
 
 SHIPPED = shipped_tables()["digits"]
@@ -70,11 +71,12 @@ def test_a_value_of_another_type(tmp_path: Path, key: str, value: Any) -> None:
         read_table(file)
 
 
-def test_a_table_survives_its_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", [TABLE, repeated(TABLE, (1.0, -1.0))])
+def test_a_table_survives_its_file(tmp_path: Path, table: Table) -> None:
     file, again = tmp_path / "t.json.gz", tmp_path / "again.json.gz"
-    write_table(TABLE, file)
+    write_table(table, file)
     read = read_table(file)
-    assert read.networks == TABLE.networks
+    assert read.networks == table.networks
     write_table(read, again)
     assert again.read_bytes() == file.read_bytes()
 

@@ -82,6 +82,13 @@ class SearchOptions(BackendOptions):
             1000,
         ),
     ] = 0
+    replicate_all: Annotated[
+        bool,
+        Option(
+            "Make the replicates of every network that reached its end, and not only of what may "
+            "be on the front."
+        ),
+    ] = False
     baselines: Annotated[
         bool,
         Option(

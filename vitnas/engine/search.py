@@ -218,7 +218,8 @@ class _Search:
 
     @property
     def replication(self) -> Replication:
-        return Replication(self.options.replicates, self.num_images, self.costs)
+        options = self.options
+        return Replication(options.replicates, self.num_images, self.costs, options.replicate_all)
 
     @cached_property
     def weights(self) -> KeptWeights:

@@ -114,6 +114,12 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
             f"top-1 of the networks: standard deviation {table.spread:.2f} points; the error of "
             f"{table.num_images:,} images alone: {table.standard_error:.2f}"
         )
+    if table.scatter is not None:
+        trainings = sum(len(network.scores) for network in table.complete)
+        lines.append(
+            f"{trainings} trainings; of one network they scatter by {table.scatter:.2f} points "
+            "between seeds, and it counts with their mean"
+        )
     for of, floor in MEASURES.items():
         ats = (f"at {share:.0%}" for share in SHARES)
         head = ("", "trials to 95 %", "epochs to 95 %", "epochs to 99 %", *ats)
@@ -135,6 +141,7 @@ def comparison_json(table: Table, pairs: Sequence[Pair]) -> dict[str, Any]:
         "front": len(table.front),
         "top1_spread_points": table.spread,
         "top1_standard_error_points": table.standard_error,
+        "top1_scatter_points": table.scatter,
         "made": dict(table.made),
         "pairs": [_pair_json(table, pair) for pair in pairs],
     }

@@ -26,7 +26,7 @@ from vitnas.engine.samplers import SamplerName, make_sampler
 from vitnas.engine.samplers.pool import FixedPool
 from vitnas.engine.store.study import RunStore
 from vitnas.records import Outcome
-from vitnas.replay.table import Recorded, Table
+from vitnas.replay.table import Recorded, RecordedTraining, Table
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -104,7 +104,7 @@ def replay(
     """Search a table.
 
     Args:
-        table: the networks with their recorded trainings.
+        table: the networks with their recorded trainings; of each, a search has one.
         sampler: name of the sampler. It proposes only networks of the table.
         pruner: name of the pruner, which stops trials early.
         seed: seed of the run.
@@ -121,7 +121,7 @@ def replay(
         pruner=make_pruner(pruner, table.epochs, confidence, bins),
     )
     controller = Controller(MemoryStore({"seed": seed}), table.space, rules)
-    simulation = _Simulation(table, controller)
+    simulation = _Simulation(table, controller, seed)
     simulation.run(workers)
     stopped = tuple(t.key for t in controller.trials if t.outcome is Outcome.STOPPED)
     return Trace(
@@ -147,14 +147,19 @@ def held_sampler(table: Table, name: SamplerName, seed: int, space: SearchSpace)
 
 
 class _Simulation:
-    """Workers whose trainings come from the table, and the results so far."""
+    """Workers whose trainings come from the table, and the results so far.
 
-    def __init__(self, table: Table, controller: Controller) -> None:
+    Of each network they have the training that the `seed` gives; what is found counts with the mean
+    of all its trainings.
+    """
+
+    def __init__(self, table: Table, controller: Controller, seed: int) -> None:
         self._table, self._controller = table, controller
         self._by_key = {network.proposal.key: network for network in table.networks}
+        self._trainings = {key: network.training_of(seed) for key, network in self._by_key.items()}
         self._queue: list[tuple[float, int, int]] = []  # time, trial, epoch that ends then
         self._spent = 0
-        self._total = sum(_length(network) for network in table.networks)
+        self._total = sum(training.length for training in self._trainings.values())
         self._found: list[Recorded] = []
         self._floors = {"volume": table.chance, "strict": table.worst}
         self._whole = {name: self._volume(table.complete, name) for name in self._floors}
@@ -175,8 +180,8 @@ class _Simulation:
             if self._ends(now, number, epoch):
                 self._start(now)
 
-    def _network(self, number: int) -> Recorded:
-        return self._by_key[self._controller.trials[number].key]
+    def _training(self, number: int) -> RecordedTraining:
+        return self._trainings[self._controller.trials[number].key]
 
     def _start(self, now: float) -> None:
         job = self._controller.next()
@@ -184,8 +189,8 @@ class _Simulation:
             self._wait(now, job.number, 1)
 
     def _wait(self, now: float, number: int, epoch: int) -> None:
-        network = self._network(number)
-        heapq.heappush(self._queue, (now + network.seconds / _length(network), number, epoch))
+        training = self._training(number)
+        heapq.heappush(self._queue, (now + training.seconds / training.length, number, epoch))
 
     def _ends(self, now: float, number: int, epoch: int) -> bool:
         """Report an epoch.
@@ -193,17 +198,17 @@ class _Simulation:
         Returns:
             Whether the training ends with it.
         """
-        network = self._network(number)
-        if epoch > len(network.curve):
-            self._controller.fail(number, network.outcome, "as recorded")
+        training = self._training(number)
+        if epoch > len(training.curve):
+            self._controller.fail(number, training.outcome, "as recorded")
             return True
-        decision = self._controller.report(number, epoch, network.curve[epoch - 1])
+        decision = self._controller.report(number, epoch, training.curve[epoch - 1])
         if decision is Decision.CONTINUE and epoch < self._table.epochs:
             self._wait(now, number, epoch + 1)
             return False
-        self._controller.finish(number, seconds=network.seconds, device="recorded")
+        self._controller.finish(number, seconds=training.seconds, device="recorded")
         if epoch == self._table.epochs:
-            self._take(now, network)
+            self._take(now, self._by_key[self._controller.trials[number].key])
         return True
 
     def _take(self, now: float, network: Recorded) -> None:
@@ -217,14 +222,9 @@ class _Simulation:
     def _volume(self, networks: Sequence[Recorded], name: str) -> float:
         return self._table.volume(
             [network.proposal.flops for network in networks],
-            [network.curve[-1] for network in networks],
+            [network.top1 for network in networks],
             self._floors[name],
         )
-
-
-def _length(network: Recorded) -> int:
-    """Number of epochs that were started."""
-    return len(network.curve) + (network.outcome is not Outcome.COMPLETE)
 
 
 class _NoFile:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,34 @@ import numpy.typing as npt
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.engine.samplers.pool import Proposal
-from vitnas.noise import measure
+from vitnas.noise import binomial_error
 from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome
+from vitnas.seeds import derive_seed
+
+
+@dataclass(frozen=True)
+class RecordedTraining:
+    """A training of a network.
+
+    Attributes:
+        curve: top-1 in percent after each epoch.
+        outcome: complete, or what happened in the epoch after the last one of the curve.
+        seconds: its wall time.
+    """
+
+    curve: tuple[float, ...]
+    outcome: Outcome = Outcome.COMPLETE
+    seconds: float = 1.0
+
+    @property
+    def is_complete(self) -> bool:
+        return self.outcome is Outcome.COMPLETE
+
+    @property
+    def length(self) -> int:
+        """Number of epochs that were started."""
+        return len(self.curve) + (not self.is_complete)
 
 
 @dataclass(frozen=True)
@@ -26,16 +52,27 @@ class Recorded:
     Attributes:
         config: the network.
         proposal: its costs, and the draw that gives it.
-        curve: top-1 in percent after each epoch.
-        outcome: complete, or what happened in the epoch after the last one of the curve.
-        seconds: wall time of its training.
+        trainings: with one seed each; at least one.
     """
 
     config: ModelConfig
     proposal: Proposal
-    curve: tuple[float, ...]
-    outcome: Outcome = Outcome.COMPLETE
-    seconds: float = 1.0
+    trainings: tuple[RecordedTraining, ...]
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """Top-1 in percent of each training that reached its end."""
+        return tuple(one.curve[-1] for one in self.trainings if one.is_complete)
+
+    @property
+    def top1(self) -> float:
+        """Their mean: what counts as the truth. There must be one."""
+        return fmean(self.scores)
+
+    def training_of(self, seed: int) -> RecordedTraining:
+        """The one that a search with this seed has of it; any is as likely, in each network by
+        itself."""
+        return self.trainings[derive_seed(seed, self.proposal.key) % len(self.trainings)]
 
 
 @dataclass(frozen=True)
@@ -64,13 +101,13 @@ class Table:
     @cached_property
     def complete(self) -> tuple[Recorded, ...]:
         """The networks that have an accuracy after the last epoch."""
-        return tuple(n for n in self.networks if n.outcome is Outcome.COMPLETE)
+        return tuple(network for network in self.networks if network.scores)
 
     @cached_property
     def front(self) -> frozenset[str]:
         """Keys of the networks on the whole table's front."""
         ends = self.complete
-        chosen = front([(-n.curve[-1], float(n.proposal.flops)) for n in ends])
+        chosen = front([(-n.top1, float(n.proposal.flops)) for n in ends])
         return frozenset(ends[index].proposal.key for index in chosen)
 
     @property
@@ -81,12 +118,12 @@ class Table:
     @property
     def worst(self) -> float:
         """Top-1 in percent of the worst network that was trained to the end."""
-        return min(network.curve[-1] for network in self.complete)
+        return min(network.top1 for network in self.complete)
 
     @property
     def spread(self) -> float:
         """Standard deviation of the networks' top-1, in points."""
-        return float(np.std([network.curve[-1] for network in self.complete]))
+        return float(np.std([network.top1 for network in self.complete]))
 
     @property
     def num_images(self) -> int | None:
@@ -103,9 +140,18 @@ class Table:
         """
         if self.num_images is None:
             return None
-        noise = measure([network.curve[-1:] for network in self.complete], self.num_images)
-        errors = [noise.error(network.curve[-1]) for network in self.complete]
+        errors = [binomial_error(network.top1, self.num_images) for network in self.complete]
         return float(np.sqrt(np.square(errors).mean()))
+
+    @property
+    def scatter(self) -> float | None:
+        """Standard deviation in points of trainings of one network, pooled; None where none was
+        trained twice."""
+        repeated = [network.scores for network in self.complete if len(network.scores) > 1]
+        if not repeated:
+            return None
+        squares = sum(float(np.var(scores)) * len(scores) for scores in repeated)
+        return math.sqrt(squares / sum(len(scores) - 1 for scores in repeated))
 
     @cached_property
     def most_flops(self) -> int:

@@ -1,7 +1,8 @@
 """Find, read and write recorded tables.
 
-A file holds the configuration, curve and FLOPs of each network. The key, the draw and the costs are
-computed when the file is read, and a difference in FLOPs is an error.
+A file holds the configuration, FLOPs and trainings of each network: one, and its replicates. The
+key, the draw and the costs are computed when the file is read, and a difference in FLOPs is an
+error.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,8 +27,8 @@ from vitnas.engine.store.stored import Percent
 from vitnas.engine.store.study import FILE_NAME, read_run
 from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import read_bytes, write_bytes, writing
-from vitnas.records import Outcome
-from vitnas.replay.table import Recorded, Table
+from vitnas.records import Outcome, TrialRecord
+from vitnas.replay.table import Recorded, RecordedTraining, Table
 from vitnas.run import Run
 from vitnas.sessions import Amount, Session
 
@@ -41,16 +43,32 @@ _MOST = 64 << 20  # bytes, packed or not
 _GZIP = 31  # zlib's number for it
 
 
-class _StoredNetwork(BaseModel):
-    """A network in a table's file."""
+class _StoredTraining(BaseModel):
+    """A training in a table's file."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    config: dict[str, Any]
     curve: list[Percent] | tuple[Percent, ...]
     outcome: Annotated[Outcome, Field(strict=False)]
     seconds: Amount
+
+    def checked(self, epochs: int, where: str) -> RecordedTraining:
+        """As a table has it.
+
+        Raises:
+            RunError: it is complete and has another number of epochs.
+        """
+        if self.outcome is Outcome.COMPLETE and len(self.curve) != epochs:
+            raise RunError(f"{where}: is complete, but has {len(self.curve)} of {epochs} epochs")
+        return RecordedTraining(tuple(self.curve), self.outcome, self.seconds)
+
+
+class _StoredNetwork(_StoredTraining):
+    """A network in a table's file, with its first training."""
+
+    config: dict[str, Any]
     flops: float
+    replicates: list[_StoredTraining] = []
 
 
 def find_table(name: str | Path) -> Table:
@@ -85,18 +103,27 @@ def table_of(run: Run) -> Table:
     Raises:
         RunError: fewer than two networks were.
     """
+    again: dict[int | None, list[dict[str, Any]]] = {}
+    for trial in run.replicates:
+        if trial.outcome in _ENDINGS:
+            again.setdefault(trial.replicate_of, []).append(_ended(trial))
     networks = [
         {
             "config": trial.config,
-            "curve": trial.curve,
-            "outcome": trial.outcome.value,
-            "seconds": trial.seconds or 1.0,
             "flops": trial.flops,
+            **_ended(trial),
+            "replicates": again.get(trial.number, []),
         }
         for trial in run.trials
         if trial.outcome in _ENDINGS
     ]
     return _table(run.space, networks, _made(run), str(run.path))
+
+
+def _ended(trial: TrialRecord) -> dict[str, Any]:
+    """A training of a run as a table's file has it."""
+    seconds = trial.seconds or 1.0
+    return {"curve": trial.curve, "outcome": trial.outcome.value, "seconds": seconds}
 
 
 def read_table(file: Path) -> Table:
@@ -144,21 +171,25 @@ def write_table(table: Table, file: str | Path) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    networks = [
-        {
-            "config": network.config.to_tree(),
-            "curve": network.curve,
-            "outcome": network.outcome.value,
-            "seconds": round(network.seconds, 1),
-            "flops": network.proposal.flops,
-        }
-        for network in table.networks
-    ]
+    networks = [_stored(network) for network in table.networks]
     tree = {"format": FORMAT, "made": table.made, "space": table.space.to_tree()}
     tree["networks"] = networks
     text = json.dumps(tree, separators=(",", ":"))
     with writing(file):
         write_bytes(file, gzip.compress(text.encode(), mtime=0))
+
+
+def _stored(network: Recorded) -> dict[str, Any]:
+    first, *others = (
+        {
+            "curve": one.curve,
+            "outcome": one.outcome.value,
+            "seconds": round(one.seconds, 1),
+        }
+        for one in network.trainings
+    )
+    tree = {"config": network.config.to_tree(), **first, "flops": network.proposal.flops}
+    return {**tree, "replicates": others} if others else tree
 
 
 def _table(
@@ -199,11 +230,9 @@ def _recorded(
         if proposal is None or proposal.flops != stored.flops:
             now = "it is not in the space" if proposal is None else f"it has {proposal.flops}"
             raise RunError(f"{where}: had {network['flops']} FLOPs when recorded; now {now}")
-        outcome, curve = stored.outcome, tuple(stored.curve)
-        if outcome is Outcome.COMPLETE and len(curve) != space.config.proxy.epochs:
-            epochs = space.config.proxy.epochs
-            raise RunError(f"{where}: is complete, but has {len(curve)} of {epochs} epochs")
-        yield Recorded(config, proposal, curve, outcome, stored.seconds)
+        epochs = space.config.proxy.epochs
+        trainings = [one.checked(epochs, where) for one in (stored, *stored.replicates)]
+        yield Recorded(config, proposal, tuple(trainings))
 
 
 def _made(run: Run) -> dict[str, Any]:
@@ -213,8 +242,11 @@ def _made(run: Run) -> dict[str, Any]:
     pruner = session.pruner.name if session.pruner else "curve" if session.prune else "none"
     options = f"--sampler {session.sampler} --pruner {pruner}"
     command = f"vitnas search {run.name} {options} --trials {run.num_trials} --seed"
+    again = Counter(trial.replicate_of for trial in run.replicates)
+    least = min((again[trial.number] for trial in run.complete), default=0)
+    repeated = f" --replicates {least} --replicate-all" if least else ""
     return {
-        "command": f"{command} {run.environment.seed}",
+        "command": f"{command} {run.environment.seed}{repeated}",
         "sessions": len(sessions),
         "seed": run.environment.seed,
         "data": run.environment.data.told() or None,

@@ -73,6 +73,23 @@ def test_top1_is_the_mean_over_trainings(replicating: Make, tmp_path: Path) -> N
         assert trial.top1 == pytest.approx(sum(trial.trainings) / len(trial.trainings))
 
 
+def test_of_all_networks_each_has_as_many(tmp_path: Path) -> None:
+    """Also of those that are far from the front, and never of one that did not reach its end."""
+    space = make_space()
+    store = RunStore(tmp_path, {"space": space.to_tree(), "seed": 0})
+    rules = Rules(6, sampler="random", replication=Replication(2, IMAGES, of_all=True))
+    controller = Controller(store, space, rules)
+    job = controller.next()
+    assert job is not None
+    controller.fail(job.number, Outcome.DIVERGED, "loss is nan")
+    finish_all(controller)
+    run = read_run(tmp_path)
+    assert made(run) == {trial.number: 2 for trial in run.complete}
+    assert job.number not in made(run)
+    first = [trial.replicate_of for trial in run.replicates][: len(run.complete)]
+    assert first == sorted(trial.number for trial in run.complete), "one of each, then the second"
+
+
 def run_in_parts(folder: Path, *parts: int) -> Run:
     """A run whose driver is killed after so many trainings, and resumed."""
     space = make_space()

@@ -1,4 +1,5 @@
-"""Which network is trained again: one near the front whose place is uncertain because of noise."""
+"""Which network is trained again: one near the front whose place is uncertain because of noise,
+or each."""
 
 from __future__ import annotations
 
@@ -25,10 +26,18 @@ class Replication:
         wanted: replicates of a network.
         num_images: of the scoring split.
         costs: those among the objectives.
+        of_all: whether each network that reached its end gets them, in the order of the trials.
     """
 
-    def __init__(self, wanted: int, num_images: int, costs: Sequence[str] = DEFAULT_COSTS) -> None:
+    def __init__(
+        self,
+        wanted: int,
+        num_images: int,
+        costs: Sequence[str] = DEFAULT_COSTS,
+        of_all: bool = False,
+    ) -> None:
         self.wanted, self.num_images, self._costs = wanted, num_images, costs
+        self._of_all = of_all
         self._known: tuple[int, dict[int, float]] = (-1, {})
 
     def next(self, trials: Sequence[TrialRecord]) -> int | None:
@@ -53,6 +62,8 @@ class Replication:
         ended = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
         if self._known[0] != ended:
             known = completed(trials)
+            if self._of_all:
+                return {trial.number: 0.5 for trial in known}
             noise = noise_of(known, self.num_images)
             known = list(expecting(known, noise, self._costs))
             chances = chances_by_number(known, noise, self._costs)
