@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
 from vitnas.errors import DeviceError
 from vitnas.training.device import (
+    end_if_broken,
     is_out_of_memory,
     own_randomness,
     own_threads,
@@ -115,3 +118,20 @@ def test_a_training_has_the_threads_of_a_search_and_gives_them_back(
     with own_threads(torch.device("cpu"), 3):
         assert torch.get_num_threads() == 3
     assert torch.get_num_threads() == before
+
+
+def test_a_process_whose_device_is_broken_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All its later trials would fail, one after the other and within seconds."""
+
+    def broken() -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(torch.cuda, "synchronize", broken)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    end_if_broken()
+    assert not ended
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    end_if_broken()
+    assert ended == [1]

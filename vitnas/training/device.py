@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 from collections.abc import Iterator
@@ -68,6 +69,21 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 _FULL = ("CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 """What the driver, cuBLAS and cuDNN say where other processes fill the card."""
+
+
+def end_if_broken() -> None:
+    """Free what this process holds of CUDA's memory and does not use; end it where that fails.
+
+    After a kernel has failed no CUDA call of a process works. Whoever started a worker starts
+    another one then.
+    """
+    if not torch.cuda.is_initialized():
+        return
+    try:
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+    except RuntimeError:
+        os._exit(1)  # leaving as usual would call CUDA again
 
 
 @contextmanager

@@ -172,6 +172,9 @@ class _Desk:
 
     def answer(self, worker: Worker, request: Request) -> Answer:
         """Do a training; `worker` is settled by the first one."""
+        from vitnas.training.device import end_if_broken  # the driver does without torch
+
+        end_if_broken()
         self._worker = self._worker or worker.settle()
         return self._worker.answer(request)
 

@@ -119,8 +119,10 @@ class _EpochTrainable(tune.Trainable):  # type: ignore[misc]
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Drop the last job's model with its iterator and start on the new job."""
+        from vitnas.training.device import end_if_broken  # the driver does without torch
+
         self._messages: Iterator[Message] = iter(())
-        _empty_cuda_cache()
+        end_if_broken()
         (job,) = new_config["job"]
         self.config: dict[str, Any] = {}  # or it comes back with every result
         self._began = time.monotonic()
@@ -228,10 +230,3 @@ def _job_of(trial: Any) -> Job:
     job = trial.config["job"][0]
     assert isinstance(job, Job)
     return job
-
-
-def _empty_cuda_cache() -> None:
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
