@@ -157,7 +157,7 @@ def measure(
 @contextmanager
 def stepping(way: str) -> Iterator[None]:
     """Let vitnas's AdamW be the optimizer of a way that is here alone."""
-    kinds = optim._KINDS
+    kinds = optim.OPTIMIZERS
     before = kinds["adamw"]
     kinds["adamw"] = {"mup": mup, "prodigy": prodigy}.get(way, before)
     try:

@@ -9,7 +9,8 @@ import torch
 
 from tests.engine.conftest import make_space
 from vitnas.baselines.families import FAMILIES
-from vitnas.baselines.sizes import NEAR, Lineup, line_up, price, targets
+from vitnas.baselines.sizes import Lineup, line_up, price, targets
+from vitnas.config.baseline import LIKE_FLOPS
 from vitnas.config.space import load_space
 from vitnas.cost.survey import flops_range, survey
 
@@ -27,7 +28,7 @@ def test_members_are_near_the_targets_and_the_same_each_time() -> None:
     assert {member.baseline.family for member in lineup.members} == set(list(FAMILIES)[:2])
     goals = targets(*flops_range(space))
     for member in lineup.members:
-        assert min(abs(log(member.flops / goal)) for goal in goals) <= log(NEAR)
+        assert min(abs(log(member.flops / goal)) for goal in goals) <= log(LIKE_FLOPS)
         assert member == price(member.baseline)
     assert line_up(space, 8) == lineup
 

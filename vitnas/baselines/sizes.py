@@ -8,7 +8,7 @@ from functools import cache
 from math import inf, log, prod
 
 from vitnas.baselines.families import FAMILIES, build_baseline
-from vitnas.config.baseline import Baseline, PricedBaseline
+from vitnas.config.baseline import LIKE_FLOPS, Baseline, PricedBaseline
 from vitnas.config.notation import human
 from vitnas.config.objectives import Limits
 from vitnas.config.space import SearchSpace
@@ -18,7 +18,6 @@ from vitnas.cost.survey import flops_range
 from vitnas.memory import check_memory, free_memory
 
 NUM_SIZES = 4
-NEAR = 1.5  # largest factor between a member's FLOPs and its target
 _LEAST = 2
 _COUNTED = (4, 12, 32)  # widths that a family's curve goes through
 
@@ -79,7 +78,7 @@ def price(baseline: Baseline) -> PricedBaseline:
 
 def nearest(some: Baseline, goal: float) -> PricedBaseline | None:
     """The member of a family nearest to `goal` FLOPs, for the images of `some`; None where no width
-    is within a factor of `NEAR`."""
+    is within a factor of `LIKE_FLOPS`."""
     return _Scale(some.changed(width=1)).near(goal, Limits())
 
 
@@ -118,12 +117,12 @@ class _Scale:
         ideal = self._width(goal)
         around = {max(_LEAST, int(ideal) + step) for step in (-1, 0, 1, 2)}
         for width in sorted(around, key=lambda width: self._off(width, goal)):
-            if self._off(width, goal) > 2 * log(NEAR):  # it is only foretold
+            if self._off(width, goal) > 2 * log(LIKE_FLOPS):  # it is only foretold
                 break
             if 4 * self._params(width) > (free_memory() or inf):
                 continue
             found = price(self._of(width))
-            is_near = abs(log(found.flops / goal)) <= log(NEAR)
+            is_near = abs(log(found.flops / goal)) <= log(LIKE_FLOPS)
             if is_near and over_limits(found, limits) is None:
                 return found
         return None
@@ -145,4 +144,4 @@ def _notices(num_members: int, missing: Mapping[str, Sequence[str]]) -> Iterator
         yield "no baselines: no width of any family comes near the space within its limits"
     elif missing:
         listed = "; ".join(f"{family} at {', '.join(at)}" for family, at in missing.items())
-        yield f"baselines left out, no width within a factor of {NEAR:g}: {listed} FLOPs"
+        yield f"baselines left out, no width within a factor of {LIKE_FLOPS:g}: {listed} FLOPs"

@@ -12,6 +12,8 @@ from vitnas.config.files import validate
 from vitnas.config.parts import Frozen, as_tuple
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+LIKE_FLOPS = 1.5
+"""Largest factor between the FLOPs of a baseline and of what it is compared with."""
 
 
 class Baseline(Frozen):

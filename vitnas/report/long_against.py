@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
+from vitnas.config.baseline import LIKE_FLOPS
 from vitnas.errors import typed
 from vitnas.longer import PROXY, LongResult
 from vitnas.noise import Noise, measure
@@ -15,8 +16,6 @@ from vitnas.report.text import count_text, percent_text, plural, signed_text
 from vitnas.run import Run
 from vitnas.versus import error_of, interval_of
 
-LIKE = 1.5
-"""Largest factor between the FLOPs of two networks that are compared."""
 _MOST = 3
 FIRST = "vgg"
 """The family of baselines that every search trains."""
@@ -55,8 +54,8 @@ class Against:
 def long_against(run: Run) -> tuple[Against, ...]:
     """Each network that was trained long, against the best baseline of like FLOPs trained so.
 
-    The baseline is the one of the highest top-1 on the scoring images, within a factor of `LIKE`
-    in FLOPs. Errors are those of `vitnas.versus`.
+    The baseline is the one of the highest top-1 on the scoring images, within a factor of
+    `LIKE_FLOPS` in FLOPs. Errors are those of `vitnas.versus`.
     """
     return tuple(found for group in run.long.settings for found in _pairs(run, group))
 
@@ -75,7 +74,7 @@ def _pairs(run: Run, group: Sequence[LongResult]) -> Iterator[Against]:
 
 
 def _are_like(one: float, other: float) -> bool:
-    return one > 0 and other > 0 and abs(log(one / other)) <= log(LIKE)
+    return one > 0 and other > 0 and abs(log(one / other)) <= log(LIKE_FLOPS)
 
 
 def _against(

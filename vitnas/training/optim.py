@@ -46,7 +46,7 @@ def make_optimizer(
     if layer_decay < 1:
         scales = layer_scales(model, layer_decay)
         found = [part for group in found for part in _by_scale(group, scales)]
-    return _KINDS[kind](found, lr)
+    return OPTIMIZERS[kind](found, lr)
 
 
 def layer_scales(model: nn.Module, decay: float) -> dict[nn.Parameter, float]:
@@ -149,9 +149,10 @@ def _lamb(groups: _Groups, lr: float) -> torch.optim.Optimizer:
     return optimizer
 
 
-_KINDS: dict[Optimizer, Callable[[_Groups, float], torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[Optimizer, Callable[[_Groups, float], torch.optim.Optimizer]] = {
     "adamw": lambda groups, lr: torch.optim.AdamW(groups, lr=lr, fused=True),
     "lamb": _lamb,
     "muon": Muon,
     "sgd": lambda groups, lr: torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True),
 }
+"""What makes each optimizer from groups of parameters and a rate; others can be added."""
