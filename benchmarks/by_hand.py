@@ -124,7 +124,8 @@ def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
     import torch
 
     from vitnas.cost.operators import count_flops
-    from vitnas.training.proxy import Training, evaluate
+    from vitnas.training.proxy import Training
+    from vitnas.training.score import evaluate
 
     build, top1 = builder(given, images), []
     for seed in seeds:

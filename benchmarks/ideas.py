@@ -59,7 +59,7 @@ def run(name: str, seed: int, epochs: int, root: Path) -> tuple[float, float]:
     from vitnas.training.data import load_data
     from vitnas.training.penalty import recorded_maps, similarity_penalty
     from vitnas.training.plan import Plan
-    from vitnas.training.proxy import evaluate
+    from vitnas.training.score import evaluate
     from vitnas.training.train import train_network
 
     network, changes = IDEAS[name]

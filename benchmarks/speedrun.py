@@ -50,7 +50,8 @@ def run(race: Race, images: Any, seed: int, device: str) -> tuple[float, float]:
     import torch
 
     from vitnas.config.training import ProxyConfig
-    from vitnas.training.proxy import Training, evaluate
+    from vitnas.training.proxy import Training
+    from vitnas.training.score import evaluate
 
     torch.manual_seed(1000 + seed)  # as in by_hand.py
     proxy = ProxyConfig.model_validate(race.recipe)

@@ -24,7 +24,8 @@ from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.training.data import load_data
 from vitnas.training.device import own_threads
-from vitnas.training.proxy import ProxyTraining, evaluate
+from vitnas.training.proxy import ProxyTraining
+from vitnas.training.score import evaluate
 from vitnas.words import plural
 
 Notice = Callable[[str], None]

@@ -28,7 +28,8 @@ from vitnas.nn.model import build_model
 from vitnas.nn.weights import network_with, weights_bytes
 from vitnas.run import Run
 from vitnas.training.data import load_data
-from vitnas.training.proxy import ProxyTraining, evaluate
+from vitnas.training.proxy import ProxyTraining
+from vitnas.training.score import evaluate
 
 SERIAL: dict[str, Any] = {"backend": "serial", "gpus_per_trial": 0, "baselines": False}
 

@@ -21,7 +21,7 @@ from vitnas.exported.programs import write_programs
 from vitnas.nn.weights import weights_bytes
 from vitnas.scoring.load import load_classifier
 from vitnas.training.data import load_data
-from vitnas.training.proxy import score
+from vitnas.training.score import score
 
 
 def written(folder: Path) -> float:

@@ -19,7 +19,8 @@ from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
 from vitnas.training.final import FinalTraining
 from vitnas.training.objective import Batch
-from vitnas.training.proxy import ProxyTraining, evaluate, fresh_model
+from vitnas.training.proxy import ProxyTraining, fresh_model
+from vitnas.training.score import evaluate
 
 CPU = torch.device("cpu")
 SHORT: dict[str, Any] = {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0}

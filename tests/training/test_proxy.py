@@ -13,7 +13,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
 from tests.training.conftest import Reads, numpy_state
 from vitnas.config.data import DataConfig
@@ -25,15 +24,8 @@ from vitnas.nn.model import HybridTransformer
 from vitnas.training import data
 from vitnas.training.data import Images, load_data
 from vitnas.training.objective import Batch
-from vitnas.training.proxy import (
-    Diverged,
-    EpochResult,
-    ProxyTraining,
-    count_batches,
-    evaluate,
-    score,
-)
-from vitnas.training.split import Split
+from vitnas.training.proxy import EpochResult, ProxyTraining, count_batches
+from vitnas.training.score import Diverged, evaluate, score
 
 SHORT = ProxyConfig(epochs=2, train_fraction=0.2, augment="shift")
 
@@ -190,14 +182,6 @@ def test_a_loss_that_is_not_finite_ends_the_training_at_once(
     assert len(steps) == 1
 
 
-def test_logits_that_are_not_finite_are_no_accuracy(digits: Images) -> None:
-    linear = nn.Linear(64, 10)
-    nn.init.constant_(linear.bias, float("nan"))
-    model = nn.Sequential(nn.Flatten(), linear)
-    with pytest.raises(Diverged, match="logits"):
-        evaluate(model, digits.val)
-
-
 def test_no_memory_is_passed_on(
     tiny_config: ModelConfig, digits: Images, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,23 +193,6 @@ def test_no_memory_is_passed_on(
     monkeypatch.setattr(training.model, "forward", exhausted)
     with pytest.raises(torch.OutOfMemoryError):
         next(iter(training))
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 64, 1000])
-def test_accuracy_is_a_share_of_the_images_in_percent(batch_size: int) -> None:
-    x = torch.zeros(10, 1, 1, 2, dtype=torch.uint8)
-    x[:7, 0, 0, 1] = 255
-    ones = torch.ones(10, dtype=torch.int64)
-    split = Split(x, ones, torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
-    linear = nn.Linear(2, 2)
-    nn.init.eye_(linear.weight)
-    nn.init.zeros_(linear.bias)
-    model = nn.Sequential(nn.Flatten(), linear)
-    found = score(model, split, batch_size)
-    assert found.top1 == evaluate(model, split, batch_size) == 70.0
-    right, wrong = 255.0 - math.log1p(math.exp(255.0)), -math.log(2)  # of 7 images and of 3
-    assert found.log_likelihood == pytest.approx((7 * right + 3 * wrong) / 10, abs=1e-6)
-    assert not model.training
 
 
 @given(st.integers(2, 5000), st.integers(2, 600))

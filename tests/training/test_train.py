@@ -29,7 +29,8 @@ from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry
 from vitnas.training.first import start_from
 from vitnas.training.plan import Plan, make_plan
-from vitnas.training.proxy import evaluate, fresh_model
+from vitnas.training.proxy import fresh_model
+from vitnas.training.score import evaluate
 from vitnas.training.train import train_network
 
 SHORT: dict[str, Any] = {"epochs": 2, "train_fraction": 0.2, "lr": 3e-3, "warmup_epochs": 1.0}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from vitnas.config.design import Design
 from vitnas.config.model import ModelConfig
@@ -20,19 +19,16 @@ from vitnas.memory import keep_freed_memory
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
 from vitnas.training.data import Images
-from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
+from vitnas.training.device import own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import learning_rate
 from vitnas.training.ranks import ALONE, Ranks
+from vitnas.training.score import Score, check_finite, score, tally
 from vitnas.training.split import Split
 from vitnas.training.step import TrainingStep
 
 _STEPS_PER_CHECK = 32  # noting the loss costs a copy, and waits for other processes
-
-
-class Diverged(Exception):
-    """The loss or a logit is no longer finite: an outcome of the architecture, not an error."""
 
 
 @dataclass(frozen=True)
@@ -54,26 +50,6 @@ class EpochResult:
     seconds: float
     log_likelihood: float
     float_top1: float | None = None
-
-
-@dataclass(frozen=True)
-class Score:
-    """How good a network is on a split.
-
-    Attributes:
-        top1: percent, 0 to 100.
-        log_likelihood: mean log-probability of the true class, in nats, at most 0. It is minus the
-            cross entropy without label smoothing, and chance has -log(classes).
-    """
-
-    top1: float
-    log_likelihood: float
-
-    @classmethod
-    def of(cls, found: Tensor) -> Score:
-        """From a `tally`."""
-        correct, loss, images = found.tolist()
-        return cls(100.0 * correct / images, -loss / images)
 
 
 class Training:
@@ -181,12 +157,12 @@ class Training:
             total += self._step(batch, self._rate((epoch - 1) * self._steps + number))
             seen += len(batch.y)
             if is_cheap:
-                _check_finite(float(total), what)
+                check_finite(float(total), what)
             elif number % _STEPS_PER_CHECK == 0:
-                _check_finite(noted(), what)
+                check_finite(noted(), what)
                 noted = _note(self._ranks.sum(total))
         total, images = self._ranks.sum(torch.stack([total, total.new_tensor(seen)]))
-        return _check_finite(float(total), what) / int(images)
+        return check_finite(float(total), what) / int(images)
 
     def _rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0 over the whole training."""
@@ -294,53 +270,6 @@ def count_batches(number: int, batch_size: int) -> int:
     """
     batches = max(1, math.ceil(number / batch_size))
     return batches if number // batches >= 2 else max(1, number // 2)
-
-
-def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
-    """Score `model` on `split`; the model is left in eval mode.
-
-    The split's batches are moved to the model's device; a model without parameters is on the CPU.
-    No randomness.
-
-    Raises:
-        Diverged: a logit is not finite.
-    """
-    return Score.of(tally(model, split, batch_size))
-
-
-def tally(
-    model: nn.Module, split: Split, batch_size: int = 512, which: slice = slice(None)
-) -> Tensor:
-    """What `score` is made of, of the batches `which` alone; otherwise as `score`.
-
-    Returns:
-        (3,) float64 on the model's device: images whose class is right, the sum of the cross
-        entropies, images.
-    """
-    device = next((one.device for one in model.parameters()), torch.device("cpu"))
-    correct, images = torch.zeros(2, dtype=torch.int64, device=device)
-    loss, magnitude = torch.zeros(2, device=device)
-    model.eval()
-    with torch.no_grad(), autocast(device):
-        for x, y in split.batches(batch_size, which):
-            logits, y = model(split.normalise(x).to(device)).float(), y.to(device)
-            correct += (logits.argmax(dim=1) == y).sum()
-            images += len(y)
-            loss += cross_entropy(logits, y, reduction="sum")
-            magnitude += logits.abs().max()
-    _check_finite(float(magnitude), "logits")
-    return torch.stack([correct.double(), loss.double(), images.double()])
-
-
-def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
-    """Top-1 of `model` on `split`, in percent; otherwise as `score`."""
-    return score(model, split, batch_size).top1
-
-
-def _check_finite(number: float, what: str) -> float:
-    if not math.isfinite(number):
-        raise Diverged(f"{what} is {number}")
-    return number
 
 
 def _note(value: Tensor) -> Callable[[], float]:

@@ -39,8 +39,9 @@ from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.first import start_from
 from vitnas.training.folders import open_folder
 from vitnas.training.plan import Plan
-from vitnas.training.proxy import Diverged, evaluate, fresh_model
+from vitnas.training.proxy import fresh_model
 from vitnas.training.ranks import ALONE, Ranks, device_of, joined
+from vitnas.training.score import Diverged, evaluate
 from vitnas.training.tracking import Tracked, tracking
 
 _LOCK = "lock"

@@ -118,7 +118,8 @@ def test_a_run_that_was_cut_off_is_finished(searched: Run, tmp_path: Path) -> No
 def test_an_error_in_the_code_fails_the_trial_and_not_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vitnas.training.proxy import Diverged, ProxyTraining
+    from vitnas.training.proxy import ProxyTraining
+    from vitnas.training.score import Diverged
 
     errors: dict[str, Exception] = {
         "failed": ValueError("a bug\nof ours"),

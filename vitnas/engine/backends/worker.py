@@ -169,7 +169,7 @@ class Worker:
     def _test_score(self, training: Training | Folds) -> float | None:
         """Top-1 in percent on the test images, of the first fold's network as for candidates; None
         where there are none."""
-        from vitnas.training.proxy import evaluate
+        from vitnas.training.score import evaluate
 
         images = training.images
         if not images.has_test:
@@ -212,7 +212,8 @@ class Worker:
             DataError: weights are damaged, with their file.
         """
         from vitnas.nn.weights import network_with
-        from vitnas.training.proxy import evaluate, in_int8
+        from vitnas.training.proxy import in_int8
+        from vitnas.training.score import evaluate
 
         scores = []
         for network in networks:
@@ -246,7 +247,7 @@ def _scores(training: Training | Folds) -> dict[str, tuple[float, float]]:
 def _outcome(error: Exception) -> Outcome:
     """What a training that ends in this error has come to."""
     from vitnas.training.device import is_out_of_memory
-    from vitnas.training.proxy import Diverged
+    from vitnas.training.score import Diverged
 
     if isinstance(error, Diverged):
         return Outcome.DIVERGED

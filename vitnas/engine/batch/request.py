@@ -80,7 +80,7 @@ class Answer(Facts):
         outcome: `complete`, or why it ended before: `failed`, `diverged`, `oom`.
         curve: top-1 in percent on the scoring split after each epoch.
         losses: mean training loss of each epoch, label smoothing included.
-        log_likelihoods: on the scoring split after each epoch; see `vitnas.training.proxy.Score`.
+        log_likelihoods: on the scoring split after each epoch; see `vitnas.training.score.Score`.
         seconds: wall time.
         device: where, e.g. `cpu` or `NVIDIA H100`.
         test_top1: top-1 in percent on the test images; None where it was not asked for.
