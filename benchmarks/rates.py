@@ -112,8 +112,8 @@ def words(subject: Subject) -> list[str]:
 
 
 def mixers(config: ModelConfig) -> list[tuple[int, str]]:
-    """The mixer of each stage."""
-    return [(index, stage.token_mixer) for index, stage in enumerate(config.stages)]
+    """The mixer of each stage; of one with a pattern, all of them."""
+    return [(index, "+".join(stage.kinds)) for index, stage in enumerate(config.stages)]
 
 
 def measure(
