@@ -118,6 +118,7 @@ def _held(model: nn.Module, images: Tensor) -> int:
 def _allocated(model: nn.Module, images: Tensor) -> int:
     """The most bytes that a pass has allocated at any moment."""
     if images.is_cuda:
+        model(images)  # in a process's first pass libraries take a workspace, which they keep
         _wait(images)
         torch.cuda.reset_peak_memory_stats(images.device)
         before = torch.cuda.memory_allocated(images.device)
