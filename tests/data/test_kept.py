@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.data.sets import flip
 from tests.data.test_timm_sets import COLOURS, by_class, png, timm, write_fashion, write_tar
@@ -148,6 +150,28 @@ def test_images_that_are_enlarged_are_told_from_a_sample(tmp_path: Path) -> None
         notices: list[str] = []
         read_source(timm(tmp_path / "all.tar"), image_hw, teller=Teller(notices.append))
         assert tuple(line.split(": ")[1].split(" are")[0] for line in notices) == said
+
+
+@pytest.mark.parametrize("is_tar", [True, False])
+def test_images_that_are_converted_are_told_from_a_sample(tmp_path: Path, is_tar: bool) -> None:
+    """Of a class in three, the images are grey and lie on their side."""
+    exif, grey = Image.Exif(), io.BytesIO()
+    exif[0x0112] = 6
+    Image.new("L", (12, 14)).save(grey, "PNG", exif=exif)
+    files = by_class(100, "blue", "green") | {f"red/{n}.png": grey.getvalue() for n in range(100)}
+    place = tmp_path / ("all.tar" if is_tar else "all")
+    if is_tar:
+        write_tar(place, files)
+    else:
+        for name, content in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
+    notices: list[str] = []
+    read_source(timm(place), (8, 8), teller=Teller(notices.append))
+    assert notices == [
+        f"{place}: of 30 images that were looked at 10 are grey, 10 are turned by EXIF; all are "
+        "read upright, in RGB of 8 bits"
+    ]
 
 
 def test_a_second_time_nothing_is_decoded_until_the_file_changes(

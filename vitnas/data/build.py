@@ -64,6 +64,10 @@ class Origin(Protocol):
         """Decode an image on one core, for the time that it takes; its (h, w) as it came, in
         pixels, or None where it cannot be read."""
 
+    def kinds(self, number: int) -> tuple[str, ...]:
+        """What an image is that is converted, in words (see `conversions`); empty where that is not
+        known, or nothing."""
+
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Decode the images of these shards, write them, and give the number of each's images."""
 
@@ -87,12 +91,7 @@ def announce(origins: Sequence[Origin], teller: Teller) -> None:
     seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
     foretell(images, len(missing), seconds, teller)
     tell_enlarged(images, sides, teller)
-    paths = [
-        Path(origin.files[number].path)
-        for origin, number in some
-        if isinstance(origin, FilesOrigin)
-    ]
-    _tell_converted(images, paths, teller)
+    _tell_converted(images, [origin.kinds(number) for origin, number in some], teller)
 
 
 def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> None:
@@ -118,16 +117,16 @@ def tell_enlarged(
         )
 
 
-def _tell_converted(images: ImageSet, paths: Sequence[Path], teller: Teller) -> None:
-    """Say how many of some files are something else than upright RGB of 8 bits, and what."""
-    kinds = Counter(kind for path in paths for kind in conversions(path))
+def _tell_converted(images: ImageSet, looked_at: Sequence[tuple[str, ...]], teller: Teller) -> None:
+    """Say how many of some images are something else than upright RGB of 8 bits, and what."""
+    kinds = Counter(kind for each in looked_at for kind in each)
     if kinds:
         found = ", ".join(
             f"{number} {'is' if number == 1 else 'are'} {kind}"
             for kind, number in kinds.most_common()
         )
         teller.notice(
-            f"{images.facts.root}: of {len(paths)} images that were looked at {found}; all are "
+            f"{images.facts.root}: of {len(looked_at)} images that were looked at {found}; all are "
             "read upright, in RGB of 8 bits"
         )
 
@@ -271,6 +270,10 @@ class FilesOrigin:
             return None
         fitted(image, self.images.facts.image_hw)
         return image.height, image.width
+
+    def kinds(self, number: int) -> tuple[str, ...]:
+        """See `Origin`."""
+        return conversions(Path(self.files[number].path))
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """See `Origin`."""

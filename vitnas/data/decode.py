@@ -122,11 +122,11 @@ def check_readable(path: Path) -> None:
         as_rgb(_upright(image))
 
 
-def conversions(path: Path) -> tuple[str, ...]:
+def conversions(path: Path, file: BinaryIO | None = None) -> tuple[str, ...]:
     """What an image file is that `read_rgb` changes, in words: `grey`, `turned by EXIF`; empty for
-    RGB, and for a broken one. Only the head of the file is read."""
+    RGB, and for a broken one. Only the head of the file is read; its arguments are the same."""
     try:
-        with _opened(path) as image:
+        with _opened(path, file) as image:
             return _conversions(image)
     except BrokenImage:
         return ()

@@ -133,6 +133,10 @@ class _Sent:
     def decode(self, number: int) -> None:
         """Nothing is decoded here; see `Origin`."""
 
+    def kinds(self, number: int) -> tuple[str, ...]:
+        """Nothing is converted here; see `Origin`."""
+        return ()
+
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """See `Origin`."""
         for shard, piece in zip(shards, self.sender.pieces(self.there, shards), strict=True):

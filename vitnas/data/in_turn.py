@@ -91,6 +91,10 @@ class _InTurn:
         item = next(islice(self._items(), number, None), None)
         return None if item is None or isinstance(item, BrokenImage) else hw_of(item)
 
+    def kinds(self, number: int) -> tuple[str, ...]:
+        """Nothing: timm hands them on in RGB."""
+        return ()
+
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Read again as far as these shards go, and write them."""
         images, wanted = self.images, set(shards)

@@ -31,6 +31,7 @@ from vitnas.data.shard import ShardFacts, write_shard
 from vitnas.data.shards import Shards
 from vitnas.data.source import ImageHW
 from vitnas.data.telling import SILENT, Teller
+from vitnas.data.timm_images import Read
 from vitnas.data.timm_sets import origin_of
 
 
@@ -137,6 +138,10 @@ class _Items:
     def decode(self, number: int) -> ImageHW | None:
         item = self._item(number)
         return None if isinstance(item, BrokenImage) else hw_of(item)
+
+    def kinds(self, number: int) -> tuple[str, ...]:
+        data = self.data  # others hand on what they have converted themselves
+        return data.kinds(self.numbers[number]) if isinstance(data, Read) else ()
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         for shard in shards:

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from vitnas.data.decode import read_rgb, read_whole
+from vitnas.data.decode import BrokenImage, conversions, read_rgb, read_whole
 from vitnas.data.source import fingerprint_of
 
 
@@ -110,13 +110,26 @@ class Read:
         return len(self._reader if self._chosen is None else self._chosen)
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        path, content, label = self._file(index)
+        return read_rgb(path, content), label
+
+    def kinds(self, index: int) -> tuple[str, ...]:
+        """What an image is that is converted; see `vitnas.data.decode.conversions`."""
+        try:
+            path, content, _ = self._file(index)
+        except BrokenImage:
+            return ()
+        return conversions(path, content)
+
+    def _file(self, index: int) -> tuple[Path, BytesIO, int]:
+        """An image's file, all that is in it, and its class."""
         number, ours = (index, None) if self._chosen is None else self._chosen[index]
         with self._alone:
             file, label = self._reader[number]
             path = Path(str(self._reader.filename(number)))
             with file:
                 content = read_whole(path, file)
-        return read_rgb(path, BytesIO(content)), label if ours is None else ours
+        return path, BytesIO(content), label if ours is None else ours
 
 
 def numbers_of(reader: Any) -> Mapping[str, int]:
