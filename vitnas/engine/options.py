@@ -143,6 +143,9 @@ class SearchOptions(BackendOptions):
                 f"and --gpu-hours alone never let happen; add --trials, e.g. {DEFAULT_TRIALS}"
             )
 
+        if self.replicate_all and not self.replicates:
+            raise RunError("--replicate-all: says of what; add how many, e.g. --replicates 2")
+
     @staticmethod
     def check_more(values: Mapping[str, Any]) -> None:
         if "sampler" in values:
