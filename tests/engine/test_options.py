@@ -35,7 +35,7 @@ def test_replicates_that_never_start() -> None:
     with pytest.raises(RunError, match="add --trials"):
         SearchOptions(hours=1, replicates=2)
     assert SearchOptions(hours=1).num_trials is None
-    with pytest.raises(RunError, match="--replicate-all: the number .*; add --replicates 2"):
+    with pytest.raises(RunError, match=r"--replicate-all: .* add e\.g\. --replicates 2"):
         SearchOptions(replicate_all=True)
     assert SearchOptions().num_trials == 24
 
