@@ -144,9 +144,7 @@ class SearchOptions(BackendOptions):
             )
 
         if self.replicate_all and not self.replicates:
-            raise RunError(
-                "--replicate-all: the number of replicates is missing; add --replicates 2"
-            )
+            raise RunError("--replicate-all: the number is missing; add e.g. --replicates 2")
 
     @staticmethod
     def check_more(values: Mapping[str, Any]) -> None:
