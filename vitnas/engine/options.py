@@ -142,7 +142,6 @@ class SearchOptions(BackendOptions):
                 f"--replicates {self.replicates}: start once the trials have ended, which --hours "
                 f"and --gpu-hours alone never let happen; add --trials, e.g. {DEFAULT_TRIALS}"
             )
-
         if self.replicate_all and not self.replicates:
             raise RunError("--replicate-all: the number is missing; add e.g. --replicates 2")
 
