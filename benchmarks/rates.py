@@ -208,7 +208,13 @@ def judge(
     mean = np.nan_to_num(table, nan=0.0).mean(axis=0)
     rate = int(mean.mean(axis=0).argmax())
     losses = best - mean[:, rate]
-    taus = Networks(flops).judge([(mean[:, rate], best)])
+    networks = Networks(flops)
+    taus = networks.judge([(mean[:, rate], best)])
+    again = {}
+    if len(table) > 1:  # two trainings at one rate agree no more than this
+        one, other, *_ = np.nan_to_num(table, nan=0.0)[:, :, rate]
+        ceiling = networks.judge([(one, other)])
+        again = {f"{way}: tau of two seeds within bins": rounded(ceiling.within.value)}
     return {
         f"{way}: rate": rates[rate],
         f"{way}: top-1 there": rounded(float(mean[:, rate].mean()), 4),
@@ -217,6 +223,7 @@ def judge(
         f"{way}: worst loss": rounded(float(losses.max())),
         f"{way}: tau": rounded(taus.overall.value),
         f"{way}: tau within bins": rounded(taus.within.value),
+        **again,
     }
 
 

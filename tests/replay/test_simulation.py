@@ -68,7 +68,7 @@ def test_reach_and_at_read_the_steps() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(shipped_tables()))
 def test_the_default_is_not_below_random(name: str) -> None:
-    """At a tenth of the epochs, by either measure, mean of three seeds."""
+    """From six trainings to a tenth of the epochs, by either measure, mean of three seeds."""
     table = find_table(name)
     trials = len(table.networks) // 6
     ours, theirs = (
@@ -76,6 +76,6 @@ def test_the_default_is_not_below_random(name: str) -> None:
         for sampler, pruner in ((DEFAULT_SAMPLER, DEFAULT_PRUNER), ("random", "none"))
     )
     for of in ("volume", "strict"):
-        for share in (0.02, 0.05, 0.1):
+        for share in (share for share in (0.02, 0.05, 0.1) if share * len(table.networks) >= 6):
             found, drawn = (sum(t.at(share, of) for t in traces) for traces in (ours, theirs))
             assert found > drawn, (of, share)
