@@ -1,4 +1,4 @@
-"""Work that is recorded as a CUDA graph gives what the calls give."""
+"""Work that is captured as a CUDA graph gives what the calls give."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_draws_are_those_of_the_calls_and_come_from_the_seed() -> None:
         assert all(map(torch.equal, drawn(Replayed()), drawn(None)))
 
 
-def test_what_cannot_be_recorded_is_called_and_said_once() -> None:
+def test_what_cannot_be_captured_is_called_and_said_once() -> None:
     replayed = Replayed()
 
     def work(x: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def test_what_cannot_be_recorded_is_called_and_said_once() -> None:
             torch.cuda.manual_seed(1)
             assert torch.equal(found, work(x))
     (warning,) = told
-    assert str(warning.message).startswith("steps are not recorded as a CUDA graph: ")
+    assert str(warning.message).startswith("steps are not captured as a CUDA graph: ")
     assert "\n" not in str(warning.message)
 
 

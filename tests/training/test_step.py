@@ -1,4 +1,4 @@
-"""A step, called or recorded."""
+"""A step, called or captured."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def weights_after(config: ModelConfig, recipe: Recipe, place: torch.device | Non
     return [one.detach().clone() for one in model.parameters()]
 
 
-def test_the_rate_on_a_device_stays_where_a_recorded_step_reads_it(
+def test_the_rate_on_a_device_stays_where_a_captured_step_reads_it(
     tiny_config: ModelConfig,
 ) -> None:
     step = new_step(built(tiny_config), Recipe(), tiny_config)
@@ -63,7 +63,7 @@ def test_the_rate_on_a_device_stays_where_a_recorded_step_reads_it(
 def test_a_rate_on_the_device_is_the_rate_as_a_number(
     tiny_config: ModelConfig, fields: dict[str, Any]
 ) -> None:
-    """A recorded step can only have the one on the device."""
+    """A captured step can only have the one on the device."""
     recipe = Recipe.model_validate({"label_smoothing": 0.1, **fields})
     found = weights_after(tiny_config, recipe, CPU)
     torch.testing.assert_close(found, weights_after(tiny_config, recipe, None))
@@ -79,19 +79,19 @@ def test_a_rate_on_the_device_is_the_rate_as_a_number(
         {"mixup": 0.2, "cutmix": 1.0, "random_erasing": 0.5, "layer_decay": 0.8},
     ],
 )
-def test_recorded_steps_train_as_called_ones(
+def test_captured_steps_train_as_called_ones(
     tiny_config: ModelConfig, digits: Images, fields: dict[str, Any]
 ) -> None:
     config = tiny_config.model_copy(update={"norm": "batchnorm"})
     recipe = ProxyConfig.model_validate({"epochs": 3, "augment": "shift", **fields})
 
-    def curve(is_recorded: bool) -> list[float]:
+    def curve(is_captured: bool) -> list[float]:
         training = ProxyTraining(config, recipe, digits, 0, "cuda")
-        if not is_recorded:
+        if not is_captured:
             training.call_steps()
         losses = [result.loss for result in training]
         replayed = training._step._replayed
-        assert is_recorded == (replayed is not None and any(replayed._graphs.values()))
+        assert is_captured == (replayed is not None and any(replayed._graphs.values()))
         return losses
 
     assert curve(True) == pytest.approx(curve(False), rel=0.02)  # bfloat16, and sums in any order

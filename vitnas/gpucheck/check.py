@@ -36,7 +36,7 @@ class Goal(NamedTuple):
 GOALS = (
     Goal("agreement", "difference", 1e-3, True, "logits: difference to the CPU, as a share"),
     Goal("repeated", "difference", 0.0, True, "curves of one trial, alone and beside another"),
-    Goal("recorded", "ratio", 1.0, False, "steps as a CUDA graph, times as fast as called"),
+    Goal("captured", "ratio", 1.0, False, "steps as a CUDA graph, times as fast as called"),
     Goal("proxy", "seconds", 8.0, True, "10 epochs of a hybrid on 50,000 images of 32 px, s"),
     Goal("digits", "seconds", 30.0, True, "24 trials of the space digits, s"),
     Goal("shared", "ratio", 2.0, False, "four small networks on one card, times one alone"),

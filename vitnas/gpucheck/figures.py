@@ -152,7 +152,7 @@ def repeated(size: Extent) -> Found:
     return {"difference": float((torch.stack(alone) - torch.stack(beside)).abs().max())}
 
 
-def recorded(size: Extent) -> Found:
+def captured(size: Extent) -> Found:
     """How many times as fast steps are as a CUDA graph, for the large and for the small network."""
     found = {}
     for name, load in (("ratio", size.large), ("ratio_small", size.small)):
@@ -162,10 +162,10 @@ def recorded(size: Extent) -> Found:
     return found
 
 
-def _seconds_of_epoch(load: Load, device: str, is_recorded: bool) -> float:
+def _seconds_of_epoch(load: Load, device: str, is_captured: bool) -> float:
     """Of the last one, in which nothing is used for the first time."""
     training = training_of(load, device)
-    if not is_recorded:
+    if not is_captured:
         training.call_steps()
     *_, last = training
     return last.seconds
@@ -260,7 +260,7 @@ def _at_once(number: int, size: Extent) -> float:
 FIGURES: Mapping[str, Callable[[Extent], Found]] = {
     "agreement": agreement,
     "repeated": repeated,
-    "recorded": recorded,
+    "captured": captured,
     "proxy": proxy,
     "digits": digits,
     "shared": shared,

@@ -26,7 +26,7 @@ that is not there.
 """
 _NOTHING = "Not run on a GPU yet.\n"
 _BESIDE = {
-    "recorded": {"ratio_small": "the same with the small network"},
+    "captured": {"ratio_small": "the same with the small network"},
     "proxy": {"images_per_second": "its images a second after the first epoch"},
     "digits": {"median_trial": "a training of it, s"},
     "shared": {"ratio_in_turns": "the same in turns"},

@@ -64,7 +64,7 @@ class Muon(torch.optim.AdamW):
         rate = MATRIX_RATE * group["lr"]
         updates = self._packs[members].orthogonal(self._momentum(moving))
         torch._foreach_mul_(moving, 1 - rate * group["weight_decay"])
-        if isinstance(rate, Tensor):  # a recorded step reads it on the device
+        if isinstance(rate, Tensor):  # a captured step reads it on the device
             torch._foreach_mul_(updates, -rate)
             torch._foreach_add_(moving, updates)
         else:

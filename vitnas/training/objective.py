@@ -87,12 +87,12 @@ class Objective:
 
     def mixed(self, batch: Batch) -> Batch:
         """The batch with what a recipe mixes into it; draws on the host, so it is no part of a
-        recorded step."""
+        captured step."""
         x, y = self._mixing(batch.x, batch.y)
         return batch._replace(x=x, y=y)
 
     @property
-    def is_recordable(self) -> bool:
+    def is_capturable(self) -> bool:
         """Whether a CUDA graph can hold it: nothing of it is kept, and no other network asked."""
         return self._teacher is None and not self._recipe.similarity_penalty.weight
 

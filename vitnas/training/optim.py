@@ -100,7 +100,7 @@ def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     return recipe.min_lr + reach * 0.5 * (1 + math.cos(math.pi * (step - warmup) / falling))
 
 
-def is_recordable(optimizer: torch.optim.Optimizer) -> bool:
+def is_capturable(optimizer: torch.optim.Optimizer) -> bool:
     """Whether a CUDA graph can hold its steps: SGD and LAMB read their rate on the host."""
     return isinstance(optimizer, torch.optim.AdamW)
 
@@ -109,10 +109,10 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float, place: torch.device 
     """Give every group the `rate` times its `lr_scale`.
 
     Args:
-        optimizer: any; with a `place`, one that is recordable.
+        optimizer: any; with a `place`, one that is capturable.
         rate: of a group without a scale.
         place: the parameters' device, with its number, where the rate is a tensor that stays the
-            same one, as a recorded step reads it; None = it is a number.
+            same one, as a captured step reads it; None = it is a number.
     """
     for group in optimizer.param_groups:
         value, held = rate * group.get("lr_scale", 1.0), group["lr"]

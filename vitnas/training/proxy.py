@@ -169,7 +169,7 @@ class Training:
         return learning_rate(self.proxy, step, self._steps)
 
     def call_steps(self) -> None:
-        """Call each step, also where it would be recorded and replayed (see `TrainingStep`)."""
+        """Call each step, also where it would be captured and replayed (see `TrainingStep`)."""
         self._step.call()
 
     def scored(self) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Work on a CUDA device that is recorded once and then launched as a whole: a CUDA graph."""
+"""Work on a CUDA device that is captured once and then launched as a whole: a CUDA graph."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Replayed:
     all of them at once. It does the same arithmetic in the same order, and draws from torch's
     global generator as the call does.
 
-    The first call runs as it is, so that libraries and caches are ready. The second records it and
-    replays the record. Each set of shapes has a graph of its own, and all of them share one pool of
-    memory. Where a call cannot be recorded, one warning says so, and all others run as they are.
+    The first call runs as it is, so that libraries and caches are ready. The second captures it and
+    replays the graph. Each set of shapes has a graph of its own, and all of them share one pool of
+    memory. Where a call cannot be captured, one warning says so, and all others run as they are.
     """
 
     def __init__(self) -> None:
@@ -41,28 +41,28 @@ class Replayed:
         is_known = shapes in self._graphs
         graph = self._graphs.setdefault(shapes, None)
         if is_known and graph is None and not self._is_refused:
-            graph = self._graphs[shapes] = self._recorded(work, inputs)
+            graph = self._graphs[shapes] = self._captured(work, inputs)
         if graph is None:
             return work(*inputs)
         torch._foreach_copy_(graph.inputs, list(inputs))
         graph.whole.replay()
         return graph.output
 
-    def _recorded(self, work: Work, inputs: tuple[Tensor, ...]) -> _Graph | None:
+    def _captured(self, work: Work, inputs: tuple[Tensor, ...]) -> _Graph | None:
         """The graph of a call with these inputs, which has not run yet; None where it fails."""
         held, whole = [one.clone() for one in inputs], torch.cuda.CUDAGraph()
         device = held[0].device
         try:
             # other threads of this process may use the device meanwhile
-            recording = torch.cuda.graph(whole, self._pool, capture_error_mode="thread_local")
-            with torch.cuda.device(device), recording:
+            capture = torch.cuda.graph(whole, self._pool, capture_error_mode="thread_local")
+            with torch.cuda.device(device), capture:
                 output = work(*held)
             self._pool = whole.pool()
         except RuntimeError as error:
             self._is_refused = True
             _recover_randomness(device)
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            warnings.warn(f"steps are not recorded as a CUDA graph: {line}", stacklevel=2)
+            warnings.warn(f"steps are not captured as a CUDA graph: {line}", stacklevel=2)
             return None
         return _Graph(held, whole, output)
 
@@ -79,6 +79,6 @@ class _Graph(NamedTuple):
 
 
 def _recover_randomness(device: torch.device) -> None:
-    """Let torch's generator draw again: a recording that fails leaves it waiting for its end."""
+    """Let torch's generator draw again: a capture that fails leaves it waiting for its end."""
     generator = torch.cuda.default_generators[device.index or 0]
     generator.graphsafe_set_state(generator.clone_state())

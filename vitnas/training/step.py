@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vitnas.config.recipe import Recipe
 from vitnas.training.objective import Batch, Objective
-from vitnas.training.optim import clip_gradients, is_recordable, make_optimizer, set_rate
+from vitnas.training.optim import clip_gradients, is_capturable, make_optimizer, set_rate
 from vitnas.training.ranks import Ranks
 from vitnas.training.replayed import Replayed
 from vitnas.training.statistics import SettledStatistics
@@ -18,9 +18,9 @@ from vitnas.training.statistics import SettledStatistics
 class TrainingStep:
     """Forward and backward pass, clipping and the optimizer, of a network and its moving average.
 
-    On a CUDA device a step is recorded and replayed as a whole (see `Replayed`), once BatchNorm's
+    On a CUDA device a step is captured and replayed as a whole (see `Replayed`), once BatchNorm's
     statistics are settled. Mixing and the moving average change from step to step on the host, so
-    they stay outside. Steps in several parts or of several processes are not recorded, nor are
+    they stay outside. Steps in several parts or of several processes are not captured, nor are
     those that checkpoint gradients, of an optimizer or an objective that cannot be.
 
     Args:
@@ -52,14 +52,14 @@ class TrainingStep:
         self._statistics = SettledStatistics(model)
         self._objective = objective
         self._loss = ranks.together(objective, model)
-        is_recorded = (
+        is_captured = (
             device.type == "cuda"
             and ranks.size == 1
             and not recipe.grad_checkpointing
-            and objective.is_recordable
-            and is_recordable(self.optimizer)
+            and objective.is_capturable
+            and is_capturable(self.optimizer)
         )
-        self._replayed = Replayed() if is_recorded else None
+        self._replayed = Replayed() if is_captured else None
         self.ema = _average(model, recipe.ema_decay)
         self.done = 0
 
@@ -78,7 +78,7 @@ class TrainingStep:
         return total
 
     def call(self) -> None:
-        """Record no step from now on."""
+        """Capture no step from now on."""
         self._replayed = None
 
     def _in_parts(self, parts: list[Batch]) -> Tensor:
