@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.replay.made_up import TABLE, repeated
+from tests.replay.made_up import TABLE, repeated, shifted
 from vitnas.engine.pruning import DEFAULT_PRUNER
 from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName
 from vitnas.replay.simulation import Trace, replay
@@ -31,13 +31,14 @@ def test_a_replay_is_the_same_again_and_another_with_another_seed() -> None:
 
 
 def test_a_search_is_judged_by_means_and_not_by_its_own_scores() -> None:
-    """A second training that is 20 points better misleads a search, and no judge."""
-    table = repeated(TABLE, (20.0,))
-    trace = replay(table, "random", seed=1)
-    assert trace.steps[-1].volume == pytest.approx(1.0)
-    assert trace.epochs == 1.0
-    assert trace.started == len(TABLE.networks)
-    assert [s.volume for s in trace.steps] != [s.volume for s in replay(TABLE, seed=1).steps]
+    """A second training that is 20 points worse misleads a search, and no judge: random proposals
+    find what they find where each network has one training, of the mean score."""
+    both, means = repeated(TABLE, (-20.0,)), shifted(TABLE, -10.0)
+    seen = {network.training_of(1).curve[-1] - network.top1 for network in both.complete}
+    assert {round(points) for points in seen} == {-10, 10}
+    judged, expected = (replay(table, "random", seed=1).steps for table in (both, means))
+    assert [s.strict for s in judged] == pytest.approx([s.strict for s in expected])
+    assert [s.volume for s in judged] == pytest.approx([s.volume for s in expected])
 
 
 def test_workers_divide_the_time_and_not_the_epochs() -> None:

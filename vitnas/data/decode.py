@@ -124,7 +124,7 @@ def check_readable(path: Path) -> None:
 
 def conversions(path: Path, file: BinaryIO | None = None) -> tuple[str, ...]:
     """What an image file is that `read_rgb` changes, in words: `grey`, `turned by EXIF`; empty for
-    RGB, and for a broken one. Only the head of the file is read; its arguments are the same."""
+    RGB, and for a broken one. Only the head of the file is read. Arguments: as of `read_rgb`."""
     try:
         with _opened(path, file) as image:
             return _conversions(image)

@@ -19,6 +19,7 @@ from vitnas.engine.samplers import DEFAULT_SAMPLER, SAMPLERS, SamplerName, check
 from vitnas.errors import RunError
 
 if TYPE_CHECKING:
+    from vitnas.engine.decide.replicates import Replication
     from vitnas.engine.pruning.pareto import ParetoPruner
 
 _MANY = 10_000
@@ -175,6 +176,12 @@ class SearchOptions(BackendOptions):
         from vitnas.engine.pruning.pareto import make_pruner
 
         return make_pruner(self.pruner, epochs, self.confidence, self.pruner_bins, costs)
+
+    def replication(self, num_images: int, costs: Sequence[str]) -> Replication:
+        """What is trained again, where so many images score."""
+        from vitnas.engine.decide.replicates import Replication
+
+        return Replication(self.replicates, num_images, costs, self.replicate_all)
 
     def budget(self, gpus: float) -> Budget:
         """What may be spent, where a training holds `gpus` GPUs."""

@@ -26,7 +26,6 @@ from vitnas.engine.batch.request import Request
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
-from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.decide.warm_start import check_same_images, known_trials, seed_candidates
@@ -216,11 +215,6 @@ class _Search:
         """Of the scoring split."""
         return self.found.data.num_val_images or 0
 
-    @property
-    def replication(self) -> Replication:
-        options = self.options
-        return Replication(options.replicates, self.num_images, self.costs, options.replicate_all)
-
     @cached_property
     def weights(self) -> KeptWeights:
         """The weights that the run keeps: of what may be on the front, and others up to a size."""
@@ -252,7 +246,7 @@ class _Search:
             sampler=options.sampler,
             pruner=options.make_pruner(self.space.config.proxy.epochs, self.costs),
             budget=options.budget(self.backend.resources.gpus),
-            replication=self.replication,
+            replication=options.replication(self.num_images, self.costs),
         )
 
     def _take_over(self, controller: Controller) -> None:

@@ -232,10 +232,10 @@ def shared(size: Extent) -> Found:
     """Different processes on one card: their throughput together as a multiple of one alone, as a
     search shares a card, and in turns."""
     alone, turns = (_at_once(number, size) for number in (1, size.together))
-    with shared_cards() as how:
-        together = _at_once(size.together, size)
+    with shared_cards() as sharing:
+        together = _at_once(size.together, size) if sharing.by_mps else turns
     found = {"networks": size.together, "ratio_in_turns": size.together * alone / turns}
-    return found | {"ratio": size.together * alone / together, "by_mps": "take turns" not in how}
+    return found | {"ratio": size.together * alone / together, "by_mps": sharing.by_mps}
 
 
 def _at_once(number: int, size: Extent) -> float:

@@ -106,12 +106,12 @@ def table_of(run: Run) -> Table:
     again: dict[int | None, list[dict[str, Any]]] = {}
     for trial in run.replicates:
         if trial.outcome in _ENDINGS:
-            again.setdefault(trial.replicate_of, []).append(_ended(trial))
+            again.setdefault(trial.replicate_of, []).append(_stored_training(trial))
     networks = [
         {
             "config": trial.config,
             "flops": trial.flops,
-            **_ended(trial),
+            **_stored_training(trial),
             "replicates": again.get(trial.number, []),
         }
         for trial in run.trials
@@ -120,10 +120,10 @@ def table_of(run: Run) -> Table:
     return _table(run.space, networks, _made(run), str(run.path))
 
 
-def _ended(trial: TrialRecord) -> dict[str, Any]:
-    """A training of a run as a table's file has it."""
-    seconds = trial.seconds or 1.0
-    return {"curve": trial.curve, "outcome": trial.outcome.value, "seconds": seconds}
+def _stored_training(one: TrialRecord | RecordedTraining) -> dict[str, Any]:
+    """As a table's file has it; one whose time is not known took a second."""
+    seconds = round(one.seconds or 1.0, 1)
+    return {"curve": one.curve, "outcome": one.outcome.value, "seconds": seconds}
 
 
 def read_table(file: Path) -> Table:
@@ -180,14 +180,7 @@ def write_table(table: Table, file: str | Path) -> None:
 
 
 def _stored(network: Recorded) -> dict[str, Any]:
-    first, *others = (
-        {
-            "curve": one.curve,
-            "outcome": one.outcome.value,
-            "seconds": round(one.seconds, 1),
-        }
-        for one in network.trainings
-    )
+    first, *others = map(_stored_training, network.trainings)
     tree = {"config": network.config.to_tree(), **first, "flops": network.proposal.flops}
     return {**tree, "replicates": others} if others else tree
 

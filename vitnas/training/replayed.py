@@ -17,7 +17,8 @@ class Replayed:
 
     The kernels of a small network take less time than their launches from Python. A graph launches
     all of them at once. It does the same arithmetic in the same order, and draws from torch's
-    global generator as the call does.
+    global generator as the call does. `torch.cuda.make_graphed_callables` would leave clipping and
+    the optimizer outside, and takes inputs of one shape.
 
     The first call runs as it is, so that libraries and caches are ready. The second captures it and
     replays the graph. Each set of shapes has a graph of its own, and all of them share one pool of

@@ -37,7 +37,8 @@ def said(log: Path) -> list[str]:
 
 
 def test_it_runs_for_what_is_started_inside(log: Path) -> None:
-    with shared_cards() as line:
+    with shared_cards() as (by_mps, line):
+        assert by_mps
         assert line == "trainings share each GPU by MPS"
         folder = os.environ["CUDA_MPS_PIPE_DIRECTORY"]
         assert Path(folder).is_dir()
@@ -55,7 +56,8 @@ def test_it_ends_also_where_the_search_fails(log: Path) -> None:
 
 def test_without_it_trainings_take_turns(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    with shared_cards() as line:
+    with shared_cards() as (by_mps, line):
+        assert not by_mps
         assert "nvidia-cuda-mps-control is not installed" in line
         assert "CUDA_MPS_PIPE_DIRECTORY" not in os.environ
 
@@ -77,8 +79,9 @@ def test_where_it_does_not_work_it_is_not_used(
 ) -> None:
     monkeypatch.setenv("STARTS", starts)
     monkeypatch.setattr(mps, "_PROBE", probe)
-    with shared_cards() as line:
+    with shared_cards() as (by_mps, line):
         assert line.startswith("trainings on one GPU take turns: MPS does not work here (")
+        assert not by_mps
         assert reason in line
         assert "CUDA_MPS_PIPE_DIRECTORY" not in os.environ
         assert said(log) == told
@@ -89,7 +92,8 @@ def test_one_that_runs_already_is_used_and_left_alone(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/elsewhere")
-    with shared_cards() as line:
+    with shared_cards() as (by_mps, line):
+        assert by_mps
         assert line == "trainings share each GPU by the MPS that runs here"
     assert os.environ["CUDA_MPS_PIPE_DIRECTORY"] == "/elsewhere"
     assert said(log) == []

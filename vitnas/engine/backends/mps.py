@@ -10,11 +10,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 _CONTROL = "nvidia-cuda-mps-control"
 _PIPES, _LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
 _USUAL = Path("/tmp/nvidia-mps")
 _PATIENCE_S = 30.0
+_TURNS = "trainings on one GPU take turns"
 _PROBE = """
 import ctypes
 cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
@@ -22,34 +24,43 @@ raise SystemExit(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(co
 """
 
 
+class Sharing(NamedTuple):
+    """How processes share a card.
+
+    Attributes:
+        by_mps: whether at once, and not in turns.
+        line: that and why, for the user.
+    """
+
+    by_mps: bool
+    line: str
+
+
 @contextmanager
-def shared_cards() -> Iterator[str]:
+def shared_cards() -> Iterator[Sharing]:
     """Inside, CUDA processes that this one starts share their cards by MPS, where that works.
 
     Without MPS the driver gives a card to one process after the other, which leaves most of it
     idle where networks are small. The service is started here and ended afterwards. One that runs
     already is used and left alone. Where it is missing, or no process can use a card with it, all
     is as without.
-
-    Yields:
-        A line for the user: how processes share a card, and why.
     """
     control = shutil.which(_CONTROL)
     if control is None:
-        yield f"trainings on one GPU take turns: {_CONTROL} is not installed"
+        yield Sharing(False, f"{_TURNS}: {_CONTROL} is not installed")
         return
     if _PIPES in os.environ or (_USUAL / "control").exists():
-        yield "trainings share each GPU by the MPS that runs here"
+        yield Sharing(True, "trainings share each GPU by the MPS that runs here")
         return
     with tempfile.TemporaryDirectory(prefix="vitnas-mps-", ignore_cleanup_errors=True) as folder:
         places = {_PIPES: folder, _LOGS: folder}
         reason = _start(control, places)
         if reason:
-            yield f"trainings on one GPU take turns: MPS does not work here ({reason})"
+            yield Sharing(False, f"{_TURNS}: MPS does not work here ({reason})")
             return
         os.environ.update(places)
         try:
-            yield "trainings share each GPU by MPS"
+            yield Sharing(True, "trainings share each GPU by MPS")
         finally:
             for name in places:
                 os.environ.pop(name, None)

@@ -58,14 +58,13 @@ class RayBackend:
         try:
             if address is not None:
                 connect(address)
+                self._sender = sender_here()
             elif not ray.is_initialized():
                 check_devices(gpus)
                 if gpus and gpus < 1:  # before Ray: its processes have the environment of now
-                    self._notices = (self._ending.enter_context(shared_cards()),)
+                    self._notices = (self._ending.enter_context(shared_cards()).line,)
                 start()
                 self._is_ours = True
-            if address is not None:
-                self._sender = sender_here()
             self.resources = resources_of(workers, gpus, is_local=address is None)
         except BaseException:
             self.close()

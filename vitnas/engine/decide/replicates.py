@@ -49,11 +49,10 @@ class Replication:
         if not self.wanted:
             return None
         made = Counter(trial.replicate_of for trial in trials)
-        due = {
-            number: chance
-            for number, chance in self._near(trials).items()
-            if made[number] < self.wanted
-        }
+        # of all: each is as uncertain, so that the lowest number comes first
+        everyone = dict.fromkeys((trial.number for trial in completed(trials)), 0.5)
+        chances = everyone if self._of_all else self._near(trials)
+        due = {number: chance for number, chance in chances.items() if made[number] < self.wanted}
         return min(due, key=lambda n: (made[n], round(abs(due[n] - 0.5), 6), n), default=None)
 
     def _near(self, trials: Sequence[TrialRecord]) -> dict[int, float]:
@@ -62,8 +61,6 @@ class Replication:
         ended = sum(trial.outcome is Outcome.COMPLETE for trial in trials)
         if self._known[0] != ended:
             known = completed(trials)
-            if self._of_all:
-                return {trial.number: 0.5 for trial in known}
             noise = noise_of(known, self.num_images)
             known = list(expecting(known, noise, self._costs))
             chances = chances_by_number(known, noise, self._costs)
