@@ -81,6 +81,15 @@ def test_a_table_survives_its_file(tmp_path: Path, table: Table) -> None:
     assert again.read_bytes() == file.read_bytes()
 
 
+def test_a_replicate_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    tree = json.loads(gzip.decompress(SHIPPED.read_bytes()))
+    del tree["networks"][1]["replicates"][0]["curve"][3:]
+    file = tmp_path / "t.json.gz"
+    file.write_bytes(gzip.compress(json.dumps(tree).encode(), 1))
+    with pytest.raises(RunError, match=r"networks\[1\]\.replicates\[0\]: .* 3 of 10 epochs"):
+        read_table(file)
+
+
 @pytest.mark.slow
 def test_shipped_tables_are_whole_and_priced_as_today() -> None:
     assert "digits" in shipped_tables()

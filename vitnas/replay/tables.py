@@ -224,8 +224,11 @@ def _recorded(
             now = "it is not in the space" if proposal is None else f"it has {proposal.flops}"
             raise RunError(f"{where}: had {network['flops']} FLOPs when recorded; now {now}")
         epochs = space.config.proxy.epochs
-        trainings = [one.checked(epochs, where) for one in (stored, *stored.replicates)]
-        yield Recorded(config, proposal, tuple(trainings))
+        again = [
+            one.checked(epochs, f"{where}.replicates[{number}]")
+            for number, one in enumerate(stored.replicates)
+        ]
+        yield Recorded(config, proposal, (stored.checked(epochs, where), *again))
 
 
 def _made(run: Run) -> dict[str, Any]:
