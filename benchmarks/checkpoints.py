@@ -19,7 +19,7 @@ from common import conclude, folder_in_memory, is_quick, rounded, show
 from steps import BATCH, NETWORKS, tree_of
 
 if TYPE_CHECKING:
-    from vitnas.training.data import Images
+    from vitnas.training.images import Images
 
 NAMES = ("80k", "2M")
 IMAGES, EPOCHS = 2880, 8
@@ -71,7 +71,7 @@ def measure(name: str, images: int, epochs: int) -> tuple[float, float, int]:
 def _made_up(side: int, number: int) -> Images:
     import torch
 
-    from vitnas.training.data import Images
+    from vitnas.training.images import Images
     from vitnas.training.split import Split
 
     torch.manual_seed(0)

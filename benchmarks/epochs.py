@@ -22,7 +22,7 @@ from torchvision import transforms
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.optim import make_optimizer
 from vitnas.training.proxy import ProxyTraining, fresh_model
 

@@ -37,7 +37,7 @@ from vitnas.data.decode import fitted, read_rgb
 from vitnas.data.listing import list_folder
 
 if TYPE_CHECKING:
-    from vitnas.training.data import Images
+    from vitnas.training.images import Images
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ def open_images(root: Path, share: str = "1") -> None:
 
 def take_images(root: Path) -> None:
     """What a worker does with the images that another process has opened."""
-    from vitnas.training.data import Images
+    from vitnas.training.images import Images
 
     assert Images  # imported before the clock runs, as torch is
     content = (root / "images.pickle").read_bytes()

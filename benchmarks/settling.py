@@ -16,7 +16,8 @@ from common import Figures, conclude, is_quick, rounded, show
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import load_data
+from vitnas.training.images import Images
 from vitnas.training.proxy import ProxyTraining
 
 STEPS_OF_EPOCH = 9  # 1,151 images in batches of 128

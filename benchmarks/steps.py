@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from common import ROOT, Figures, conclude, rounded, show
 
 if TYPE_CHECKING:
-    from vitnas.training.data import Images
+    from vitnas.training.images import Images
 
 TARGETS = {"80k": 1.6, "400k": 1.5, "2M": 1.3, "10M": 1.15}
 """How many times faster than the earlier commit's a step is to be, by network."""

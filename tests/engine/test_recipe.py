@@ -21,7 +21,8 @@ from vitnas.engine.store.study import read_study
 from vitnas.errors import DataError, RunError
 from vitnas.report.facts import facts
 from vitnas.run import Run
-from vitnas.training.data import Images, load_sizes
+from vitnas.training.data import load_sizes
+from vitnas.training.images import Images
 
 
 @pytest.mark.parametrize(

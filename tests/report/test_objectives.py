@@ -19,10 +19,11 @@ from vitnas.pareto import hypervolume
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report import front_text, write_report
 from vitnas.report.front_figure import front_figure
+from vitnas.report.lead import key_numbers, lead
 from vitnas.report.page import render_pages
 from vitnas.report.plots import step_line
 from vitnas.report.progress import reference_point, volume_curve
-from vitnas.report.summary import key_numbers, lead, summary_view
+from vitnas.report.summary import summary_view
 from vitnas.report.tables import front_csv, trials_csv
 from vitnas.report.trust import assess
 from vitnas.report.write import config_text

@@ -14,7 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig, save_config
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import load_data
+from vitnas.training.images import Images
 
 
 class Reads(TorchDispatchMode):

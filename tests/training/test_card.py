@@ -15,7 +15,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.exported.design import build_design
 from vitnas.training.card import training_card
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.plan import Plan
 
 LOG = [{"epoch": 1, "top1": 40.0}, {"epoch": 2, "top1": 61.234}]

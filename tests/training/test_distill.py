@@ -21,7 +21,6 @@ from vitnas.errors import ConfigError, DataError
 from vitnas.exported.folder import write_classes
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
-from vitnas.training.data import Images
 from vitnas.training.distill import (
     Teacher,
     hard_cross_entropy,
@@ -29,6 +28,7 @@ from vitnas.training.distill import (
     soft_cross_entropy,
     taught,
 )
+from vitnas.training.images import Images
 from vitnas.training.objective import Batch, Objective
 from vitnas.training.proxy import ProxyTraining
 

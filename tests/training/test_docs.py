@@ -10,9 +10,9 @@ import pytest
 from vitnas.config.files import parse_yaml, validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe, recipe_names
-from vitnas.training.data import Images
 from vitnas.training.device import resolve_device
 from vitnas.training.final import FinalTraining
+from vitnas.training.images import Images
 from vitnas.training.proxy import fresh_model
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()

@@ -15,9 +15,9 @@ from vitnas.config.recipe import Recipe
 from vitnas.nn.layers.residual import residual_scales
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
-from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
 from vitnas.training.final import FinalTraining
+from vitnas.training.images import Images
 from vitnas.training.objective import Batch
 from vitnas.training.proxy import ProxyTraining, fresh_model
 from vitnas.training.score import evaluate

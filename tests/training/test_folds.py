@@ -9,7 +9,7 @@ from tests.config.test_baseline import DIGITS
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.seeds import derive_seed
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.proxy import ProxyTraining
 from vitnas.training.subject import training_of
 

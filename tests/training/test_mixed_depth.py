@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.model import HybridTransformer, build_model
-from vitnas.training.data import Images
 from vitnas.training.final import FinalTraining
+from vitnas.training.images import Images
 from vitnas.training.mixed_depth import kept_stem, one_pass, shallow_logits
 from vitnas.training.objective import Batch
 from vitnas.training.proxy import fresh_model

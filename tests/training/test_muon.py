@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.training import ProxyConfig
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.muon import MATRIX_RATE, Pack, orthogonal
 from vitnas.training.optim import make_optimizer
 from vitnas.training.proxy import ProxyTraining

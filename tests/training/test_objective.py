@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
-from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
+from vitnas.training.images import Images
 from vitnas.training.mixed_depth import one_pass
 from vitnas.training.objective import Batch, Objective, smoothed
 

@@ -12,8 +12,8 @@ from torch import nn
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.nn.model import build_model
-from vitnas.training.data import Images
 from vitnas.training.final import FinalTraining
+from vitnas.training.images import Images
 from vitnas.training.penalty import (
     attention_modules,
     map_similarity,

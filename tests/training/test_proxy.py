@@ -22,7 +22,8 @@ from vitnas.data.rows import Rows
 from vitnas.errors import ConfigError, DeviceError
 from vitnas.nn.model import HybridTransformer
 from vitnas.training import data
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import load_data
+from vitnas.training.images import Images
 from vitnas.training.objective import Batch
 from vitnas.training.proxy import EpochResult, ProxyTraining, count_batches
 from vitnas.training.score import Diverged, evaluate, score

@@ -23,8 +23,8 @@ from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import Recipe
 from vitnas.cores import Launch
 from vitnas.errors import ConfigError, DeviceError
-from vitnas.training.data import Images
 from vitnas.training.final import FinalTraining
+from vitnas.training.images import Images
 from vitnas.training.plan import make_plan
 from vitnas.training.proxy import fresh_model
 from vitnas.training.ranks import ALONE, Loss, Ranks, device_of

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.score import Diverged, evaluate, score
 from vitnas.training.split import Split
 

@@ -14,7 +14,7 @@ from vitnas.config.space import SearchSpace, load_space, shipped_spaces
 from vitnas.config.trials import RandomTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.cost.limits import over_limits
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.proxy import ProxyTraining
 from vitnas.training.split import Split
 

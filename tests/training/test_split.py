@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 
 
 def test_a_subset_is_stratified_and_repeatable(digits: Images) -> None:

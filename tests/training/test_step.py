@@ -12,7 +12,7 @@ from tests.nn.networks import built
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import ProxyConfig
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import set_rate
 from vitnas.training.proxy import ProxyTraining

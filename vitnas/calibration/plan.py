@@ -215,7 +215,7 @@ def _narrower(network: ModelConfig) -> Tree:
 
 
 def _of_half_the_classes(network: ModelConfig) -> Tree:
-    """The same network for every second class (see `vitnas.training.data.Images.with_classes`)."""
+    """The same network for every second class (`Images.with_classes`)."""
     return network.to_tree() | {"num_classes": -(-network.num_classes // 2)}
 
 

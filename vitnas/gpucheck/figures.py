@@ -28,7 +28,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.engine.backends.mps import shared_cards
 from vitnas.nn.model import build_model
 from vitnas.records import Outcome
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.proxy import EpochResult, ProxyTraining
 from vitnas.training.split import Split
 

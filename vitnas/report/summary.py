@@ -7,16 +7,14 @@ from math import hypot
 from typing import Any
 
 from vitnas.config.costs import COSTS, cost_of
-from vitnas.config.data import DataConfig
-from vitnas.config.files import validate
-from vitnas.errors import VitnasError, typed
+from vitnas.errors import typed
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.band import band_rows, band_text
 from vitnas.report.caveats import sentences
 from vitnas.report.chance import chance_of
 from vitnas.report.checklist import checklist
 from vitnas.report.effects_text import effect_views
-from vitnas.report.facts import space_name
+from vitnas.report.lead import key_numbers, lead, title
 from vitnas.report.long_against import next_baseline
 from vitnas.report.longer import long_rows
 from vitnas.report.marks import and_text
@@ -45,7 +43,6 @@ from vitnas.report.tested import by_test_text, compare_by_test
 from vitnas.report.text import (
     cost_text,
     count_text,
-    duration_text,
     named_cost_text,
     percent_text,
     plural,
@@ -118,107 +115,10 @@ def _bound(costs: Sequence[str]) -> str:
     return f"at most (at least for {and_text(more)})" if more else "at most"
 
 
-def title(run: Run) -> str:
-    """The folder's name, and the space's name if it is different."""
-    folder, space = run.path.name, space_name(run)
-    return folder if not space or space == folder else f"{folder} – {space}"
-
-
-def lead(run: Run) -> str:
-    """The run in two sentences."""
-    ended = sum(trial.is_ended_here for trial in run.trials)
-    text = f"{plural(len(run.front), 'network')} on the Pareto front of expected {run.quality} "
-    text += f"against {and_text(run.costs)}, "
-    taken = sum(trial.taken for trial in run.trials)
-    again = sum(trial.outcome.is_trial and not trial.taken for trial in run.replicates)
-    made = [f"{ended:,} trained"]
-    made += [f"{taken:,} taken over"] if taken else []
-    made += [plural(again, "replicate")] if again else []
-    *most, last = made
-    listed = f"{', '.join(most)} and {last}" if most else last
-    text += f"out of {plural(len(run.trials), 'candidate')}, {listed}"
-    text += f" ({run.num_trials:,} asked for)." if ended < run.num_trials else "."
-    told = run.environment
-    parts = [_images(run)] if told.data.name else []
-    if told.proxy.epochs is not None:
-        parts.append(f"{plural(told.proxy.epochs, 'epoch')} a network")
-    if told.seed is not None:
-        parts.append(f"seed {told.seed}")
-    return f"{text} {', '.join(parts)}." if parts else text
-
-
-def _images(run: Run) -> str:
-    """What people call the images; the data set where the space does not tell."""
-    try:
-        return validate(DataConfig, run.space["data"]).called
-    except (VitnasError, KeyError):
-        return str(run.environment.data.name)
-
-
-def key_numbers(run: Run) -> list[dict[str, str]]:
-    """Best, knee and cheapest member of the front, and the time of all trainings."""
-    members, knee = run.front, run.knee
-    if not members or knee is None:
-        return []
-    marked = [
-        (f"Best expected {run.quality}", max(members, key=lambda trial: trial.estimate or 0.0))
-    ]
-    if len(members) > 2:
-        marked.append(("Knee of the front", knee))
-    if len(members) > 1:
-        marked += _cheapest(members, run.costs)
-    labels: dict[int, list[str]] = {}
-    for label, trial in marked:
-        labels.setdefault(trial.number, []).append(label)
-    shown = {trial.number: trial for _, trial in marked}
-    here = [trial for trial in (*run.trials, *run.replicates) if not trial.taken]
-    seconds = sum(trial.seconds or 0.0 for trial in here)
-    trained = sum(trial.outcome.is_trial for trial in here)
-    cost = duration_text(seconds) if seconds else f"{trained:,}"
-    return [
-        *(_key(_joined(labels[number]), trial, run.costs) for number, trial in shown.items()),
-        {
-            "label": "Time in trainings" if seconds else "Trainings",
-            "value": cost,
-            "detail": f"{plural(trained, 'training')}, added up over workers",
-        },
-    ]
-
-
 EXPECTED_HINT = (
     "The front is the best by expected top-1. It follows from the scores of all networks, those of "
     "similar networks above all, because one score on few images is partly chance."
 )
-
-
-def _cheapest(
-    members: Sequence[TrialRecord], costs: Sequence[str]
-) -> list[tuple[str, TrialRecord]]:
-    """The cheapest member; with several costs, one for each cost."""
-    if len(costs) == 1:
-        return [("Cheapest on the front", members[0])]
-    return [
-        (
-            f"{COSTS[cost].best} {COSTS[cost].noun}",
-            min(members, key=lambda t: (*t.minimized([cost]), t.number)),
-        )
-        for cost in costs
-    ]
-
-
-def _joined(labels: Sequence[str]) -> str:
-    """`Knee of the front, cheapest on the front`: one network may be several of them."""
-    first, *others = labels
-    return ", ".join([first, *(label[:1].lower() + label[1:] for label in others)])
-
-
-def _key(label: str, trial: TrialRecord, costs: Sequence[str]) -> dict[str, str]:
-    spent = (
-        named_cost_text(cost, amount)
-        for cost, amount in zip(costs, trial.costs(costs), strict=True)
-    )
-    detail = f"{', '.join(spent)}, trial {trial.number}"
-    return {"label": label, "value": f"{percent_text(trial.estimate)} %", "detail": detail}
 
 
 def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:

@@ -20,7 +20,8 @@ from vitnas.errors import ConfigError, DataError
 from vitnas.exported.preprocessing import Preprocessing, trained_on, unknown
 from vitnas.scoring.classifier import Classifier
 from vitnas.scoring.images import BATCH, Decoded, dealt, decoded
-from vitnas.training.data import Images, load_data
+from vitnas.training.data import load_data
+from vitnas.training.images import Images
 from vitnas.training.split import Split
 from vitnas.words import plural
 

@@ -13,7 +13,7 @@ from vitnas.errors import printable
 from vitnas.exported.card import card_of, interval, listed, numbers
 from vitnas.exported.design import size_of_design
 from vitnas.exported.write import Written
-from vitnas.training.data import Images
+from vitnas.training.images import Images
 from vitnas.training.plan import Plan
 from vitnas.words import plural
 

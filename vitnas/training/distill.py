@@ -17,8 +17,8 @@ from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
 from vitnas.exported.read import load
-from vitnas.training.data import Images
 from vitnas.training.device import autocast
+from vitnas.training.images import Images
 from vitnas.training.split import Split
 
 _MOST_BYTES = 1 << 30

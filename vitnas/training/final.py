@@ -12,9 +12,9 @@ from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError
 from vitnas.nn.layers.residual import residual_scales
 from vitnas.training import checkpoint
-from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
 from vitnas.training.folders import Files
+from vitnas.training.images import Images
 from vitnas.training.objective import Batch
 from vitnas.training.proxy import EpochResult, Training, count_batches
 from vitnas.training.ranks import ALONE, Ranks

@@ -21,8 +21,9 @@ from vitnas.data.source import DataSource, ImageHW, Labelled, split_by_class
 from vitnas.data.telling import SILENT, Teller
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, color_jitter, dealt
-from vitnas.training.data import Images, images_of, used_images
+from vitnas.training.data import images_of, used_images
 from vitnas.training.device import own_all_randomness
+from vitnas.training.images import Images
 from vitnas.training.rand_augment import leave_bits
 from vitnas.training.ranks import ALONE, Ranks
 

@@ -18,9 +18,9 @@ from vitnas.exported.quantized import CALIBRATION, InInt8
 from vitnas.memory import keep_freed_memory
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
-from vitnas.training.data import Images
 from vitnas.training.device import own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
+from vitnas.training.images import Images
 from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import learning_rate
 from vitnas.training.ranks import ALONE, Ranks

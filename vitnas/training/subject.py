@@ -9,10 +9,10 @@ from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.seeds import derive_seed
-from vitnas.training.data import Images
 from vitnas.training.device import resolve_device
 from vitnas.training.distill import Teacher
 from vitnas.training.folds import Folds
+from vitnas.training.images import Images
 from vitnas.training.proxy import ProxyTraining, Training, seeded
 
 

@@ -11,8 +11,8 @@ from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.exported.design import size_of_design
-from vitnas.training.data import Images
 from vitnas.training.distill import Teacher
+from vitnas.training.images import Images
 from vitnas.training.subject import training_of
 
 _LARGEST = 2e10

@@ -32,12 +32,13 @@ from vitnas.files import check_own, remove_folder, write_text, writing
 from vitnas.nn.weights import weights_bytes
 from vitnas.training import checkpoint
 from vitnas.training.card import title_of, training_card
-from vitnas.training.data import Images, check_enough, load_data
+from vitnas.training.data import check_enough, load_data
 from vitnas.training.device import is_out_of_memory, own_threads
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
 from vitnas.training.first import start_from
 from vitnas.training.folders import open_folder
+from vitnas.training.images import Images
 from vitnas.training.plan import Plan
 from vitnas.training.proxy import fresh_model
 from vitnas.training.ranks import ALONE, Ranks, device_of, joined

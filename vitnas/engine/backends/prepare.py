@@ -21,8 +21,8 @@ from vitnas.sessions import Data
 
 if TYPE_CHECKING:
     from vitnas.data.elsewhere import Sender
-    from vitnas.training.data import Images
     from vitnas.training.distill import Teacher
+    from vitnas.training.images import Images
 
 
 @dataclass(frozen=True)

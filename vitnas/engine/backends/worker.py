@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from vitnas.data.elsewhere import Sender
-    from vitnas.training.data import Images
     from vitnas.training.distill import Teacher
     from vitnas.training.folds import Folds
+    from vitnas.training.images import Images
     from vitnas.training.proxy import EpochResult, Training
 
 

@@ -32,7 +32,7 @@ class Request:
             `vitnas.training.zero_cost`).
         int8: whether the trained network is scored in int8 (see `vitnas.training.proxy.Training`).
         some_classes: whether the images are those of as many classes as the network has, and not
-            of all (see `vitnas.training.data.Images.with_classes`).
+            of all (see `vitnas.training.images.Images.with_classes`).
     """
 
     subject: ModelConfig | Baseline = field(repr=False)
