@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 from tests.calibration.made_up import answer, judged, plan
 from vitnas.calibration.agreement import Tau
+from vitnas.calibration.judge import AZ_PARTS, az_nas
+from vitnas.config.model import ModelConfig
+from vitnas.cost.closed_form import closed_form
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.errors import RunError
 from vitnas.records import Outcome
@@ -43,6 +49,36 @@ def test_everything_is_judged_and_sorted_by_cost() -> None:
     assert (len(found.networks), found.bins, found.lost) == (16, 4, 0)
     assert found.ceiling_within.value > 0.8
     assert found.ceiling_within.value > found.figures("1 epoch").within.value
+
+
+def test_the_parts_of_az_nas_are_put_together_by_ranks() -> None:
+    """Here they rank like FLOPs, which are the fourth part, so their sum does, too."""
+
+    def sized(request: Request) -> Answer:
+        if not request.zero_cost:
+            return answer(request)
+        assert isinstance(request.subject, ModelConfig)
+        size = float(closed_form(request.subject).flops)
+        return Answer(outcome=Outcome.COMPLETE, scores=dict.fromkeys(AZ_PARTS, (size, 0.01)))
+
+    found = judged(get=sized)
+    together, size = found.figures("az_nas"), found.figures("FLOPs")
+    assert (together.overall, together.within) == (size.overall, size.within)
+    assert together.cost == pytest.approx(3 * found.figures("az_expressivity").cost)
+
+
+def test_a_network_that_is_last_in_one_part_is_not_saved_by_the_others() -> None:
+    first, second = np.array([1.0, 2, 3, 4]), np.array([4.0, 3, 2, 1])
+    found = az_nas([first, second, np.array([4.0, 3, 2, 1])])
+    assert found.argmax() == 1
+    assert found.argmin() == 3
+    assert found[1] == pytest.approx(math.log(2 * 3 * 3 / 4**3))
+
+
+def test_a_network_without_a_part_has_no_score_and_takes_no_rank() -> None:
+    found = az_nas([np.array([1.0, np.nan, 5.0]), np.array([1.0, 2.0, 2.0])])
+    assert np.isnan(found).tolist() == [False, True, False]
+    assert found[2] == pytest.approx(math.log(2 / 3) + math.log(2.5 / 3))
 
 
 def test_trainings_that_took_no_time_cost_nothing() -> None:

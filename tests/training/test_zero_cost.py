@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pixel_unshuffle
 
 from tests.engine.conftest import make_space
+from vitnas.calibration.judge import AZ_PARTS
 from vitnas.config.model import ModelConfig
 from vitnas.config.trials import RandomTrial
 from vitnas.nn.layers.inverted_residual import PointwiseConv
+from vitnas.nn.layers.tokens import to_picture, to_tokens
 from vitnas.nn.mixers.base import TokenMixer
 from vitnas.nn.mixers.identity import Identity
+from vitnas.nn.stage import Stage
 from vitnas.training.proxy import fresh_model
 from vitnas.training.zero_cost import SCORES, zero_cost_scores
 
@@ -87,6 +92,74 @@ def test_a_network_of_inverted_residuals_has_every_score() -> None:
     assert set(zero_cost_scores(fresh_model(config, 0, CPU), *batch())) == set(SCORES)
 
 
+class Linear(nn.Module):
+    """A block that multiplies each token by a matrix."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        super().__init__()
+        self.matrix = nn.Parameter(matrix)
+
+    def forward(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
+        return x @ self.matrix
+
+
+class Chain(Stage):
+    """A stage of these blocks on the pixels of images, which halves the grid before the last."""
+
+    def __init__(self, *matrices: Tensor, halves: bool = False) -> None:
+        nn.Module.__init__(self)
+        self.blocks = nn.ModuleList(map(Linear, matrices))
+        self.halves = halves
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, x: Tensor, *args: object) -> Tensor:
+        tokens, grid = to_tokens(x) * self.scale, (8, 8)
+        *first, last = self.blocks
+        for block in first:
+            tokens = block(tokens, grid)
+        if self.halves:
+            tokens, grid = to_tokens(pixel_unshuffle(to_picture(tokens, grid), 2)), (4, 4)
+        return last(tokens, grid).mean(1)  # type: ignore[no-any-return]
+
+
+def colours() -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    return torch.randn(64, 4, 8, 8, generator=draw), torch.zeros(64, dtype=torch.long)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
+def test_trainability_is_that_of_the_norm_of_what_blocks_do_to_gradients(scale: float) -> None:
+    rotation = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1)))[0]
+    chain = Chain(rotation, scale * rotation)
+    found = zero_cost_scores(chain, *colours())["az_trainability"][0]
+    assert found == pytest.approx((2 - scale - 1 / scale) / 2, abs=0.05)
+
+
+def test_four_tokens_are_one_of_four_times_the_channels_where_a_stage_halves_the_grid() -> None:
+    """So a rotation of these channels keeps the gradient's length."""
+    rotation = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(1)))[0]
+    chain = Chain(torch.eye(4), rotation, halves=True)
+    found = zero_cost_scores(chain, *colours())["az_trainability"][0]
+    assert found == pytest.approx(0.0, abs=0.03)
+
+
+def test_progressivity_is_the_smallest_rise_of_entropy() -> None:
+    """White images have all of log 4; blocks that keep two, then one of the channels lose it."""
+    two, one = torch.diag(torch.tensor([1.0, 1, 0, 0])), torch.diag(torch.tensor([1.0, 0, 0, 0]))
+    found = zero_cost_scores(Chain(torch.eye(4), two), *colours())
+    assert found["az_progressivity"][0] == pytest.approx(-math.log(2), abs=0.01)
+    assert found["az_expressivity"][0] == pytest.approx(math.log(4) + math.log(2), abs=0.01)
+    found = zero_cost_scores(Chain(one, torch.eye(4)), *colours())
+    assert found["az_progressivity"][0] == pytest.approx(-math.log(4), abs=0.01)
+
+
+def test_pyramids_with_a_class_token_have_every_score() -> None:
+    tree = {key: value for key, value in drawn(0).to_tree().items() if key != "groups"}
+    stages = [{"token_mixer": "mhsa", "embed_dim": dim, "head_dim": 4} for dim in (8, 16)]
+    config = ModelConfig.model_validate(tree | {"stages": stages, "class_token": True})
+    assert set(zero_cost_scores(fresh_model(config, 0, CPU), *batch())) == set(SCORES)
+
+
 class Mixing(Identity):
     """A token mixer of these layers."""
 
@@ -140,6 +213,6 @@ def test_the_flow_passes_norms_as_if_they_were_not_there() -> None:
 def test_a_network_without_activations_has_no_naswot() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     found = zero_cost_scores(model, *batch())
-    assert not {"naswot", "az_expressivity", "dss"} & set(found)
+    assert not {"naswot", "dss", *AZ_PARTS} & set(found)
     assert {"snip", "synflow"} <= set(found)
     assert not any(isinstance(module, TokenMixer) for module in model.modules())

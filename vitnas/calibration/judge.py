@@ -24,6 +24,8 @@ from vitnas.records import Outcome
 from vitnas.sessions import Data
 
 Get = Callable[[Request], "Answer | None"]
+AZ_PARTS = ("az_expressivity", "az_progressivity", "az_trainability")
+"""Scores that `az_nas` puts together, with FLOPs."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,16 @@ class _Results:
     def _scores(self) -> Iterator[_Candidate]:
         answers = [self._get(self._plan.score_request(network)) for network in self._kept]
         found = [{} if one is None else one.scores for one in answers]
+        scored: dict[str, tuple[Array, float]] = {}
         for name in dict.fromkeys(name for scores in found for name in scores):
-            pairs = np.array([scores.get(name, (np.nan, np.nan)) for scores in found])
-            seconds = float(np.nanmean(pairs[:, 1]))
-            yield _Candidate(name, "score", seconds, [(pairs[:, 0], self._truth)])
+            values, seconds = np.array([scores.get(name, (np.nan, np.nan)) for scores in found]).T
+            scored[name] = values, float(np.nanmean(seconds))
+        if scored.keys() >= set(AZ_PARTS):
+            parts, times = zip(*(scored[name] for name in AZ_PARTS), strict=True)
+            flops = np.array([network.flops for network in self._kept], dtype=float)
+            scored["az_nas"] = az_nas([*parts, flops]), sum(times)
+        for name, (values, seconds) in scored.items():
+            yield _Candidate(name, "score", seconds, [(values, self._truth)])
 
     def _cuts(self) -> list[int]:
         """Epochs of the own trainings that a long one passes, so that both can be compared."""
@@ -160,6 +168,21 @@ class _Results:
     def _others(self, seed: int) -> Array:
         mean: Array = np.delete(self._final, seed, axis=0).mean(axis=0)
         return mean
+
+
+def az_nas(parts: Sequence[Array]) -> Array:
+    """The sum over parts of log(rank / n), where the best of the n networks has rank n.
+
+    A network that is far behind in one part loses more than it can gain in another one. Ties share
+    the mean of their ranks; a network without a part has no score.
+
+    Source: Lee and Ham, "AZ-NAS", CVPR 2024, section 3.3. The parts are `AZ_PARTS` and FLOPs.
+    """
+    from scipy.stats import rankdata
+
+    logs = [np.log(rankdata(part, nan_policy="omit") / len(part)) for part in parts]
+    together: Array = np.sum(logs, axis=0)
+    return together
 
 
 def _figures(one: _Candidate, judged: Judged, long_seconds: float) -> ProxyFigures:

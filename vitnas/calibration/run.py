@@ -136,7 +136,7 @@ def _epochs(request: Request) -> float:
 def _reached(answer: Answer) -> str:
     if answer.error is not None:
         return answer.error
-    return f"{answer.curve[-1]:.2f} %" if answer.curve else f"{len(answer.scores)} scores"
+    return f"{answer.curve[-1]:.2f} %" if answer.curve else plural(len(answer.scores), "number")
 
 
 def _refuse_other(path: Path, space: SearchSpace) -> None:

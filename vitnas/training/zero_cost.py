@@ -11,13 +11,16 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pixel_unshuffle
 
 from vitnas.nn.layers.activation import SquaredReLU, StarReLU
 from vitnas.nn.layers.inverted_residual import PointwiseConv
+from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 from vitnas.nn.mixers.base import TokenMixer
 from vitnas.nn.stage import Stage
 
@@ -104,20 +107,49 @@ def dss(model: nn.Module, x: Tensor, y: Tensor) -> float:
 def expressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
     """Sum over blocks of the entropy of the shares of the principal components of their outputs.
 
-    Source: Lee and Ham, "AZ-NAS", CVPR 2024, Eqs. 1 to 3, one of its four parts; on images, where
-    they take Gaussian noise.
+    Source: Lee and Ham, "AZ-NAS", CVPR 2024, Eqs. 1 to 3; on images, where they take Gaussian
+    noise. It is one of the four parts of their score, see `az_nas` of a calibration.
     """
-    entropies: list[float] = []
+    with torch.no_grad():
+        outputs = _features(model, x)[1:]
+    return math.fsum(_entropy(output) for output, _ in outputs) if outputs else math.nan
 
-    def look(module: nn.Module, inputs: object, output: Tensor) -> None:
-        tokens = output.detach().double().reshape(-1, output.shape[-1])
-        spread = torch.linalg.eigvalsh(torch.cov(tokens.T)).clamp_min(0)
-        shares = spread / spread.sum()
-        entropies.append(float(torch.special.entr(shares).sum()))
 
-    with _hooked(_blocks(model), look), torch.no_grad():
-        model(x)
-    return math.fsum(entropies) if entropies else math.nan
+def progressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """The smallest rise of that entropy from one block to the next.
+
+    Source: AZ-NAS, section 3.2, and its code. What enters the first block counts as the output of
+    a block before it, so that a network of one block has a figure.
+    """
+    with torch.no_grad():
+        entropies = [_entropy(feature) for feature, _ in _features(model, x)]
+    return min((after - before for before, after in pairwise(entropies)), default=math.nan)
+
+
+def trainability(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """Mean over blocks of 2 - s - 1 / s, where s is the spectral norm of what a block does to a
+    gradient; 0, the most, where it keeps the gradient's length.
+
+    Source: AZ-NAS, section 3.2, and its code. The gradient at the block's output is of random
+    signs, so the mean over tokens of its outer product with the gradient at the output of the block
+    before is this linear map. Where a stage halves the grid, four tokens count as one of four times
+    the channels. The first block has what enters it, as in `progressivity`.
+    """
+    features = _features(model, x)
+    draw = torch.Generator(x.device).manual_seed(0)
+    found = []
+    for (before, grid_before), (after, grid) in pairwise(features):
+        signs = torch.randint(2, after.shape, generator=draw, device=x.device) * 2.0 - 1
+        (gradient,) = torch.autograd.grad(after, before, signs, retain_graph=True)
+        if grid != grid_before:
+            prefix = signs.shape[1] - math.prod(grid)
+            signs = signs[:, prefix:]
+            picture = to_picture(gradient[:, prefix:], grid_before)
+            gradient = to_tokens(pixel_unshuffle(picture, grid_before[0] // grid[0]))
+        outer = gradient.flatten(0, 1).T @ signs.flatten(0, 1) / signs[..., 0].numel()
+        norm = float(torch.linalg.matrix_norm(outer, 2))
+        found.append(2 - norm - 1 / norm if norm else -math.inf)
+    return math.fsum(found) / len(found) if found else math.nan
 
 
 SCORES: dict[str, Score] = {
@@ -126,6 +158,8 @@ SCORES: dict[str, Score] = {
     "synflow": synflow,
     "dss": dss,
     "az_expressivity": expressivity,
+    "az_progressivity": progressivity,
+    "az_trainability": trainability,
 }
 
 
@@ -167,6 +201,26 @@ def _blocks(model: nn.Module) -> list[nn.Module]:
     return [
         block for stage in model.modules() if isinstance(stage, Stage) for block in stage.blocks
     ]
+
+
+def _features(model: nn.Module, x: Tensor) -> list[tuple[Tensor, Grid]]:
+    """What enters the first block, then the output of each block, `(B, N, C)`, with its grid."""
+    found: list[tuple[Tensor, Grid]] = []
+
+    def look(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+        tokens, grid = inputs[:2]
+        found.extend([(output, grid)] if found else [(tokens, grid), (output, grid)])
+
+    with _hooked(_blocks(model), look):
+        model(x)
+    return found
+
+
+def _entropy(feature: Tensor) -> float:
+    """Entropy of the shares of the principal components, in nats."""
+    tokens = feature.detach().double().flatten(0, -2)
+    spread = torch.linalg.eigvalsh(torch.cov(tokens.T)).clamp_min(0)
+    return float(torch.special.entr(spread / spread.sum()).sum())
 
 
 def _matrices(inside: Iterable[nn.Module]) -> dict[int, Tensor]:
