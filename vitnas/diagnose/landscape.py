@@ -221,7 +221,7 @@ def _figure(axis: list[float], losses: Grid) -> bytes:
         4.6,
     )
     left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
-    _contours(figure, left, axis, known, top)
+    contours(figure, left, axis, known, top)
     for values, name, colour in (
         (known[:, middle], "first", COLOURS[0]),
         (known[middle], "second", COLOURS[1]),
@@ -234,10 +234,11 @@ def _figure(axis: list[float], losses: Grid) -> bytes:
     return draw.png(figure)
 
 
-def _contours(figure: Any, axes: Any, axis: list[float], known: Any, top: float) -> None:
-    """Filled contours with levels of two digits from the lowest loss to `top`."""
+def contours(figure: Any, axes: Any, axis: list[float], losses: Grid, top: float) -> None:
+    """Filled contours with levels of two digits from the lowest loss to `top`; grey: not finite."""
     from matplotlib.colors import BoundaryNorm
 
+    known = np.ma.masked_invalid(losses)
     low = max(float(known.min()), top / 1000, 1e-6)
     spaced = np.geomspace(low, max(top, 1.2 * low), _LEVELS)
     levels = np.unique([float(f"{level:.2g}") for level in spaced])
