@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common import conclude, folder_in_memory, is_quick, rounded, show
-from steps import BATCH, NETWORKS, tree_of
+from steps import BATCH, NETWORKS
 
 if TYPE_CHECKING:
     from vitnas.training.images import Images
@@ -49,11 +49,10 @@ def measure(name: str, images: int, epochs: int) -> tuple[float, float, int]:
                 yield result
 
     torch.set_num_threads(1)
-    side, stages = NETWORKS[name]
-    config = ModelConfig.model_validate(tree_of(side, stages))
+    config = ModelConfig.model_validate(NETWORKS[name])
     recipe = Recipe(epochs=epochs, batch_size=BATCH)
     model = fresh_model(config, 0, torch.device("cpu"))
-    training = Timed(model, recipe, _made_up(side, images), seed=0)
+    training = Timed(model, recipe, _made_up(config.image_hw[0], images), seed=0)
     bare: list[float] = []
     whole: list[float] = []
     with folder_in_memory() as folder:

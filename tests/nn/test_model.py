@@ -81,9 +81,10 @@ def test_forward_is_features_then_head() -> None:
         model, images = ready(config), images_for(config)
         features = model.forward_features(images)
         last = len(config.stages) - 1
-        tokens = (config.num_tokens(0),) if last == 0 else config.grids[-1]
+        is_flat = last == 0 or config.class_token
+        tokens = (config.num_tokens(last),) if is_flat else config.grids[-1]
         assert features.shape == (2, *tokens, model.num_features)
-        assert model.output_fmt == ("NLC" if last == 0 else "NHWC")
+        assert model.output_fmt == ("NLC" if is_flat else "NHWC")
         assert model.forward_head(features, pre_logits=True).shape == (2, model.head_hidden_size)
         assert torch.equal(model.forward_head(features), model(images))
 

@@ -169,6 +169,10 @@ def _schedule(stage: StageConfig, groups: tuple[int, ...], _: Network) -> tuple[
     return (1,) * len(schedule) if stage.facts.groups == "ignored" else schedule
 
 
+def _residual(stage: StageConfig, residual: Residual | None, network: Network) -> Residual:
+    return residual or network.residual if stage.has_blocks else "plain"
+
+
 def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
     """The rule of one number in `groups`."""
     return FieldRule(
@@ -299,7 +303,11 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         misfit=tail_misfit,
         is_limit=True,
     ),
-    "depth": FieldRule(misfit=depth_misfit, is_least=True),
+    "depth": FieldRule(
+        meaning=lambda stage, depth, _: depth if stage.has_blocks else 1,
+        misfit=depth_misfit,
+        is_least=True,
+    ),
     "attn_dim": FieldRule(
         f"`token_mixer` is {_listed(names_with('heads'))}",
         lambda stage: "attn_dim" in stage.facts.fields,
@@ -327,7 +335,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(
-        meaning=lambda stage, residual, network: residual or network.residual,
+        meaning=_residual,
         own=get_args(Residual),
     ),
     "norm": FieldRule(

@@ -49,6 +49,7 @@ class MixerFacts:
         grid: whether it reads tokens as a picture, in which a class token has no place.
         whole: whether it is a whole block with batch norms of its own: no norm stands before it, no
             MLP after it, and it is passed once.
+        skips: whether its block returns the tokens as they are.
         kernel_size, expansion: the defaults, of a mixer with them.
         options: fields of its own, which stand under `mixer_options`; None = there are none.
         cost: its closed form; None = it is built and counted, which is slower.
@@ -63,6 +64,7 @@ class MixerFacts:
     shares_maps: bool = False
     grid: bool = False
     whole: bool = False
+    skips: bool = False
     kernel_size: int = 7
     expansion: float = 2.0
     options: type[BaseModel] | None = None
@@ -135,6 +137,11 @@ MIXERS: dict[str, Mixer] = {
     ),
     "identity": Mixer(
         "vitnas.nn.mixers.identity:Identity", MixerFacts(groups="ignored"), ("#8b8f97", "X", "x")
+    ),
+    "skip": Mixer(
+        "vitnas.nn.mixers.skip:Skip",
+        MixerFacts(whole=True, skips=True),
+        ("#6f7680", "d", "diamond-tall"),
     ),
 }
 """The mixers of vitnas. Each has a file in `nn/mixers/` and a formula in `cost/mixers.py`."""
@@ -210,6 +217,7 @@ def facts_of(names: Sequence[str]) -> MixerFacts:
         **of_any,
         shares_maps=bool(mixing) and all(facts.shares_maps for facts in mixing),
         whole=all(facts.whole for facts in all_facts),
+        skips=all(facts.skips for facts in all_facts),
         kernel_size=_common_default(all_facts, "kernel_size"),
         expansion=_common_default(all_facts, "expansion"),
         options=options[0] if len(options) == 1 else None,

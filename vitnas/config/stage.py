@@ -86,8 +86,8 @@ class StageConfig(Frozen):
         description="what mixes the tokens: a name of vitnas's, one that an installed package "
         "announces, or the path `package.module:Class` of another package's. `{pattern: [dwconv, "
         "mhsa]}`: the blocks take turns; `{pattern: [dwconv], last: ska, blocks: 2}`: the last two "
-        "have `ska`. Other fields are of the blocks that use them: without groups are those that "
-        "cannot be sliced"
+        "have `ska`. `skip`: no block, so the stage is its downsampling alone. Other fields are of "
+        "the blocks that use them: without groups are those that cannot be sliced"
     )
     mixer_options: dict[str, Any] = Field(
         Given(), description="the own fields of another package's mixer"
@@ -305,6 +305,11 @@ class StageConfig(Frozen):
         """How many non-linear layers the stage has."""
         places = 1 if self.is_external else self.depth
         return places * len(self.groups) if self.has_nll else 0
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether a block does something; else the stage is what stands before its blocks."""
+        return not self.facts.skips
 
     @property
     def has_mlp(self) -> bool:

@@ -207,7 +207,7 @@ def _blocks(config: ModelConfig, mixer: str, index: int) -> list[Row]:
         rows.append(norms)
     residual = stage.residual or config.residual
     per_residual = _RESIDUALS.get(residual, dim)
-    if per_residual:
+    if per_residual and stage.has_blocks:
         rows.append(_shared(index, "residual", passes, depth, 0, 0, branches * per_residual))
     if config.reattention_plan[index]:
         rows += _reattention(config, stage, index, tokens)

@@ -160,6 +160,7 @@ FORMULAS: dict[str, Formula] = {
     "mlp": _token_mlp,
     "pool": _nothing,
     "identity": _nothing,
+    "skip": _nothing,
 }
 
 NORMED_CHANNELS: dict[str, Callable[[StageConfig], int]] = {"mbconv": _mbconv_norms}

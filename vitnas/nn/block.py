@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vitnas.nn.layers.checkpoint import checkpointed
 from vitnas.nn.layers.mlp import build_mlp
 from vitnas.nn.layers.norm import apply_norm, build_norm
-from vitnas.nn.layers.residual import build_residual
+from vitnas.nn.layers.residual import NoBranch, build_residual
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Place, Tap, build_mixer
 
@@ -27,9 +27,9 @@ class Block(nn.Module):
 
     Source: Vaswani et al. in ViT's order; MetaFormer for the exchangeable mixer; SReT, Eq. 1 and 9
     for the learnable residuals. With `mlp_ratio` 0 the second line, its norm and its residual are
-    left out, and with a mixer that is a whole block (`mbconv`) the first norm, too. Drop-path acts
-    on each branch before the residual's scales; `branch_scale` multiplies each branch (2 in
-    DeepViT's code for its S and L).
+    left out, and with a mixer that is a whole block (`mbconv`) the first norm, too. With `skip`,
+    which is no block, x stays as it is. Drop-path acts on each branch before the residual's scales;
+    `branch_scale` multiplies each branch (2 in DeepViT's code for its S and L).
 
     Args:
         place: the place of the block in the network; it gives all sizes.
@@ -52,8 +52,10 @@ class Block(nn.Module):
         norm = partial(build_norm, dim, config.norm_of(stage), config.norm_eps, stage.passes)
         self.norm1 = nn.Identity() if stage.facts.whole else norm()
         self.mixer = build_mixer(place)
-        self.residual1 = build_residual(residual, dim)
-        self.drop_path: nn.Module = DropPath(drop_path) if drop_path else nn.Identity()
+        skips = stage.facts.skips
+        self.residual1 = NoBranch() if skips else build_residual(residual, dim)
+        drops = drop_path and not skips
+        self.drop_path: nn.Module = DropPath(drop_path) if drops else nn.Identity()
         self.has_mlp = stage.has_mlp
         if self.has_mlp:
             self.norm2 = norm()

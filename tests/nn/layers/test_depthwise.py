@@ -41,3 +41,12 @@ def test_the_result_has_its_channels_side_by_side() -> None:
     assert out.is_contiguous(memory_format=torch.channels_last)
     (gradient,) = torch.autograd.grad(out.sum(), x)
     assert gradient.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_half_precision_has_the_plain_convolution() -> None:
+    """Under autocast a product would be of two kinds of numbers in the backward pass."""
+    conv = MultipliedConv(4, 8)
+    x = torch.randn(2, 4, 4, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        conv(x).float().sum().backward()
+    assert x.grad is not None

@@ -69,7 +69,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "broad.with_v": (True, False),
     "broad.with_qk": (True, False),
 }
-MIXERS = ("mhsa", "ska", "cska", "dwconv", "mbconv", "mlp", "pool", "identity")
+MIXERS = ("mhsa", "ska", "cska", "dwconv", "mbconv", "mlp", "pool", "identity", "skip")
 STAGE: dict[str, tuple[Any, ...] | None] = {
     "token_mixer": ANY,  # `MIXERS`
     "depth": ANY,

@@ -191,4 +191,5 @@ _MIXERS: dict[str, Callable[[Place], Call]] = {
     "mlp": _mlp,
     "pool": _pool,
     "identity": lambda place: call(variant("identity"), {}),
+    "skip": lambda place: call(variant("skip"), {}),
 }

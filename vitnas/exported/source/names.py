@@ -17,6 +17,7 @@ _NAMES = {
     "mlp_mixer": "TokenMlp",
     "pool": "Pool",
     "identity": "Identity",
+    "skip": "Skip",
     "nll": "NonLinearLayer",
     "loop": "Loop",
     "downsample": "Downsample",

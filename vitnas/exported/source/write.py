@@ -66,7 +66,7 @@ _HELPERS = (
 """Parts that others use, each before those that use it."""
 
 _ORDER = (
-    *("identity", "pool", "mlp_mixer", "dwconv", "mbconv"),
+    *("identity", "skip", "pool", "mlp_mixer", "dwconv", "mbconv"),
     *("mhsa", "grouped", "shared", "ska", "cska"),
     *("block", "nll", "recursion", "loop", "downsample", "stage"),
 )

@@ -43,7 +43,8 @@ class MultipliedConv(nn.Conv2d):
 def multiplied(x: Tensor, weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
     """`(B, C, H, W)` and `(m C, 1, k, k)` -> `(B, m C, ceil(H / stride), ceil(W / stride))`."""
     few, suits = x.shape[2] * x.shape[3] <= _FEW, x.dtype == weight.dtype == torch.float32
-    if not few or not suits or bias is None or x.device.type != "cpu":
+    suits = suits and x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    if not few or not suits or bias is None:
         return F.conv2d(x, weight, bias, stride, weight.shape[2] // 2, groups=x.shape[1])
     out: Tensor = _ByMatrices.apply(x, weight, bias, stride)
     return out

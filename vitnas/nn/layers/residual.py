@@ -18,6 +18,13 @@ class PlainResidual(nn.Module):
         return identity + branch
 
 
+class NoBranch(nn.Module):
+    """identity, whatever the branch; without parameters."""
+
+    def forward(self, identity: Tensor, branch: Tensor) -> Tensor:
+        return identity
+
+
 class LearnableResidual(nn.Module):
     """alpha * branch + beta * identity: learnable scalars that start at 1.
 
