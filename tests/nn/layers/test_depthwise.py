@@ -48,5 +48,6 @@ def test_half_precision_has_the_plain_convolution() -> None:
     conv = MultipliedConv(4, 8)
     x = torch.randn(2, 4, 4, 4, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        conv(x).float().sum().backward()
+        out = conv(x)
+    out.float().sum().backward()
     assert x.grad is not None
