@@ -6,7 +6,7 @@ convolutions with residual connections, two of them in the last stage. `strides`
 layers between stages halve the grid by a stride of 2; `pools`: by 2x2 max pooling; `flatten`: the
 classifier sees every place instead of their mean; `crelu stem`: half of the stem's filters, and
 their negatives, which start as a cosine transform or, with `random`, as PyTorch's; `crelu`: full
-convolutions between the stages, too, with half of the filters.
+convolutions between the stages, too, with half of the filters; `no blocks`: nothing but these.
 """
 
 from __future__ import annotations
@@ -69,11 +69,19 @@ def plain(*widths: int, **more: Any) -> dict[str, Any]:
     return network(*(conv(width) for width in first), conv(last, 2), **more)
 
 
-def crelu(*widths: int, between: str = "crelu", filters: str = "dct") -> dict[str, Any]:
-    """A block in each stage, filters with their negatives, a classifier that sees every place."""
+def crelu(
+    *widths: int, between: str = "crelu", filters: str = "dct", skip: bool = False
+) -> dict[str, Any]:
+    """A block in each stage, or none, filters with their negatives, a classifier that sees every
+    place."""
     stem = {"kind": "conv", "stride": 2, "pools": 1, "act": "crelu", "filters": filters}
-    stages = [conv(width) for width in widths]
+    stages = [skipped(width) if skip else conv(width) for width in widths]
     return network(*stages, between=between, stem=stem, global_pool="flatten")
+
+
+def skipped(width: int) -> dict[str, Any]:
+    """A stage without blocks."""
+    return {"token_mixer": "skip", "embed_dim": width}
 
 
 ON_STRIDES: dict[str, Any] = {"between": "separable", "pools": 0}
@@ -87,6 +95,11 @@ NETWORKS: dict[str, Given] = {
     CRELU: crelu(8, 12, 24),
     RANDOM: crelu(8, 12, 24, filters="random"),
     "8, 24, 48; crelu": crelu(8, 24, 48),
+    "4, 8, 16; crelu, no blocks": crelu(4, 8, 16, skip=True),
+    "8, 12, 24; crelu, no blocks": crelu(8, 12, 24, skip=True),
+    "8, 16, 32; crelu, no blocks": crelu(8, 16, 32, skip=True),
+    "8, 24, 48; crelu, no blocks": crelu(8, 24, 48, skip=True),
+    "16, 24, 48; crelu, no blocks": crelu(16, 24, 48, skip=True),
     "dwcnn 12": ("dwcnn", 12),
     "16, 32, 64; strides": plain(16, 32, 64, **ON_STRIDES),
     SMALL: plain(16, 32, 64),
