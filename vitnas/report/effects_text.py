@@ -14,10 +14,13 @@ from vitnas.run import Run
 View = dict[str, Any]
 
 _NO_MODEL = (
-    "The model judges no choice of this run: it needs a front of three networks, and more trained "
-    "networks to learn from."
+    "The model judges no choice of this run: it needs a front of three networks, members of it "
+    "that can be changed, and more trained networks to learn from."
 )
-_NO_MEMBER = "No member of the front can have all values of these choices, so no model judges them."
+_NO_MEMBER = (
+    "The model has no member of the front to judge these choices on, one that was asked and can "
+    "have all values."
+)
 _PAIRED = (
     "Of trained networks whose FLOPs differ by at most 10 %, one has one value and one another; "
     "they may differ in other answers, too. Points of a value are against the mean of the values "
