@@ -1,12 +1,10 @@
-"""The report of a real run in a real browser: plots are drawn, nothing complains or goes out."""
+"""Reports and comparisons in a real browser: plots are drawn, nothing complains or goes out."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from dataclasses import dataclass
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,25 +13,17 @@ import pytest
 from PIL import Image
 
 from tests.engine.conftest import make_space
+from tests.report.browser import CHROMIUM, DARK, Visit, brightness, browse, visit
 from tests.report.runs import invented_run
+from tests.report.test_effects import run as made_up
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.report import write_report
+from vitnas.report.compared import compare
+from vitnas.report.compared_page import write_compared
+from vitnas.report.effects_text import effect_views
+from vitnas.run import Run
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--window-size=1200,2400",
-    "--virtual-time-budget=20000",
-)
 PLOTS = ("front_plot", "curves_plot", "volume_plot")
 
 pytestmark = [
@@ -42,54 +32,13 @@ pytestmark = [
 ]
 
 
-@dataclass(frozen=True)
-class Visit:
-    """What a browser made of a page.
-
-    Attributes:
-        dom: the page after its scripts have run, without the scripts' own text.
-        console: what was written to the console, errors that nobody caught included.
-        requests: addresses that the page asked the network for; the browser's own are left out.
-        picture: a screenshot.
-    """
-
-    dom: str
-    console: list[str]
-    requests: list[str]
-    picture: Path
-
-
-def visit(page: Path, scratch: Path) -> Visit:
-    """Open `page` twice in a browser without any history: for its DOM, and for a picture."""
-    picture, log = scratch / "picture.png", scratch / "net.json"
-    shown, logged = _browse(page, scratch / "first", "--dump-dom", f"--log-net-log={log}")
-    _browse(page, scratch / "second", f"--screenshot={picture}")
-    console = [line for line in logged.splitlines() if ":CONSOLE:" in line]
-    dom = re.sub(r"(?s)<script.*?</script>", "", shown)
-    return Visit(dom, console, _requests(log.read_text(errors="replace")), picture)
-
-
-def _browse(page: Path, profile: Path, *options: str) -> tuple[str, str]:
-    assert CHROMIUM is not None
-    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *options, page.resolve().as_uri()]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
-    return done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-
-
 def _answer(script: str, folder: Path, trials: int) -> Any:
     """What a script on the report of an invented run leaves in the page's title, as JSON."""
     write_report(invented_run(folder, trials))
     page = folder / "asked.html"
     page.write_text((folder / "report.html").read_text() + script)
-    shown, _ = _browse(page, folder / "profile", "--dump-dom")
+    shown, _ = browse(page, folder / "profile", "--dump-dom")
     return json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
-
-
-def _requests(log: str) -> list[str]:
-    """Addresses in the browser's network log that a page opened from a file has asked for."""
-    asked = [line for line in log.splitlines() if '"network_isolation_key":"file:' in line]
-    found = [re.search(r'"url":"((?!file:|data:|blob:)[^"]*)"', line) for line in asked]
-    return [match.group(1) for match in found if match]
 
 
 def _between(dom: str, plot: str) -> str:
@@ -104,6 +53,41 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Visit:
     run = run_search(make_space(), folder / "run", options)
     write_report(run)
     return visit(folder / "run" / "report.html", folder)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    folder = tmp_path_factory.mktemp("compared")
+    runs = [invented_run(folder / name, 40, seed) for seed, name in enumerate("ab")]
+    timed = [
+        replace(run, trials=tuple(replace(one, seconds=1.0) for one in run.trials)) for run in runs
+    ]
+    write_compared(compare(timed), folder / "compared.html")
+    return visit(folder / "compared.html", folder)
+
+
+def test_a_comparison_is_drawn_without_complaint_or_request(compared: Visit) -> None:
+    for plot, lines in (("front_flops", 4), ("epochs_plot", 2), ("seconds_plot", 2)):
+        drawn = _between(compared.dom, plot)
+        assert '<svg class="main-svg"' in drawn, plot
+        assert drawn.count('class="trace ') == lines, plot
+    assert compared.console == []
+    assert compared.requests == []
+    _has_something_to_see(compared.picture)
+
+
+@pytest.mark.parametrize("page", ["report", "compared"])
+def test_in_the_dark_pages_and_plots_are_dark(
+    page: str, visited: Visit, compared: Visit, tmp_path: Path
+) -> None:
+    light = {"report": visited, "compared": compared}[page]
+    dark = visit(light.page, tmp_path, DARK)
+    assert dark.console == []
+    assert dark.requests == []
+    _has_something_to_see(dark.picture)
+    assert dark.dom.count('<svg class="main-svg"') == light.dom.count('<svg class="main-svg"') > 0
+    assert brightness(light.picture) > 200
+    assert brightness(dark.picture) < 60
 
 
 def test_the_plots_are_drawn(visited: Visit) -> None:
@@ -125,7 +109,11 @@ def test_nothing_is_requested_from_outside(visited: Visit) -> None:
 
 
 def test_there_is_something_to_see(visited: Visit) -> None:
-    with Image.open(visited.picture) as picture:
+    _has_something_to_see(visited.picture)
+
+
+def _has_something_to_see(file: Path) -> None:
+    with Image.open(file) as picture:
         assert picture.size == (1200, 2400)
         colours = picture.convert("RGB").getcolors(maxcolors=1 << 24)
     assert colours is not None
@@ -147,17 +135,27 @@ MEASURE = """
 """
 
 
+def on_a_phone(run: Run, folder: Path) -> Any:
+    """How far the cells of the run's report reach on a phone, and how long its bars are."""
+    write_report(replace(run, path=folder))
+    page = folder / "phone.html"
+    page.write_text(MEASURE.replace("PAGE", (folder / "report.html").as_uri()))
+    shown, _ = browse(page, folder / "profile", "--dump-dom", "--allow-file-access-from-files")
+    return json.loads(unescape(shown.partition("<title>")[2].partition("</title>")[0]))
+
+
 def test_nothing_is_cut_off_on_a_phone_and_bars_are_as_long_as_they_say(tmp_path: Path) -> None:
-    write_report(invented_run(tmp_path, 200))
-    page = tmp_path / "phone.html"
-    page.write_text(MEASURE.replace("PAGE", (tmp_path / "report.html").as_uri()))
-    shown, _ = _browse(page, tmp_path / "profile", "--dump-dom", "--allow-file-access-from-files")
-    found = json.loads(unescape(shown.partition("<title>")[2].partition("</title>")[0]))
+    found = on_a_phone(invented_run(tmp_path, 200), tmp_path)
     assert 0 < found["cells"] <= 390
     assert len(found["bars"]) == 6
     assert min(width for width, _ in found["bars"]) < 30
     for width, share in found["bars"]:
         assert 100 * share == pytest.approx(width, abs=0.5)
+
+
+def test_what_each_choice_buys_is_not_cut_off_on_a_phone_either(tmp_path: Path) -> None:
+    assert effect_views(made_up())["effects"]
+    assert 0 < on_a_phone(made_up(), tmp_path)["cells"] <= 390
 
 
 FILTER = """
@@ -250,13 +248,13 @@ def test_on_paper_tables_are_tables_and_plots_are_as_wide_as_the_page(tmp_path: 
     report, pdf = tmp_path / "report.html", tmp_path / "report.pdf"
     for width in (1000, 1400):
         size = (f"--window-size={width},2400", f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
-        _browse(report, tmp_path / f"profile {width}", *size)
+        browse(report, tmp_path / f"profile {width}", *size)
         assert len(re.findall(rb"/Type /Page\b", pdf.read_bytes())) <= 8
     page = tmp_path / "paper.html"
     paper = report.read_text().replace("@media print", "@media (max-width: 5000px)")
     narrow = '<script>setTimeout(() => document.body.style.width = "690px", 2000)</script>'
     page.write_text(paper + narrow + PAPER)
-    shown, _ = _browse(page, tmp_path / "paper", "--dump-dom")
+    shown, _ = browse(page, tmp_path / "paper", "--dump-dom")
     found = json.loads(unescape(re.findall(r"<title>(.*?)</title>", shown)[0]))
     assert len(found) == 4
     for title, caption, drawn, plot in found:

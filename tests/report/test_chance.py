@@ -17,7 +17,7 @@ from vitnas.pareto import front_ranks, hypervolume
 from vitnas.records import TrialRecord
 from vitnas.report import chance, effects
 from vitnas.report.chance import chance_of
-from vitnas.report.figures import epochs_figure
+from vitnas.report.figures import epochs_figure, gpu_figure, seconds_figure
 from vitnas.report.page import render_pages
 from vitnas.report.progress import corner_of
 from vitnas.run import Run
@@ -102,6 +102,24 @@ def test_both_pages_and_the_plot_have_it() -> None:
     line = figure.data[1]
     assert line["name"] == "random search, by the model"
     assert line["x"][-1] == 40 * run.epochs
+
+
+def test_over_time_a_random_network_takes_the_mean_of_the_runs_own() -> None:
+    run, *_ = searched(0)
+    found = chance_of(run)
+    half = run.environment.last.model_copy(update={"gpus_per_trial": 0.5})
+    on_gpu = replace(run, environment=run.environment.model_copy(update={"sessions": [half]}))
+    time, gpu = seconds_figure(run, found), gpu_figure(on_gpu, found)
+    for figure, minutes in ((time, 12.5 / 60), (gpu, 6.25 / 60)):
+        assert figure is not None
+        band, line = figure.data[:2]
+        assert line["name"] == "random search, by the model"
+        assert line["x"][-1] == pytest.approx(40 * minutes, abs=1e-3)
+        assert max(band["x"]) == line["x"][-1]
+        assert f"counts {minutes:.3g} " in figure.note
+        assert "an estimate" in figure.note
+    page = render_pages(on_gpu, b"").html
+    assert page.count("an estimate, because random networks may be larger or smaller") == 2
 
 
 def test_where_nothing_can_be_said() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
-from tests.report.runs import run_of, trial
+from tests.report.runs import ENVIRONMENT, run_of, trial
 from tests.report.test_compared import A, B, small
 from tests.report.test_page import without_plotly
 from vitnas.errors import RunError
@@ -30,6 +31,16 @@ def test_the_page_is_whole_and_needs_nothing_from_outside(tmp_path: Path) -> Non
         assert words in text
     figures = json.loads(text.partition('id="figures">')[2].partition("</script>")[0])
     assert set(figures) == {"front_flops", "epochs_plot", "seconds_plot"}
+
+
+def test_a_run_on_a_gpu_has_gpu_hours() -> None:
+    told = deepcopy(ENVIRONMENT)
+    told["sessions"] = [told["sessions"][0] | {"gpus_per_trial": 0.5}]
+    page = compared_html(compare([small(A, environment=told), small(B)]))
+    figures = json.loads(page.partition('id="figures">')[2].partition("</script>")[0])
+    (line,) = figures["gpu_plot"]["data"]
+    assert line["name"] == "a"
+    assert line["x"][-1] == pytest.approx(4 * 6.25 / 60, abs=1e-3)
 
 
 def test_each_front_has_its_colour_line_and_mark() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from math import exp, log
 from pathlib import Path
@@ -17,7 +18,7 @@ from vitnas.config.trials import LikeTrial
 from vitnas.cost.closed_form import closed_form
 from vitnas.records import TrialRecord
 from vitnas.report import effects
-from vitnas.report.effects import effects_of
+from vitnas.report.effects import Effects, effects_of
 from vitnas.run import Run
 
 DIGITS = Path(__file__).parents[1] / "config" / "golden" / "spaces" / "digits.yaml"
@@ -96,6 +97,7 @@ def test_flops_are_taken_off() -> None:
     found = effects_of(run(60, 1))
     assert found is not None
     top1 = np.mean([member.estimate or 0.0 for member in run(60, 1).front])
+    assert found.doubling is not None
     assert found.doubling == pytest.approx(0.3 * log(2) * top1 * (100 - top1) / 100, rel=0.2)
     wide = next(one for one in found.axes if one.name == "stages[1].embed_dim")
     assert wide.gain < 0.5 * found.doubling
@@ -117,8 +119,65 @@ def test_the_mixers_of_the_papers_spaces_are_few_enough_to_be_compared() -> None
     assert len(effects._values(axes["stages#0/stages[0].token_mixer"])) == 9
 
 
-def test_short_and_foreign_runs_have_none() -> None:
-    assert effects_of(run_of(Path("a"), *run().trials[:4])) is None
+def axes_of(found: Effects) -> list[str]:
+    judged = [one.name for one in found.axes] + [name for name, _ in found.paired]
+    return sorted([*judged, *(name for name, _ in found.unjudged)])
+
+
+def asked(source: Run) -> list[str]:
+    return sorted({name for one in source.trials for name in one.params})
+
+
+def test_every_axis_that_was_asked_is_told() -> None:
+    for source in (run(), run(70, 1), run(24, 2)):
+        found = effects_of(source)
+        assert found is not None
+        assert axes_of(found) == asked(source)
+
+
+RATIO = "stages[0].nll_ratio"
+
+
+def asked_off_the_front(most: int, *values: float) -> Effects:
+    """Of a run whose networks were asked for `RATIO` only off the front, and at most so many."""
+    source = run()
+    members = {member.number for member in source.front}
+    off = [one.number for one in source.trials if one.number not in members][:most]
+    given = {number: values[place % len(values)] for place, number in enumerate(off)}
+    trials = []
+    for one in source.trials:
+        params = {name: value for name, value in one.params.items() if name != RATIO}
+        params |= {RATIO: given[one.number]} if one.number in given else {}
+        trials.append(replace(one, params=params))
+    found = effects_of(replace(source, trials=tuple(trials)))
+    assert found is not None
+    assert RATIO not in {one.name for one in found.axes}
+    return found
+
+
+def test_matched_pairs_judge_what_no_member_of_the_front_was_asked() -> None:
+    paired = dict(asked_off_the_front(70, 0.0, 0.5).paired)[RATIO]
+    assert {value for value, _ in paired.values} == {0.0, 0.5}
+    assert paired.ends is not None
+    assert paired.ends.points >= 0, "the better value comes first"
+
+
+def test_what_nothing_can_judge_says_why() -> None:
+    assert "only one value" in dict(asked_off_the_front(70, 0.5).unjudged)[RATIO]
+    few = dict(asked_off_the_front(2, 0.0, 0.5).unjudged)
+    assert "no two values have three pairs" in few[RATIO]
+
+
+def test_a_short_run_says_that_nothing_is_judged() -> None:
+    short = replace(run(), trials=run().trials[:4])
+    found = effects_of(short)
+    assert found is not None
+    assert found.axes == ()
+    assert found.doubling is None
+    assert axes_of(found) == asked(short)
+
+
+def test_foreign_runs_have_none() -> None:
     unreadable = run_of(Path("a"), *run().trials, space={"name": "other", "model": {"stages": 3}})
     assert effects_of(unreadable) is None
     assert effects_of(run_of(Path("a"))) is None

@@ -66,3 +66,31 @@ def test_few_pairs_say_nothing() -> None:
     assert (
         Matching([trial(0, inf, params={"mixer": "a"})], NOISE).between("mixer", "a", "b") is None
     )
+
+
+def test_all_values_are_ordered_by_their_mean_over_the_others() -> None:
+    """`c` brings 3 points, `b` 1; `d` is too rare, and the only `e` has no like."""
+    luck, trials = np.random.default_rng(0), list[TrialRecord]()
+    for index in range(150):
+        mixer, flops = str(luck.choice(["a", "b", "c"])), int(1e6 * exp(luck.uniform(0, 1)))
+        top1 = 60 + {"a": 0, "b": 1, "c": 3}[mixer] + luck.normal(0, 0.3)
+        trials.append(trial(index, top1, flops, params={"mixer": mixer}))
+    trials += [trial(150 + n, 90.0, 2_000_000, params={"mixer": "d"}) for n in range(2)]
+    found = Matching(trials, NOISE).judged("mixer", ["a", "b", "c", "d", "e"])
+    assert found is not None
+    assert [value for value, _ in found.values] == ["c", "b", "a"]
+    assert [points for _, points in found.values] == pytest.approx([5 / 3, -1 / 3, -4 / 3], abs=0.2)
+    assert found.ends == Matching(trials, NOISE).between("mixer", "c", "a")
+    assert Matching(trials, NOISE).judged("mixer", ["d", "e"]) is None
+
+
+def test_a_value_is_the_same_where_fewer_were_on_offer() -> None:
+    """`groups@0,1` is `groups` of which earlier answers left two."""
+    names = ["groups", "groups@0,1"]
+    trials = [
+        trial(n, 50.0 + n % 2, 10**6, params={names[n // 2 % 2]: "ab"[n % 2]}) for n in range(8)
+    ]
+    found = Matching(trials, NOISE).between("groups", "b", "a")
+    assert found is not None
+    assert found.points == pytest.approx(1.0)
+    assert found.pairs == 4

@@ -137,6 +137,7 @@ def test_one_choice_that_cannot_be_told_is_no_plural(tmp_path: Path) -> None:
     axis = {"name": "stem.act", "values": [("relu", "+0.1", "-0.3 to +0.5")], "members": 3}
     axis |= {"gain": "0.2", "gain_interval": "-0.1 to +0.5", "matched": "–"}
     found = {"effects": [], "unclear_effects": [axis], "doubling": "+0.4"}
+    found |= dict.fromkeys(("no_model", "paired_hint", "paired_effects", "unjudged"), "")
     with patch("vitnas.report.summary.effect_views", return_value=found):
         assert "1 choice whose values cannot be told apart" in render_pages(run, b"").html
 

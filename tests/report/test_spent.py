@@ -11,10 +11,11 @@ import pytest
 
 from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
 from vitnas.records import Outcome, TrialRecord
-from vitnas.report.figures import epochs_figure, seconds_figure
+from vitnas.report.figures import epochs_figure, gpu_figure, seconds_figure
 from vitnas.report.page import render_pages
 from vitnas.report.progress import corner_of, volume_curve
 from vitnas.report.spent import (
+    per_network,
     random_share,
     random_start,
     spent_curve,
@@ -74,9 +75,51 @@ def test_what_was_taken_over_costs_nothing() -> None:
 def test_a_time_that_is_not_known_ends_the_times() -> None:
     run = run_of(PATH, *rising(3), trial(3, 80.0, seconds=None))
     assert spent_curve(run)[-1].seconds is None
-    assert seconds_figure(run) is None
+    assert seconds_figure(run, None) is None
     assert epochs_figure(run, None) is not None
     assert "(" not in spent_text(run, None).partition(";")[0]
+
+
+def on_a_share_of(gpus: float) -> dict[str, Any]:
+    told = deepcopy(ENVIRONMENT)
+    told["sessions"] = [told["sessions"][0] | {"gpus_per_trial": gpus}]
+    return told
+
+
+def test_where_a_gpu_was_used_there_are_gpu_hours() -> None:
+    trials = [*rising(3), trial(3, 40.0, outcome=Outcome.FAILED, seconds=2.0, gpu_seconds=3.0)]
+    run = run_of(PATH, *trials, environment=on_a_share_of(0.5))
+    assert [one.gpu_seconds for one in spent_curve(run)] == [6.25, 12.5, 18.75, 21.75]
+    figure = gpu_figure(run, None)
+    assert figure is not None
+    assert figure.layout["xaxis"]["title"]["text"] == "GPU-minutes"
+    assert figure.data[0]["x"][-1] == pytest.approx(21.75 / 60, abs=1e-3)
+    assert step_rows(run)[0][-1]["gpu"] == f"{18.75 / 3600:.3g}"
+    page = render_pages(run, b"").html
+    assert 'id="gpu_plot"' in page
+    assert "GPU-hours" in page.partition("The hypervolume in numbers")[2].partition("</table>")[0]
+    long = run_of(PATH, *rising(3, seconds=36_000.0), environment=on_a_share_of(0.5))
+    hours = gpu_figure(long, None)
+    assert hours is not None
+    assert hours.layout["xaxis"]["title"]["text"] == "GPU-hours"
+    assert hours.data[0]["x"] == [5.0, 10.0, 15.0]
+
+
+def test_without_a_gpu_or_its_share_there_are_none() -> None:
+    for told in (on_a_share_of(0.0), ENVIRONMENT):
+        run = run_of(PATH, *rising(3), environment=told)
+        assert gpu_figure(run, None) is None
+        assert {row["gpu"] for row in step_rows(run)[0]} == {""}
+        assert 'id="gpu_plot"' not in render_pages(run, b"").html
+
+
+def test_a_network_takes_the_mean_of_those_trained_to_the_end_here() -> None:
+    more = [trial(2, 40.0, outcome=Outcome.STOPPED, seconds=2.0), trial(3, taken=True, seconds=9e9)]
+    trials = [trial(0, 50.0, seconds=10.0), trial(1, 60.0, seconds=20.0), *more]
+    found = per_network(run_of(PATH, *trials, environment=on_a_share_of(0.5)))
+    assert found is not None
+    assert (found.seconds, found.gpu_seconds) == (15.0, 7.5)
+    assert per_network(run_of(PATH, *more)) is None
 
 
 def test_the_random_start_of_each_sampler() -> None:

@@ -122,7 +122,7 @@ def test_without_replicates_the_words_say_what_is_missing() -> None:
     text = " ".join(sentences(assess(run)))
     assert "The scatter between seeds is not measured here" in text
     assert "With the binomial error alone, 1 of 2 on the front would be on it" in text
-    assert "and 1 other might be" in text
+    assert "and 1 other might be (the tables of the front name them)" in text
     assert "--replicates 3" in text
     blind = run_of(PATH, trial(0), environment={})
     assert "by that error alone" not in " ".join(sentences(assess(blind)))
@@ -140,8 +140,14 @@ def test_both_pages_show_trainings_and_standing(run: Run) -> None:
     assert "4 replicates" in pages.markdown
     plain = render_pages(run_of(PATH, trial(0), trial(1, 60.0, 2_000_000)), b"")
     for page in (plain.html, plain.markdown):
-        assert "confident" not in page
+        assert "confident 1.00" in page
+        assert "rest on the error of the images alone" in page
         assert "trainings |" not in page
+        assert "Train-<br>ings" not in page
+    assert "by images alone" not in pages.html
+    unknown = render_pages(run_of(PATH, trial(0), environment={}), b"")
+    assert "on the front, by" not in unknown.markdown
+    assert "confident" not in unknown.markdown
 
 
 def test_who_is_off_the_front_but_may_be_on_it_has_a_table(run: Run) -> None:
@@ -153,6 +159,18 @@ def test_who_is_off_the_front_but_may_be_on_it_has_a_table(run: Run) -> None:
     assert "Not on the front" in pages.html
     assert "| [8](configs/8.yaml)" in pages.markdown.partition("Not on the front")[2]
     assert "not on the front, but may be:" in front_text(more)
+
+
+def test_without_replicates_it_has_that_table_too_and_says_by_what() -> None:
+    run = run_of(PATH, trial(0, 50.0, 10**6), trial(1, 70.0, 2 * 10**6), trial(2, 69.8, 2 * 10**6))
+    assert [t.number for t in off_front(run)] == [2]
+    pages = render_pages(run, b"")
+    for page in (pages.html, pages.markdown):
+        table = page.partition("but may be on the true one, by the images alone")[2]
+        assert "configs/2.yaml" in table.partition("configs/0.yaml")[0]
+        assert "plausible 0." in table
+        assert "by images alone" in page
+    assert " on the front, by images alone |" in pages.markdown
 
 
 def test_the_plot_has_bars_and_open_marks(run: Run) -> None:

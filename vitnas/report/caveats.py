@@ -205,7 +205,8 @@ def _one_seed(trust: Trust) -> str:
         text += (
             f". With the binomial error alone, {trust.num_confident} of {trust.front_size} on the "
             "front would be on it with a probability of at least 0.9, and "
-            f"{plural(trust.num_plausible_off, 'other')} might be"
+            f"{plural(trust.num_plausible_off, 'other')} might be (the tables of the front name "
+            "them)"
         )
     return text + (
         ". Before you choose between neighbours, run the same command with `--replicates 3`: it "

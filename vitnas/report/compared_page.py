@@ -20,7 +20,7 @@ from vitnas.report.compared_text import (
     gap_sentences,
     side_rows,
 )
-from vitnas.report.figures import MOST_POINTS, Figure, Tree, short, thin
+from vitnas.report.figures import MOST_POINTS, Figure, Tree, short, thin, time_unit
 from vitnas.report.marks import cost_range, cost_ticks
 from vitnas.report.networks import network_line
 from vitnas.report.page import packed_plotly, script_safe, template, templates
@@ -45,10 +45,9 @@ def compared_html(found: Compared) -> str:
     first = found.sides[0].run
     fronts = {f"front_{cost}": fronts_figure(found, cost) for cost in first.costs}
     epochs = _spent_figure(found, "epochs trained", lambda one: float(one.epochs))
-    minutes = _spent_figure(
-        found, "minutes in trainings", lambda one: None if one.seconds is None else one.seconds / 60
-    )
-    figures = {**fronts, "epochs_plot": epochs, "seconds_plot": minutes}
+    time = _hours_figure(found, lambda one: one.seconds, "", " in trainings")
+    on_gpu = _hours_figure(found, lambda one: one.gpu_seconds, "GPU-", "")
+    figures = {**fronts, "epochs_plot": epochs, "seconds_plot": time, "gpu_plot": on_gpu}
     packed = packed_plotly()
     return templates().get_template("compared.html.j2").render(
         names=[side.name for side in found.sides],
@@ -135,14 +134,29 @@ def _front(side: Side, place: int, cost: str, end: float) -> list[Tree]:
     return [line, marks]
 
 
+def _hours_figure(
+    found: Compared, of: Callable[[Spent], float | None], before: str, after: str
+) -> Figure | None:
+    """Over seconds, drawn in the unit that suits the longest run."""
+    ends = [of(side.curve[-1]) or 0.0 for side in found.sides if side.curve]
+    unit, length = time_unit(max(ends, default=0.0))
+
+    def told(one: Spent) -> float | None:
+        seconds = of(one)
+        return None if seconds is None else seconds / length
+
+    return _spent_figure(found, f"{before}{unit}{after}", told)
+
+
 def _spent_figure(found: Compared, axis: str, of: Callable[[Spent], float | None]) -> Figure | None:
-    """Hypervolume of all runs over one kind of cost; a run whose cost is not known is left out."""
+    """Hypervolume of all runs over one kind of cost; a run whose cost is not known or nothing is
+    left out."""
     best = max((side.curve[-1].volume for side in found.sides if side.curve), default=0.0)
     data: list[Tree] = []
     for place, side in enumerate(found.sides):
         curve = thin(side.curve, MOST_POINTS)
         x = [of(one) for one in curve]
-        if not curve or None in x or best <= 0:
+        if not curve or None in x or not x[-1] or best <= 0:
             continue
         colour, _, dash = _LOOKS[place % len(_LOOKS)]
         name = side.name.replace("<", "&lt;")

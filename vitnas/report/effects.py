@@ -4,6 +4,8 @@ One answer of a front member is changed at a time. The model that gives expected
 that does to the log-odds (`surrogate.contrasts`). The changed network has other FLOPs; what these
 are worth is taken off: effect = f(changed) - b log2 FLOPs(changed), with b the slope of f in log2
 FLOPs, all else equal. It is the mean over the members, against the mean of the axis's values.
+
+Where no member of the front can have all values of an axis, matched pairs judge it (`matched`).
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.config.trials import LikeTrial, Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import VitnasError
+from vitnas.noise import Noise
 from vitnas.records import TrialRecord, front_of
-from vitnas.report.matched import Matched, Matching
+from vitnas.report.matched import Matched, Matching, Paired
 from vitnas.run import Run
 from vitnas.surrogate.contrasts import differences
 from vitnas.surrogate.features import Facts, facts_of
@@ -89,15 +92,20 @@ class AxisEffects:
 
 @dataclass(frozen=True)
 class Effects:
-    """All axes.
+    """All axes that the run asked, each in one of three places.
 
     Attributes:
-        axes: those that can be told first, then by the gain.
-        doubling: points of top-1 that twice the FLOPs are worth, all else equal.
+        axes: those that the model judges; those that can be told first, then by the gain.
+        doubling: points of top-1 that twice the FLOPs are worth, all else equal; None where the
+            model judges no axis.
+        paired: those that matched pairs alone judge, by their names; the largest difference first.
+        unjudged: the others, each with the reason.
     """
 
     axes: tuple[AxisEffects, ...]
-    doubling: float
+    doubling: float | None
+    paired: tuple[tuple[str, Paired], ...]
+    unjudged: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -113,13 +121,49 @@ def effects_of(run: Run) -> Effects | None:
     """What the axes of a run's space buy.
 
     Returns:
-        None if the run's space cannot be read here, if it has no noise or too few networks to
-        learn from, or if its front has fewer than three members.
+        None if the run's space cannot be read here, or if it has no noise. No axis is judged by the
+        model if it has too few networks to learn from, or a front of fewer than three members.
     """
+    space = space_of(run)
+    if space is None or run.noise is None:
+        return None
+    offered = {axis.name: _values(axis) for axis in space.axes}
+    pairs = Matching(run.complete, run.noise)
+    axes, doubling = _by_model(run, run.noise, space, offered, pairs) or ((), None)
+    asked = {name.partition("@")[0] for trial in run.trials for name in trial.params}
+    others = [name for name in offered if name in asked - {axis.name for axis in axes}]
+    paired = [(name, found) for name in others if (found := pairs.judged(name, offered[name]))]
+    known = {name for name, _ in paired}
+    unjudged = ((name, _why_not(offered[name], pairs.number_of(name))) for name in others)
+    return Effects(
+        axes,
+        doubling,
+        tuple(sorted(paired, key=lambda one: -one[1].ends.points if one[1].ends else 0.0)),
+        tuple((name, why) for name, why in unjudged if name not in known),
+    )
+
+
+def _why_not(values: Sequence[Any], trained: int) -> str:
+    """Why matched pairs say nothing of an axis either."""
+    if trained < 2:
+        return f"{'only one' if trained else 'no'} value was trained to the end"
+    if not values:
+        return f"it has more than {_MOST_VALUES} values, or all of a range"
+    return "no two values have three pairs of like FLOPs"
+
+
+def _by_model(
+    run: Run,
+    noise: Noise,
+    space: SearchSpace,
+    offered: Mapping[str, Sequence[Any]],
+    pairs: Matching,
+) -> tuple[tuple[AxisEffects, ...], float] | None:
+    """The axes that a member of the front can be changed in, and what twice the FLOPs are worth."""
     known = [trial for trial in run.complete if trial.expected is not None]
     front = front_of(known, ("flops",))
-    changed = _changes(run, front) if len(front) >= _FEWEST_MEMBERS else []
-    if run.noise is None or not changed:
+    changed = _changes(space, offered, front) if len(front) >= _FEWEST_MEMBERS else []
+    if not changed:
         return None
     compared = {trial.key: facts_of(trial.network, trial) for trial in front}
     for config in (c for axis in changed for member in axis.networks for c in member):
@@ -128,7 +172,7 @@ def effects_of(run: Run) -> Effects | None:
     found = differences(
         [facts_of(trial.network, trial) for trial in known],
         [trial.trainings for trial in known],
-        run.noise,
+        noise,
         list(compared.values()),
         _weights(changed, compared),
     )
@@ -136,23 +180,20 @@ def effects_of(run: Run) -> Effects | None:
         return None
     unit = float(points(fmean(trial.estimate or 0.0 for trial in front)))
     (doubling, *means), covariance = unit * found[0], unit**2 * found[1][1:, 1:]
-    pairs = Matching(known, run.noise)
-    return Effects(tuple(_axes(changed, np.array(means), covariance, pairs)), doubling)
+    return tuple(_axes(changed, np.array(means), covariance, pairs)), doubling
 
 
-def _changes(run: Run, front: Sequence[TrialRecord]) -> list[_Changed]:
-    """Each axis with the members that can have all of its values; none if no space can be read."""
-    space = space_of(run)
-    if space is None:
-        return []
-    offered = {axis.name: _values(axis) for axis in space.axes}
+def _changes(
+    space: SearchSpace, offered: Mapping[str, Sequence[Any]], front: Sequence[TrialRecord]
+) -> list[_Changed]:
+    """Each axis with the members that can have all of its values."""
     members = _some(front, _MOST_NETWORKS // max(1, sum(map(len, offered.values()))))
     found = []
     for name, values in offered.items():
         rows = (_with_each(space, member, name, values) for member in members)
         networks = tuple(row for row in rows if len({config.key for config in row}) > 1)
         if networks:
-            found.append(_Changed(name, values, networks))
+            found.append(_Changed(name, tuple(values), networks))
     return found
 
 

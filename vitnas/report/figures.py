@@ -8,7 +8,7 @@ It is every k-th trial by number, and `Figure.note` says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from vitnas.report.marks import colour
 from vitnas.report.networks import dominant_mixer
 from vitnas.report.plots import drawable, drawn_front
 from vitnas.report.progress import volume_curve
-from vitnas.report.spent import Spent, random_share, spent_curve
+from vitnas.report.spent import Spent, per_network, random_share, spent_curve
 from vitnas.run import Run
 
 MOST_POINTS = 2000
@@ -50,6 +50,11 @@ def left_out_text(left_out: int, what: str) -> str:
 def short(value: float | None) -> float | None:
     """`value` with three digits, to keep the page small. Values that are not finite are gaps."""
     return round(value, 3) if value is not None and isfinite(value) else None
+
+
+def time_unit(seconds: float) -> tuple[str, int]:
+    """The unit of an axis that ends there, and its seconds: hours from two hours on."""
+    return ("minutes", 60) if seconds < 2 * 3600 else ("hours", 3600)
 
 
 def curves_figure(run: Run) -> Figure | None:
@@ -128,46 +133,74 @@ def epochs_figure(run: Run, chance: Chance | None) -> Figure | None:
     two trials."""
     curve = spent_curve(run)
     figure = _spent_figure(run, curve, "epochs trained", [float(one.epochs) for one in curve])
-    if figure is None or chance is None:
+    return _beside_chance(figure, chance, float(run.epochs), "epochs")
+
+
+def seconds_figure(run: Run, chance: Chance | None) -> Figure | None:
+    """The same over the time of the trainings; None where a time is not known, too."""
+    return _hours_figure(run, chance, lambda one: one.seconds, "", " in trainings")
+
+
+def gpu_figure(run: Run, chance: Chance | None) -> Figure | None:
+    """The same over GPU-hours; None where no GPU was used, too."""
+    return _hours_figure(run, chance, lambda one: one.gpu_seconds, "GPU-", "")
+
+
+def _hours_figure(
+    run: Run,
+    chance: Chance | None,
+    of: Callable[[Spent], float | None],
+    before: str,
+    after: str,
+) -> Figure | None:
+    """Over seconds, drawn in the unit of `time_unit`; a random search is an estimate."""
+    curve = spent_curve(run)
+    known = [value for one in curve if (value := of(one)) is not None]
+    if len(known) < len(curve) or not known or known[-1] <= 0:
+        return None
+    unit, length = time_unit(known[-1])
+    axis = f"{before}{unit}{after}"
+    figure = _spent_figure(run, curve, axis, [value / length for value in known])
+    network = per_network(run)
+    each = ((network and of(network)) or 0.0) / length
+    estimate = (
+        f" Each of their networks counts {each:.3g} {before}{unit}, the mean of those that this "
+        "run trained to the end: an estimate, because random networks may be larger or smaller."
+    )
+    return _beside_chance(figure, chance, each, axis, estimate)
+
+
+def _beside_chance(
+    figure: Figure | None, chance: Chance | None, each: float, axis: str, more: str = ""
+) -> Figure | None:
+    """The figure with random searches in it, of which each network takes so much of the axis."""
+    if figure is None or chance is None or each <= 0:
         return figure
-    note = "The dashed line is the median of random searches; the band holds 90 % of them."
-    return Figure([*_chance_traces(run, chance), *figure.data], figure.layout, note)
+    note = f"The dashed line is the median of random searches; the band holds 90 % of them.{more}"
+    return Figure([*_chance_traces(chance, each, axis), *figure.data], figure.layout, note)
 
 
-def _chance_traces(run: Run, chance: Chance) -> list[Tree]:
+def _chance_traces(chance: Chance, each: float, axis: str) -> list[Tree]:
     """A band of random searches, and the line of their medians."""
-    epochs = [number * run.epochs for number in chance.networks]
+    x = [short(number * each) for number in chance.networks]
     low, median, high = (
         [short(100 * share) for share in line] for line in (chance.low, chance.median, chance.high)
     )
     band = {
         "type": "scatter", "mode": "lines", "showlegend": False, "hoverinfo": "skip",
-        "x": [*epochs, *epochs[::-1]], "y": [*high, *low[::-1]],
+        "x": [*x, *x[::-1]], "y": [*high, *low[::-1]],
         "fill": "toself", "fillcolor": "wash", "line": {"width": 0},
     }  # fmt: skip
     line = {
         "type": "scatter", "mode": "lines", "name": "random search, by the model",
-        "x": epochs, "y": median, "line": {"width": 1.5, "color": "soft", "dash": "dash"},
+        "x": x, "y": median, "line": {"width": 1.5, "color": "soft", "dash": "dash"},
         "text": [
             f"{number} random networks, {a:.0f} to {b:.0f} %"
             for number, a, b in zip(chance.networks, low, high, strict=True)
         ],
-        "hovertemplate": "%{y:.0f} % after %{x} epochs: %{text}<extra></extra>",
+        "hovertemplate": f"%{{y:.0f}} % after %{{x}} {axis}: %{{text}}<extra></extra>",
     }  # fmt: skip
     return [band, line]
-
-
-def seconds_figure(run: Run) -> Figure | None:
-    """The same over the time of the trainings; None where a time is not known, too."""
-    curve = spent_curve(run)
-    times = [one.seconds for one in curve]
-    hours = [None if one is None else one / 3600 for one in times]
-    known = [one for one in hours if one is not None]
-    if len(known) < len(times) or not known or known[-1] <= 0:
-        return None
-    if known[-1] < 2:
-        return _spent_figure(run, curve, "minutes in trainings", [60 * one for one in known])
-    return _spent_figure(run, curve, "hours in trainings", known)
 
 
 def _spent_figure(run: Run, curve: Sequence[Spent], axis: str, x: Sequence[float]) -> Figure | None:

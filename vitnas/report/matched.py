@@ -12,6 +12,7 @@ agree by luck, their standard deviation counts as at least that of the noise of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import inf, isfinite, log, sqrt
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -43,6 +44,24 @@ class Matched(NamedTuple):
     interval: tuple[float, float]
     pairs: int
 
+    def turned(self) -> Matched:
+        """The same of the other value against the one."""
+        low, high = self.interval
+        return Matched(-self.points, (-high, -low), self.pairs)
+
+
+class Paired(NamedTuple):
+    """What the pairs say of the values of an axis.
+
+    Attributes:
+        values: those that can be paired with another one, each with the mean of its differences
+            from these others and from itself, in points of top-1; the best first.
+        ends: the best value against the worst; None where these two have too few pairs.
+    """
+
+    values: tuple[tuple[Any, float], ...]
+    ends: Matched | None
+
 
 class Matching:
     """The trained networks of a run, ready to be paired.
@@ -56,14 +75,15 @@ class Matching:
         self._trials = [t for t in trials if t.flops > 0 and isfinite(_top1(t))]
         self._noise = noise
         self._logs = np.array([log(trial.flops) for trial in self._trials])
-        questions = sorted({name for trial in self._trials for name in trial.params})
+        self._given = [_answers(trial) for trial in self._trials]
+        questions = sorted({name for answers in self._given for name in answers})
         self._place = {name: index for index, name in enumerate(questions)}
         self._answers = np.array([self._codes(name) for name in questions]).T
 
     def _codes(self, question: str) -> list[int]:
         """(networks,) a number for each answer; one for all that were not asked."""
         known: dict[str, int] = {}
-        said = [repr(trial.params.get(question)) for trial in self._trials]
+        said = [repr(answers.get(question)) for answers in self._given]
         return [known.setdefault(answer, len(known)) for answer in said]
 
     def between(self, name: str, one: Any, other: Any) -> Matched | None:
@@ -76,9 +96,29 @@ class Matching:
         found = [(rows[i], columns[j]) for i, j in chosen if costs[i, j] < _NO_PAIR]
         return self._said(found) if len(found) >= _FEWEST_PAIRS else None
 
+    def judged(self, name: str, values: Sequence[Any]) -> Paired | None:
+        """What the pairs say of all values of the axis `name`; None where no two can be paired."""
+        found: dict[tuple[int, int], Matched] = {}
+        for one, other in combinations(range(len(values)), 2):
+            if (matched := self.between(name, values[one], values[other])) is not None:
+                found |= {(one, other): matched, (other, one): matched.turned()}
+        differences: dict[int, list[float]] = {}
+        for (one, _), matched in found.items():
+            differences.setdefault(one, [0.0]).append(matched.points)
+        means = {place: fmean(points) for place, points in differences.items()}
+        if not means:
+            return None
+        order = sorted(means, key=lambda place: -means[place])
+        shown = tuple((values[place], means[place]) for place in order)
+        return Paired(shown, found.get((order[0], order[-1])))
+
+    def number_of(self, name: str) -> int:
+        """How many different values of the axis `name` the networks have."""
+        return len({repr(answers[name]) for answers in self._given if name in answers})
+
     def _with(self, name: str, value: Any) -> list[int]:
         """The networks with a value; of many, some, evenly over their numbers."""
-        found = [i for i, trial in enumerate(self._trials) if trial.params.get(name) == value]
+        found = [i for i, answers in enumerate(self._given) if answers.get(name) == value]
         return found[:: -(-len(found) // _MOST_NETWORKS)] if found else []
 
     def _costs(
@@ -102,6 +142,11 @@ class Matching:
     def _error(self, index: int) -> float:
         trial = self._trials[index]
         return self._noise.error(_top1(trial), max(1, len(trial.trainings)))
+
+
+def _answers(trial: TrialRecord) -> dict[str, Any]:
+    """By the name of the axis, also where earlier answers had narrowed it (`groups@0,1`)."""
+    return {name.partition("@")[0]: value for name, value in trial.params.items()}
 
 
 def _top1(trial: TrialRecord) -> float:

@@ -27,6 +27,7 @@ from vitnas.report.figures import (
     Figure,
     curves_figure,
     epochs_figure,
+    gpu_figure,
     seconds_figure,
     volume_figure,
 )
@@ -63,7 +64,8 @@ def _html(run: Run, view: Mapping[str, Any], picture: bytes) -> str:
         "curves_plot": curves_figure(run),
         "volume_plot": volume_figure(run),
         "epochs_plot": epochs_figure(run, view["chance"]),
-        "seconds_plot": seconds_figure(run),
+        "seconds_plot": seconds_figure(run, view["chance"]),
+        "gpu_plot": gpu_figure(run, view["chance"]),
     }
     packed = packed_plotly()
     return templates().get_template("report.html.j2").render(

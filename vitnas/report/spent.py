@@ -1,9 +1,10 @@
-"""Hypervolume over what was spent: epochs trained, and seconds of trainings."""
+"""Hypervolume over what was spent: epochs trained, seconds and GPU-seconds of trainings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from vitnas.records import Outcome
 from vitnas.report.chance import Chance
 from vitnas.report.progress import Growing, corner_of, is_random_search, usable
 from vitnas.report.text import duration_text, percent_text, plural
+from vitnas.report.whole_cost import gpu_seconds_of, gpu_share, hours_text
 from vitnas.run import Run
 
 _ENOUGH, _MOST_STEPS = 10, 60
@@ -26,12 +28,14 @@ class Spent(NamedTuple):
         number: of the trial.
         epochs: trained so far, by stopped and lost trainings, too.
         seconds: that trainings took so far, added up over workers; None where one is not known.
+        gpu_seconds: the same times the share of a GPU; 0 on the CPU.
         volume: of the front so far, in points of top-1 times ln of each cost.
     """
 
     number: int
     epochs: int
     seconds: float | None
+    gpu_seconds: float | None
     volume: float
 
 
@@ -47,20 +51,44 @@ def spent_curve(run: Run, corner: Sequence[float] | None = None) -> list[Spent]:
     """
     worst = corner_of([run]) if corner is None else tuple(corner)
     complete = {trial.number: trial for trial in run.complete}
-    grown, epochs, seconds = Growing(worst), 0, 0.0
-    known, curve = True, []
+    share, grown, epochs, curve = gpu_share(run), Growing(worst), 0, []
+    seconds: float | None = 0.0
+    gpu_seconds: float | None = 0.0
     ended = [trial for trial in run.trials if trial.outcome.is_trial]
     for trial in sorted(ended, key=lambda one: (one.ended or 0.0, one.number)):
         if not trial.taken:
             epochs += trial.epochs
-            known &= trial.seconds is not None
-            seconds += trial.seconds or 0.0
+            seconds = _sum(seconds, trial.seconds)
+            gpu_seconds = _sum(gpu_seconds, gpu_seconds_of(trial, share))
         costs = trial.costs(run.costs)
         if trial.outcome is Outcome.COMPLETE and usable(trial, costs):
             estimate = complete[trial.number].estimate or 0.0
             grown.add(np.array([-estimate, *log_costs(run.costs, costs)]))
-        curve.append(Spent(trial.number, epochs, seconds if known else None, grown.volume))
+        curve.append(Spent(trial.number, epochs, seconds, gpu_seconds, grown.volume))
     return curve
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def per_network(run: Run) -> Spent | None:
+    """What a network that was trained to the end took here, as a mean; None without any.
+
+    Its number and volume are 0. Replicates are left out, and so is what was taken over.
+    """
+    ended = [t for t in run.trials if t.outcome is Outcome.COMPLETE and not t.taken]
+    if not ended:
+        return None
+    share = gpu_share(run)
+    times = [trial.seconds for trial in ended]
+    on_gpu = [gpu_seconds_of(trial, share) for trial in ended]
+    return Spent(0, run.epochs, _mean(times), _mean(on_gpu), 0.0)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def random_start(run: Run) -> int | None:
@@ -100,7 +128,9 @@ def spent_text(run: Run, chance: Chance | None) -> str:
 def step_rows(run: Run) -> tuple[list[dict[str, str]], str]:
     """The hypervolume whenever the front had grown, as text, and what is left out of many steps."""
     curve = spent_curve(run)
-    last = curve[-1].volume if curve else 0.0
+    if not curve:
+        return [], ""
+    last = curve[-1]
     before = [0.0, *(one.volume for one in curve)]
     steps = [one for one, volume in zip(curve, before, strict=False) if one.volume > volume]
     shown = steps[::-1][:: -(-len(steps) // _MOST_STEPS)][::-1] if steps else []
@@ -109,7 +139,8 @@ def step_rows(run: Run) -> tuple[list[dict[str, str]], str]:
             "number": str(one.number),
             "epochs": f"{one.epochs:,}",
             "seconds": duration_text(one.seconds),
-            "share": percent_text(100 * one.volume / last),
+            "gpu": hours_text(one.gpu_seconds) if last.gpu_seconds else "",
+            "share": percent_text(100 * one.volume / last.volume),
         }
         for one in shown
     ]

@@ -1,7 +1,7 @@
 """Errors of top-1, and which networks are confident or plausible members of the front.
 
-Without replicates, errors are binomial, and the report gives chances only in a sentence: the
-binomial error does not include the scatter of trainings with other seeds.
+Without replicates errors are binomial, and the report says so beside the chances: the binomial
+error does not include the scatter of trainings with other seeds.
 """
 
 from __future__ import annotations

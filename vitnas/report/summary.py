@@ -76,6 +76,9 @@ def summary_view(run: Run) -> View:
         "only_cost": COSTS[run.costs[0]].noun if len(run.costs) == 1 else "",
         "measured_heads": [f"{COSTS[c].noun}, {COSTS[c].unit}" for c in measured_columns(run)],
         "is_repeated": is_repeated(run),
+        "has_chances": bool(run.chances),
+        "on_front": "on the front" if is_repeated(run) else "on the front, by images alone",
+        "chances_hint": CHANCES_HINT + ("" if is_repeated(run) else f" {_BY_IMAGES}"),
         "has_errors": run.noise is not None,
         "expected_hint": "" if run.noise is None else EXPECTED_HINT,
         "others": _other_views(run),
@@ -120,6 +123,14 @@ EXPECTED_HINT = (
     "similar networks above all, because one score on few images is partly chance."
 )
 
+CHANCES_HINT = (
+    "The number after confident or plausible is the probability that the network is on the front."
+)
+_BY_IMAGES = (
+    "Without replicates these probabilities rest on the error of the images alone and on the model "
+    "of expected top-1, so they are too sure of themselves."
+)
+
 
 def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
     trial = row.trial
@@ -144,7 +155,7 @@ def _row_view(row: FrontRow, before: FrontRow, run: Run) -> View:
 
 def _other_views(run: Run) -> list[View]:
     """Networks that may be on the true front, told as briefly as those on it."""
-    others = off_front(run) if is_repeated(run) else []
+    others = off_front(run)
     lines = network_lines([*run.front, *others])[len(run.front) :]
     return [_other_view(trial, line, run) for trial, line in zip(others, lines, strict=True)]
 

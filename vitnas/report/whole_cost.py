@@ -63,7 +63,7 @@ def costs_of(run: Run) -> list[KindCost]:
 def _cost(what: str, trials: Sequence[TrialRecord], share: float | None) -> KindCost:
     trained = [one for one in trials if one.outcome.is_trial and not one.taken]
     times = [one.seconds for one in trained]
-    counted = [one.gpu_seconds or _on_gpu(one.seconds, share) for one in trained]
+    counted = [gpu_seconds_of(one, share) for one in trained]
     return KindCost(what, len(trials), _sum(times), _sum(counted))
 
 
@@ -74,6 +74,11 @@ def _times(path: Path) -> list[float | None]:
     except VitnasError:
         return []
     return [answer.seconds for answer in answers.values()]
+
+
+def gpu_seconds_of(trial: TrialRecord, share: float | None) -> float | None:
+    """GPU-seconds of a trial, with lost attempts where they were counted; see `KindCost`."""
+    return trial.gpu_seconds or _on_gpu(trial.seconds, share)
 
 
 def _on_gpu(seconds: float | None, share: float | None) -> float | None:
@@ -133,13 +138,14 @@ def cost_rows(run: Run) -> list[dict[str, str]]:
             "what": one.what,
             "number": f"{one.number:,}",
             "seconds": "none" if one.seconds == 0 else duration_text(one.seconds),
-            "gpu": _hours_text(one.gpu_seconds) if on_gpu else "",
+            "gpu": hours_text(one.gpu_seconds) if on_gpu else "",
         }
         for one in costs
     ]
 
 
-def _hours_text(seconds: float | None) -> str:
+def hours_text(seconds: float | None) -> str:
+    """Seconds as hours in three digits; a dash for None."""
     return NOTHING if seconds is None else f"{seconds / 3600:.3g}"
 
 
