@@ -28,6 +28,14 @@ def test_the_mixer_that_runs_most_often_counts_passes() -> None:
     assert dominant_mixer(replace(trial(0), config=tree | {"stages": stages})) == "dwconv"
 
 
+def test_a_stage_without_blocks_gives_the_mark_only_if_there_is_no_other() -> None:
+    skip = {"token_mixer": "skip", "embed_dim": 16}
+    tree: dict[str, Any] = {"img_size": 16, "stem": {"stride": 2}, "stages": [skip, skip]}
+    assert dominant_mixer(replace(trial(0), config=tree)) == "skip"
+    tree["stages"] = [skip, skip, {"token_mixer": "mhsa", "embed_dim": 16, "head_dim": 8}]
+    assert dominant_mixer(replace(trial(0), config=tree)) == "mhsa"
+
+
 def test_what_cannot_be_read_is_said() -> None:
     strange, nothing = replace(trial(0), config={"x": 1}), replace(trial(0), config={})
     assert network_line(strange) == f"unreadable configuration {strange.key}"

@@ -141,7 +141,7 @@ MIXERS: dict[str, Mixer] = {
     "skip": Mixer(
         "vitnas.nn.mixers.skip:Skip",
         MixerFacts(whole=True, skips=True),
-        ("#6f7680", "d", "diamond-tall"),
+        ("#a0694b", "d", "diamond-tall"),
     ),
 }
 """The mixers of vitnas. Each has a file in `nn/mixers/` and a formula in `cost/mixers.py`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from vitnas.config.mixers import mixer_named
 from vitnas.config.model import ModelConfig
 from vitnas.config.one_line import one_line, one_lines
 from vitnas.errors import VitnasError
@@ -32,14 +33,17 @@ def _unknown(trial: TrialRecord) -> str:
 
 
 def dominant_mixer(trial: TrialRecord) -> str:
-    """The token mixer that runs most often (blocks x passes). In a tie the earlier stage wins."""
+    """The token mixer that runs most often (blocks x passes). In a tie the earlier stage wins.
+
+    A skipped stage runs nothing, so it counts only in a network without any block.
+    """
     config = config_of(trial)
     if config is None:
         return UNKNOWN
     runs: Counter[str] = Counter()
     for stage in config.stages:
         for mixer in stage.mixers:
-            runs[mixer] += stage.passes
+            runs[mixer] += 0 if mixer_named(mixer).facts.skips else stage.passes
     return runs.most_common(1)[0][0]
 
 
