@@ -47,6 +47,19 @@ def test_a_run_of_one_network_is_alone() -> None:
     assert "best of them" not in text, "there are no others"
 
 
+def test_neighbours_are_told_with_each_cost_that_was_measured() -> None:
+    known = [
+        trial(n, 60.0 + 5 * n, 1_000_000 << n, measured={"latency_ms": 1.5 + n}) for n in range(3)
+    ]
+    known.append(trial(3, 80.0, 8_000_000))
+    lines = choice_text(choose(run_of(Path("r"), *known), Target({"flops": 2e6}))).splitlines()
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith("beside it")) :]
+    assert "parameters  latency  network" in table[0]
+    told = [line.split("40.0 k")[1].split()[:2] for line in table[1:4]]
+    assert told == [["1.50", "ms"], ["3.50", "ms"], ["–", "1x"]]
+    assert "latency" not in choice_text(choose(run_of(Path("r"), trial(0), known[3]), Target()))
+
+
 def test_where_the_choice_is_sure_enough_nothing_is_asked_for() -> None:
     run = run_of(Path("r"), trial(0, 60.0), trial(1, 61.8, 2_000_000))
     found = choose(run, Target())

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from vitnas.columns import columns
-from vitnas.config.costs import EXACT, cost_of
+from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.config.one_line import one_line
 from vitnas.cost.description import describe_table
 from vitnas.errors import typed
@@ -20,6 +20,7 @@ from vitnas.report.standing import estimate_error, expected_text, mean_text
 from vitnas.report.tables import measured_columns
 from vitnas.report.text import (
     NOTHING,
+    cost_text,
     count_text,
     duration_text,
     listed,
@@ -63,7 +64,9 @@ def _numbers(run: Run, trial: TrialRecord) -> str:
 def _beside_text(choice: Picked) -> list[str]:
     if not choice.neighbours:
         return ["It is alone on the front."]
-    heads = ("beside it", "points", "FLOPs", "better with", "parameters", "network")
+    measured = measured_columns(choice.run)
+    costs = [COSTS[name].head for name in measured]
+    heads = ("beside it", "points", "FLOPs", "better with", "parameters", *costs, "network")
     lines = network_lines([choice.trial, *(one.trial for one in choice.neighbours)])[1:]
     rows = [
         (
@@ -72,6 +75,7 @@ def _beside_text(choice: Picked) -> list[str]:
             f"x{one.flops:.2f}",
             NOTHING if one.better is None else f"{one.better:.2f}",
             count_text(one.trial.num_params or None),
+            *(cost_text(name, cost_of(one.trial, name)) for name in measured),
             line,
         )
         for one, line in zip(choice.neighbours, lines, strict=True)
@@ -205,6 +209,7 @@ def choice_json(choice: Picked) -> dict[str, Any]:
                 "points": one.points,
                 "flops_ratio": one.flops,
                 "better": one.better,
+                **{name: cost_of(one.trial, name) for name in measured_columns(choice.run)},
             }
             for one in choice.neighbours
         ],
