@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.report.runs import run_of
+from tests.report.runs import run_of, trial
 from tests.test_run import FEW_IMAGES, rising
-from vitnas.ranking import chances_by_number, draws_of, expecting, front_now, noise_of
+from vitnas.ranking import chances_by_number, draws_of, expecting, front_now, near_front, noise_of
 from vitnas.records import Outcome, front_of
 
 IMAGES = 400
@@ -47,6 +47,12 @@ def test_without_images_or_scores_nothing_is_known() -> None:
     assert chances_by_number(trials, None, ["flops"]) == {}
     stopped = [replace(trials[0], outcome=Outcome.STOPPED)]
     assert chances_by_number(stopped, noise_of(stopped, IMAGES), ["flops"]) == {}
+
+
+def test_near_the_front_is_what_is_on_it_or_plausible() -> None:
+    run = run_of(Path("few"), trial(0, 60.0), trial(1, 59.9, 2_000_000), trial(2, 20.0, 10**7))
+    chances = {0: 0.05, 1: 0.1, 2: 0.09}
+    assert near_front(run.complete, chances, ["flops"]) == {0: 0.05, 1: 0.1}
 
 
 def test_drawn_fronts_agree_with_the_chances() -> None:

@@ -20,6 +20,7 @@ from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import load_recipe
 from vitnas.engine.search import run_search
 from vitnas.errors import VitnasError
+from vitnas.exported.card import name_of
 from vitnas.exported.design import size_of_design
 from vitnas.longer import FILE_NAME, setting_of
 from vitnas.records import Outcome
@@ -40,7 +41,9 @@ def run(searched: Run, tmp_path: Path) -> Run:
 def test_without_a_model_all_is_the_runs(run: Run) -> None:
     first, proxy = run.complete[0], run.space["proxy"]
     plan = plan_for(run, first.number)
-    assert plan.config == first.network
+    assert plan.config.key == first.key
+    assert plan.config.name == name_of(run, first)
+    assert plan.identity() == replace(plan, config=first.network).identity(), "it resumes"
     assert plan.data.model_dump(mode="json") == run.space["data"]
     assert (plan.recipe.epochs, plan.recipe.lr) == (3 * proxy["epochs"], proxy["lr"])
     assert plan.recipe_name == "proxy"
@@ -57,7 +60,8 @@ def test_a_recipe_replaces_the_runs(run: Run) -> None:
 def test_a_model_that_is_the_trials_may_be_given(run: Run, tmp_path: Path) -> None:
     first = run.complete[0]
     save_config(first.network, tmp_path / "net.yaml")
-    assert plan_for(run, first.number, tmp_path / "net.yaml").config.key == first.key
+    given = plan_for(run, first.number, tmp_path / "net.yaml").config
+    assert (given.key, given.name) == (first.key, name_of(run, first))
     recipe = load_recipe("small").model_copy(update={"drop_path_rate": 0.05})
     plan = plan_for(run, first.number, tmp_path / "net.yaml", recipe)
     assert isinstance(plan.config, ModelConfig)
@@ -187,7 +191,10 @@ def test_the_result_goes_into_the_run(run: Run, tmp_path: Path) -> None:
     assert (
         f"| top-1 on the test split | {one.test_top1:.2f} % |" in (folder / "README.md").read_text()
     )
-    assert "\n- network of run `" in (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text()
+    assert "\n- network of run `" in card
+    assert f"{run.name}-trial-{number}: {one.top1:.2f} % top-1 on the scoring split" in card
+    assert f"name: {run.name}-trial-{number}\n" in (folder / "config.yaml").read_text()
     assert one.seconds == pytest.approx(sum(entry["seconds"] for entry in seen))
 
 

@@ -96,6 +96,24 @@ def chances_by_number(
     return dict(zip((trial.number for trial in trials), values.tolist(), strict=True))
 
 
+def near_front(
+    complete: Iterable[TrialRecord], chances: Mapping[int, float], costs: Sequence[str]
+) -> dict[int, float]:
+    """Chances of what is on the front or has at least `PLAUSIBLE`, by number.
+
+    These are the networks that a run trains again.
+
+    Args:
+        complete: trials with expected top-1.
+        chances: of each, by number (see `chances_by_number`).
+        costs: those among the objectives.
+    """
+    from vitnas.noise import PLAUSIBLE
+
+    members = {trial.number for trial in front_of(complete, costs)}
+    return {n: c for n, c in chances.items() if c >= PLAUSIBLE or n in members}
+
+
 def draws_of(
     complete: Iterable[TrialRecord], noise: Noise | None, chances: Mapping[int, float]
 ) -> Draws | None:

@@ -20,6 +20,7 @@ from vitnas.config.recipe import Recipe
 from vitnas.config.space import SpaceConfig
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, RunError, nearest_name, printable
+from vitnas.exported.card import name_of
 from vitnas.exported.choose import choose_trial
 from vitnas.exported.design import size_of_design
 from vitnas.longer import PROXY, LongTraining, add, check_can_add, setting_of
@@ -46,7 +47,8 @@ def plan_for(
     Args:
         run: whose images and recipe these are.
         number: of the trial.
-        model: the trial's network, in a file or a folder; None = as the run has it.
+        model: the trial's network, in a file or a folder; None = as the run has it. It gets the
+            name that an export gives it.
         recipe: see `make_plan`; None = the run's own short one, with `epochs` or three times as
             many as its own.
         baseline: what is trained instead: a family and a width, as `vgg-17`; or a family alone, of
@@ -80,9 +82,12 @@ def plan_for(
         plan = make_plan(model or own, space.data, recipe, **options)
     if model is not None:
         _check_network(run, trial, plan, model)
+    config = plan.config
+    if baseline is None:
+        config = config.model_copy(update={"name": name_of(run, trial)})
     origin = f"run `{run.path}`, {called}, space {run.name}"
     fingerprint = run.environment.data.told().get("fingerprint")
-    return replace(plan, fingerprint=fingerprint, origin=printable(origin))
+    return replace(plan, config=config, fingerprint=fingerprint, origin=printable(origin))
 
 
 def keeping(

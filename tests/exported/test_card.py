@@ -53,6 +53,7 @@ def card(
         "torch 2.6.0",
         "with `vitnas export here`",
         "chosen by its score",
+        "After `import vitnas`, and not without it, timm loads the network, too:\n`timm.create",
     ],
 )
 def test_the_card_says(part: str) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.report.runs import ENVIRONMENT, SPACE, run_of, trial
 from vitnas.exported.choose import Target
 from vitnas.noise import Expected
-from vitnas.report.choice import choose, outlook
+from vitnas.report.choice import choose
 from vitnas.run import Run
 
 
@@ -64,15 +61,12 @@ def test_rivals_are_those_that_may_be_the_best_within_the_target(run: Run) -> No
     assert [one.number for one in found.rivals] == [2, 1]
     assert found.chance == found.rivals[0].chance
     assert sum(one.chance for one in found.rivals) == pytest.approx(1.0, abs=0.01)
-    assert [one.times for one in found.further][:2] == [0, 1]
-    chances = [one.chance for one in found.further]
-    assert chances == sorted(chances)
-    assert found.further[1].seconds == pytest.approx(25.0)
+    assert found.outlook is not None
 
 
 def test_a_clear_winner_has_no_rivals_and_needs_no_further_training(run: Run) -> None:
     found = choose(run, Target())
-    assert (found.trial.number, len(found.rivals), found.further) == (5, 1, ())
+    assert (found.trial.number, len(found.rivals), found.outlook) == (5, 1, None)
     assert found.chance is not None
     assert found.chance > 0.99
 
@@ -88,7 +82,7 @@ def test_without_the_number_of_images_nothing_is_said_of_chances() -> None:
     data = {**ENVIRONMENT["data"], "num_val_images": None}
     known = run_of(Path("r"), trial(0), trial(1, 60.0), environment={**ENVIRONMENT, "data": data})
     found = choose(known, Target())
-    assert (found.chance, found.rivals, found.further) == (None, (), ())
+    assert (found.chance, found.rivals, found.outlook) == (None, (), None)
 
 
 def test_a_robust_choice_is_among_its_rivals() -> None:
@@ -101,19 +95,3 @@ def test_a_robust_choice_is_among_its_rivals() -> None:
     assert found.trial.number == 1
     assert {one.number for one in found.rivals} == {0, 1}
     assert found.chance == next(one.chance for one in found.rivals if one.number == 1)
-
-
-@given(st.lists(st.tuples(st.floats(60, 70), st.floats(0.1, 3)), min_size=2, max_size=5))
-def test_more_measurement_never_misleads(pairs: list[tuple[float, float]]) -> None:
-    means, errors = zip(*pairs, strict=True)
-    now = outlook(means, errors, [inf] * len(pairs))
-    some, exact = (outlook(means, errors, [error] * len(pairs)) for error in (1.0, 1e-6))
-    assert now[1] + 0.05 >= some[1] >= exact[1] - 1e-9
-    assert exact == pytest.approx((1.0, 0.0), abs=0.01)
-
-
-def test_the_outlook_of_two_equal_networks_is_known() -> None:
-    """The best of two equals with error 1 is ahead of either by E|d| / 2 = 1 / sqrt(pi)."""
-    chance, loss = outlook([50.0, 50.0], [1.0, 1.0], [inf, inf])
-    assert chance == pytest.approx(0.5, abs=0.02)
-    assert loss == pytest.approx(0.564, abs=0.02)

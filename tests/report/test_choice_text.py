@@ -9,6 +9,7 @@ import pytest
 
 from tests.report.runs import ENVIRONMENT, invented_run, run_of, trial
 from tests.report.test_longer import run_with
+from tests.report.test_outlook import rivals_off_the_front
 from tests.test_longer import training
 from vitnas.exported.choose import Target
 from vitnas.longer import add
@@ -46,42 +47,76 @@ def test_a_run_of_one_network_is_alone() -> None:
     assert "best of them" not in text, "there are no others"
 
 
+def test_neighbours_are_told_with_each_cost_that_was_measured() -> None:
+    known = [
+        trial(n, 60.0 + 5 * n, 1_000_000 << n, measured={"latency_ms": 1.5 + n}) for n in range(3)
+    ]
+    known.append(trial(3, 80.0, 8_000_000))
+    lines = choice_text(choose(run_of(Path("r"), *known), Target({"flops": 2e6}))).splitlines()
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith("beside it")) :]
+    assert "parameters  latency  network" in table[0]
+    told = [line.split("40.0 k")[1].split()[:2] for line in table[1:4]]
+    assert told == [["1.50", "ms"], ["3.50", "ms"], ["–", "1x"]]
+    assert "latency" not in choice_text(choose(run_of(Path("r"), trial(0), known[3]), Target()))
+
+
 def test_where_the_choice_is_sure_enough_nothing_is_asked_for() -> None:
-    run = run_of(Path("r"), trial(0, 60.0), trial(1, 61.5, 2_000_000))
+    run = run_of(Path("r"), trial(0, 60.0), trial(1, 61.8, 2_000_000))
     found = choose(run, Target())
-    assert ([one.number for one in found.rivals], len(found.further)) == ([1, 0], 1)
+    assert ([one.number for one in found.rivals], found.outlook) == ([1, 0], None)
     assert "--replicates" not in choice_text(found)
-    assert "After further trainings" not in choice_text(found)
 
 
-def test_the_command_counts_the_replicates_that_there_are() -> None:
-    """`--replicates` is a total, and the table is of further trainings."""
+def test_where_it_is_not_sure_by_the_chance_that_is_printed_advice_follows() -> None:
+    run = run_of(Path("r"), trial(0, 60.0), trial(1, 61.2, 2_000_000))
+    text = choice_text(choose(run, Target()))
+    assert "best of them with a probability of 0.86" in text
+    assert "The search's own command with --replicates" in text
+
+
+def test_the_command_counts_the_replicates_that_there_are_and_the_table_is_of_it() -> None:
     again = [trial(2, 60.0, replicate_of=0), trial(3, 60.2, replicate_of=1)]
     known = [trial(0, 60.0, replicates=(60.0,)), trial(1, 60.2, 2_000_000, replicates=(60.2,))]
-    found = choose(run_of(Path("r"), *known, replicates=tuple(again)), Target())
-    assert found.further[-1].times == 8
-    assert "with --replicates 9 makes them" in choice_text(found)
+    text = choice_text(choose(run_of(Path("r"), *known, replicates=tuple(again)), Target()))
+    assert "with --replicates 9 makes these trainings" in text
+    table = text[text.index("--replicates  best with") :].splitlines()
+    assert [line.split()[0] for line in table[1:5]] == ["2", "3", "5", "9"]
+    assert table[4].split()[3:] == ["16", "3", "min"]
 
 
-def test_the_others_that_the_command_trains_are_counted() -> None:
-    """Cheaper networks are no rivals under no bound, but may be on the front."""
-    known = [trial(0, 60.0, seconds=100.0), trial(1, 60.2, 2_000_000), trial(2, 20.0, 1_000)]
+def test_all_trainings_that_the_command_makes_are_counted() -> None:
+    """A cheaper network is no rival under no bound, but it is on the front."""
+    known = [trial(0, 60.0, seconds=100.0), trial(1, 60.9, 2_000_000), trial(2, 20.0, 1_000)]
     found = choose(run_of(Path("r"), *known), Target())
-    text = " ".join(choice_text(found).split())
-    times = found.further[-1].times
     assert {one.number for one in found.rivals} == {0, 1}
-    assert "their time" in text
-    assert f"(now 1 network: {times} further trainings, 2 min)" in text
+    assert found.outlook is not None
+    assert found.outlook.steps[1].trainings == 3
+    assert found.outlook.steps[1].seconds == 125.0
+
+
+def test_rivals_that_replicates_alone_do_not_train_are_named() -> None:
+    text = choice_text(choose(rivals_off_the_front(), Target()))
+    assert "Others that may be: trial 1 (0.06), trial 2 (0.06), trial 3 (0.06)." in text
+    assert "on the front, but not trial 1, trial 2 and trial 3; with --replicate-all" in text
+    assert "with --replicates 8 --replicate-all makes these trainings" in text
 
 
 def test_a_table_that_ends_unsure_says_so() -> None:
     equal = [trial(n, 60.0, 1_000_000 + n) for n in range(4)]
-    found = choose(run_of(Path("r"), *equal), Target())
-    assert (found.further[-1].times, found.further[-1].chance < 0.9) == (8, True)
-    assert "Even 8 more of each leave that unsure (below 0.9)" in choice_text(found)
+    text = choice_text(choose(run_of(Path("r"), *equal), Target()))
+    assert "Even --replicates 8 --replicate-all leaves that unsure (below 0.9)" in text
     sure = choose(run_of(Path("r"), trial(0, 60.0), trial(1, 60.9, 2_000_000)), Target())
-    assert sure.further[-1].chance >= 0.9
     assert "unsure" not in choice_text(sure)
+
+
+def test_with_a_least_top1_words_say_what_more_replicates_tell() -> None:
+    run = run_of(Path("r"), trial(0, 60.0), trial(1, 80.0, 2_000_000))
+    text = choice_text(choose(run, Target(min_top1=59.5)))
+    assert "at least 59.5 % with a probability of 0.74" in text
+    assert "told rightly with" in text
+    assert "points below the best" not in text
+    close = choice_text(choose(run, Target(min_top1=59.95)))
+    assert "(below 0.9): its true top-1 is close to 59.95 %." in close
 
 
 def test_long_trainings_of_the_network_and_its_neighbours_are_told(tmp_path: Path) -> None:

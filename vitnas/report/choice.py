@@ -1,9 +1,7 @@
 """A network that is chosen from a run: its neighbours, its rivals, and how sure the choice is.
 
 How sure: expected top-1 of the networks in question are taken as independent and Student-t (see
-`vitnas.noise`). What further trainings would tell is drawn: true values from what is expected now,
-then the means of new trainings around them (preposterior analysis: Raiffa and Schlaifer, Applied
-Statistical Decision Theory, 1961, chapter 5).
+`vitnas.noise`). `vitnas.report.outlook` says what more replicates would tell.
 """
 
 from __future__ import annotations
@@ -11,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from vitnas.exported.choose import Target, fitting
 from vitnas.longer import LongResult
 from vitnas.noise import Expected, Noise, chances_of
 from vitnas.records import TrialRecord
+from vitnas.report.outlook import Outlook, is_sure, outlook_of
 from vitnas.report.standing import estimate_error, estimated
 from vitnas.run import Run
 
 _RIVAL = 0.05
-"""From this chance on a network is worth naming, and worth training again."""
+"""From this chance on a network is worth naming."""
 _MOST_RIVALS = 5
-_TIMES = (0, 1, 2, 4, 8)
-ENOUGH = 0.9
-"""From this chance on a choice is sure."""
-_DRAWS = 4000
 
 
 @dataclass(frozen=True)
@@ -41,23 +33,6 @@ class Rival:
 
     number: int
     chance: float
-
-
-@dataclass(frozen=True)
-class Further:
-    """What more trainings of the rivals would bring.
-
-    Attributes:
-        times: further trainings of each.
-        chance: probability that the best of them is chosen then.
-        loss: points of top-1 by which the one chosen is expected to be below the best.
-        seconds: of all these trainings, one after the other; None if it is not known.
-    """
-
-    times: int
-    chance: float
-    loss: float
-    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -88,8 +63,8 @@ class Picked:
             None if errors are not known.
         rivals: those that may be the best, the likeliest first, with itself; empty with a least
             top-1.
-        further: for no, one, and more further trainings of each rival, up to what is enough; empty
-            without rivals.
+        outlook: what more replicates would tell; None where the choice is sure, and where errors
+            are not known.
         neighbours: the two members of the front on each side of it, by FLOPs.
     """
 
@@ -99,7 +74,7 @@ class Picked:
     number_fitting: int
     chance: float | None
     rivals: tuple[Rival, ...]
-    further: tuple[Further, ...]
+    outlook: Outlook | None
     neighbours: tuple[Neighbour, ...]
 
     @property
@@ -123,24 +98,31 @@ def choose(run: Run, target: Target) -> Picked:
     found = fitting(run, target)
     chosen = found[0]
     noise = run.noise if estimate_error(run, chosen) is not None else None
-    rivals: tuple[Rival, ...] = ()
+    chance: float | None = None
+    contenders, rivals = [chosen], [chosen.number]
+    named: tuple[Rival, ...] = ()
     if noise is None:
-        chance = None
+        pass
     elif target.min_top1 is not None:
         chance = noise.ahead(estimated(run, chosen), Expected(target.min_top1, 0.0))
     else:
         chances = _chances(noise, found)
         chance = chances[chosen.number]
         likely = [number for number in chances if chances[number] >= _RIVAL][:_MOST_RIVALS]
-        rivals = tuple(Rival(n, chances[n]) for n in dict.fromkeys([*likely, chosen.number]))
+        rivals = list(dict.fromkeys([*likely, chosen.number]))
+        named = tuple(Rival(number, chances[number]) for number in rivals)
+        contenders = [trial for trial in found if chances[trial.number] > 0]
+    outlook = None
+    if noise is not None and chance is not None and not is_sure(chance):
+        outlook = outlook_of(run, noise, contenders, rivals, target.min_top1)
     return Picked(
         run=run,
         target=target,
         trial=chosen,
         number_fitting=len(found),
         chance=chance,
-        rivals=rivals,
-        further=_further(run, noise, rivals) if noise and len(rivals) > 1 else (),
+        rivals=named,
+        outlook=outlook,
         neighbours=_neighbours(run, chosen),
     )
 
@@ -151,50 +133,6 @@ def _chances(noise: Noise, found: Sequence[TrialRecord]) -> dict[int, float]:
     values = chances_of(expected, [[0.0]] * len(found), noise.degrees).tolist()
     pairs = zip((trial.number for trial in found), values, strict=True)
     return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
-
-
-def _further(run: Run, noise: Noise, rivals: Sequence[Rival]) -> tuple[Further, ...]:
-    """For up to 8 more trainings of each, until the best is chosen with 0.9."""
-    trials = {trial.number: trial for trial in run.complete}
-    members = [trials[rival.number] for rival in rivals]
-    means, errors = np.array([estimated(run, trial) for trial in members]).T
-    alone = np.array([noise.error(trial.estimate or 0.0) for trial in members])
-    seconds = [trial.seconds for trial in members]
-    known = None if None in seconds else sum(one or 0.0 for one in seconds)
-    found: list[Further] = []
-    for times in _TIMES:
-        new_errors = alone / times**0.5 if times else np.full(len(alone), np.inf)
-        seconds_needed = None if known is None else times * known
-        found.append(Further(times, *outlook(means, errors, new_errors), seconds_needed))
-        if found[-1].chance >= ENOUGH:
-            break
-    return tuple(found)
-
-
-def outlook(
-    means: npt.ArrayLike, errors: npt.ArrayLike, new_errors: npt.ArrayLike
-) -> tuple[float, float]:
-    """What to expect of the network that is chosen after a further measurement of each.
-
-    Args:
-        means, errors: of each network, its expected top-1 in percent and its standard error.
-        new_errors: of each, the standard error in points of its measurement; infinite for none.
-
-    Returns:
-        The probability that it is the best one, and by how many points it is below the best on
-        average.
-
-    Randomness: 4,000 draws with a fixed seed.
-    """
-    mean, error, new = (np.asarray(values, float) for values in (means, errors, new_errors))
-    draw = np.random.default_rng(0)
-    truth = mean + error * draw.standard_normal((_DRAWS, len(mean)))
-    trust = error**2 / (error**2 + new**2)
-    noise = np.nan_to_num(new, posinf=0.0) * draw.standard_normal(truth.shape)
-    chosen = (mean + trust * (truth + noise - mean)).argmax(axis=1)
-    reached = np.take_along_axis(truth, chosen[:, None], axis=1)[:, 0]
-    is_best = chosen == truth.argmax(axis=1)
-    return float(is_best.mean()), float((truth.max(axis=1) - reached).mean())
 
 
 def _neighbours(run: Run, chosen: TrialRecord) -> tuple[Neighbour, ...]:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from vitnas.columns import columns
-from vitnas.config.costs import EXACT, cost_of
+from vitnas.config.costs import COSTS, EXACT, cost_of
 from vitnas.config.one_line import one_line
 from vitnas.cost.description import describe_table
 from vitnas.errors import typed
 from vitnas.records import TrialRecord
-from vitnas.report.choice import ENOUGH, Picked
+from vitnas.report.choice import Picked
 from vitnas.report.long_against import to_compare
 from vitnas.report.longer import long_row
 from vitnas.report.networks import network_line, network_lines
+from vitnas.report.outlook import ENOUGH, Outlook
 from vitnas.report.standing import estimate_error, expected_text, mean_text
 from vitnas.report.tables import measured_columns
 from vitnas.report.text import (
     NOTHING,
+    cost_text,
     count_text,
     duration_text,
+    listed,
     named_cost_text,
     percent_text,
     plural,
@@ -36,7 +37,7 @@ def choice_text(choice: Picked) -> str:
     run, trial = choice.run, choice.trial
     parts = [_headline(choice), "", _numbers(run, trial), network_line(trial), ""]
     parts += [*describe_table(trial.network), "", *_beside_text(choice), *_long_text(choice)]
-    parts += ["", _sure_text(choice), *_further_text(choice)]
+    parts += ["", _sure_text(choice), *_outlook_text(choice)]
     parts += [f"Export it: vitnas export {typed(run.path)} --trial {trial.number} --to my_network"]
     parts += _compare_text(choice)
     return "\n".join(parts)
@@ -63,7 +64,9 @@ def _numbers(run: Run, trial: TrialRecord) -> str:
 def _beside_text(choice: Picked) -> list[str]:
     if not choice.neighbours:
         return ["It is alone on the front."]
-    heads = ("beside it", "points", "FLOPs", "better with", "parameters", "network")
+    measured = measured_columns(choice.run)
+    costs = [COSTS[name].head for name in measured]
+    heads = ("beside it", "points", "FLOPs", "better with", "parameters", *costs, "network")
     lines = network_lines([choice.trial, *(one.trial for one in choice.neighbours)])[1:]
     rows = [
         (
@@ -72,6 +75,7 @@ def _beside_text(choice: Picked) -> list[str]:
             f"x{one.flops:.2f}",
             NOTHING if one.better is None else f"{one.better:.2f}",
             count_text(one.trial.num_params or None),
+            *(cost_text(name, cost_of(one.trial, name)) for name in measured),
             line,
         )
         for one, line in zip(choice.neighbours, lines, strict=True)
@@ -120,59 +124,67 @@ def _sure_text(choice: Picked) -> str:
     return f"{text}."
 
 
-def _further_text(choice: Picked) -> list[str]:
-    if len(choice.further) < 2:  # it is sure enough as it is
+def _outlook_text(choice: Picked) -> list[str]:
+    """What more replicates would tell, and how to make them."""
+    outlook = choice.outlook
+    if outlook is None:  # it is sure enough as it is
         return []
-    now = choice.further[0]
-    made = Counter(trial.replicate_of for trial in choice.run.replicates)
-    total = max(made[one.number] for one in choice.rivals) + choice.further[-1].times
-    numbers = ", ".join(str(one.number) for one in choice.rivals)
-    steps = [
+    now, *steps = outlook.steps
+    rows = [
         (
-            f"{one.times} more",
+            str(one.replicates),
             f"{one.chance:.2f}",
             f"{one.loss:.2f}",
+            str(one.trainings),
             duration_text(one.seconds),
         )
-        for one in choice.further[1:]
+        for one in steps
     ]
-    heads = ("trainings of each", "best with", "points lost", "their time")
+    is_one = choice.target.min_top1 is not None
+    heads = (
+        "--replicates",
+        "told rightly with" if is_one else "best with",
+        "points off" if is_one else "points lost",
+        "further trainings",
+        "their time",
+    )
+    loses = f"The one with the highest expected top-1 is {now.loss:.2f} points below the best"
+    command = f"--replicates {steps[-1].replicates}{' --replicate-all' * outlook.of_all}"
+    baselines = ", and those of the baselines that decide" * bool(choice.run.baselines)
     return [
-        f"Of these ({numbers}), the one with the highest expected top-1 is {now.loss:.2f} points "
-        "below the best on average. After further trainings:",
+        *([] if is_one else [f"{loses} on average."]),
+        f"{_trained_text(outlook)} What more of that would tell:",
         "",
-        *columns([heads, *steps]),
+        *columns([heads, *rows]),
         "",
-        *_unsure_text(choice),
-        f"The search's own command with --replicates {total} makes them, and those of all others "
-        f"that may be on the front{_others_text(choice, made, total)}.",
+        *_unsure_text(choice, outlook),
+        f"The search's own command with {command} makes these trainings{baselines}.",
     ]
 
 
-def _unsure_text(choice: Picked) -> list[str]:
-    """What follows where the most trainings of the table are too few."""
-    last = choice.further[-1]
-    if last.chance >= ENOUGH:
+def _trained_text(outlook: Outlook) -> str:
+    """Which of the networks in question are trained again."""
+    rule = "--replicates trains again what may be on the front"
+    but = ", but not " + listed([f"trial {n}" for n in outlook.left]) if outlook.left else ""
+    if outlook.of_all:
+        besides = but or ", but not networks of a small chance"
+        return f"{rule}{besides}; with --replicate-all it trains every network again."
+    return f"{rule}{but}."
+
+
+def _unsure_text(choice: Picked, outlook: Outlook) -> list[str]:
+    """What follows where the most replicates of the table are too few."""
+    if outlook.is_enough:
         return []
-    return [
-        f"Even {last.times} more of each leave that unsure (below {ENOUGH:g}): these networks are "
-        f"nearly equal, and whichever is chosen loses {last.loss:.2f} points on average then.",
-        "",
-    ]
-
-
-def _others_text(choice: Picked, made: Mapping[int | None, int], total: int) -> str:
-    """How many trainings the command makes besides, and how long these take."""
-    run, rivals = choice.run, {one.number for one in choice.rivals}
-    others = [t for t in (*run.confident, *run.plausible) if t.number not in rivals]
-    more = [(max(0, total - made[trial.number]), trial) for trial in others]
-    number = sum(times for times, _ in more)
-    if not number:
-        return ""
-    times = [trial.seconds for times, trial in more if times]
-    known = None if None in times else sum(n * (trial.seconds or 0.0) for n, trial in more)
-    takes = "" if known is None else f", {duration_text(known)}"
-    return f" (now {plural(len(others), 'network')}: {plural(number, 'further training')}{takes})"
+    last, least = outlook.steps[-1], choice.target.min_top1
+    why = (
+        "these networks are nearly equal, and whichever is chosen after the trainings above loses "
+        f"{last.loss:.2f} points on average"
+        if least is None
+        else f"its true top-1 is close to {least:g} %"
+    )
+    most = f"--replicates {last.replicates} --replicate-all"
+    return [f"Even {most} leaves that unsure (below {ENOUGH:g}): {why}.", ""]
 
 
 def choice_json(choice: Picked) -> dict[str, Any]:
@@ -190,13 +202,14 @@ def choice_json(choice: Picked) -> dict[str, Any]:
         **{name: cost_of(trial, name) for name in (*EXACT, *measured_columns(choice.run))},
         "chance": choice.chance,
         "rivals": [vars(one) for one in choice.rivals],
-        "further": [vars(one) for one in choice.further],
+        "outlook": None if choice.outlook is None else asdict(choice.outlook),
         "neighbours": [
             {
                 "trial": one.trial.number,
                 "points": one.points,
                 "flops_ratio": one.flops,
                 "better": one.better,
+                **{name: cost_of(one.trial, name) for name in measured_columns(choice.run)},
             }
             for one in choice.neighbours
         ],

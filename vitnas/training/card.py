@@ -60,7 +60,7 @@ def training_card(
 
 
 def title_of(plan: Plan, top1: float) -> str:
-    """`network: 61.23 % top-1 on the scoring split after 2 epochs, 210k FLOPs`."""
+    """`digits-trial-7: 61.23 % top-1 on the scoring split after 2 epochs, 210k FLOPs`."""
     flops = human(size_of_design(plan.config).flops)
     after = f"after {plural(plan.recipe.epochs, 'epoch')}"
     name = printable(plan.config.name)

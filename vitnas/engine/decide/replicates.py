@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vitnas.config.costs import DEFAULT_COSTS
-from vitnas.noise import PLAUSIBLE
-from vitnas.ranking import chances_by_number, expecting, noise_of
-from vitnas.records import Outcome, TrialRecord, completed, front_of
+from vitnas.ranking import chances_by_number, expecting, near_front, noise_of
+from vitnas.records import Outcome, TrialRecord, completed
 
 
 class Replication:
@@ -64,9 +63,7 @@ class Replication:
             noise = noise_of(known, self.num_images)
             known = list(expecting(known, noise, self._costs))
             chances = chances_by_number(known, noise, self._costs)
-            members = {trial.number for trial in front_of(known, self._costs)}
-            near = {n: c for n, c in chances.items() if c >= PLAUSIBLE or n in members}
-            self._known = ended, near
+            self._known = ended, near_front(known, chances, self._costs)
         return self._known[1]
 
 
