@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -31,6 +31,36 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("vitnas", deadline=None, derandomize=True)
 settings.register_profile("seek", deadline=None, max_examples=500)
 settings.load_profile("vitnas")
+
+
+COMPARED = "export parity"
+
+
+@pytest.fixture
+def compared(
+    record_property: Callable[[str, object], None],
+) -> Callable[[dict[str, float]], None]:
+    """Tells the summary of one network: how far the scores of its exported files are, by file.
+
+    It goes with the test's report, since what a passing test prints is not shown.
+    """
+    return lambda differences: record_property(COMPARED, differences)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many networks the exports were compared with, and the largest difference."""
+    found: dict[str, list[float]] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for name, value in report.user_properties:
+                for file, difference in value.items() if name == COMPARED else ():
+                    found.setdefault(file, []).append(difference)
+    said = [
+        f"{len(differences)} networks, largest difference {max(differences):.1e} ({file})"
+        for file, differences in sorted(found.items())
+    ]
+    if said:
+        terminalreporter.write_line(f"{COMPARED}: {'; '.join(said)}")
 
 
 @pytest.fixture(autouse=True, scope="session")

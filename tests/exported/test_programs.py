@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.exported.source.parity import trained
+from tests.cost.test_shipped_spaces import within_limits
+from tests.exported.source.parity import Compared, program_distances
 from tests.exported.source.test_write import draws
 from tests.nn.networks import images_for, ready, vit
-from vitnas.config.space import load_space
+from vitnas.config.space import load_space, shipped_spaces
 from vitnas.exported import programs
-from vitnas.exported.check import TOLERANCES
 from vitnas.exported.programs import write_programs
-from vitnas.exported.runtime import run_with
 
 NETWORK = ready(vit())
 
@@ -40,20 +39,21 @@ def test_a_program_for_onnxruntime(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_networks_give_the_same_scores_in_onnxruntime(tmp_path: Path) -> None:
-    """Some seconds of a core each, most of it for the export."""
-    pytest.importorskip("onnxruntime")
-    distances = []
+def test_twenty_networks_give_the_same_scores(compared: Compared) -> None:
+    """Some seconds of a core each, most of it for the export to ONNX."""
     for config in draws(load_space("digits"), 20):
-        network, images = trained(config), images_for(config)
-        assert write_programs(tmp_path, network, ("onnx",)) == {}  # type: ignore[arg-type]
-        with torch.no_grad():
-            expected = network(images)
-            difference = run_with(tmp_path / "model.onnx", 1)(images) - expected
-        distances.append(float(difference.abs().max() / expected.abs().max().clamp_min(1.0)))
-    worst = max(distances)
-    print(f"digits, onnx: {len(distances)} networks, largest difference {worst:.1e}")
-    assert worst < TOLERANCES["model.onnx"]
+        compared(program_distances(config))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", shipped_spaces())
+def test_networks_of_each_space_give_the_same_scores(name: str, compared: Compared) -> None:
+    """Different ones within the limits; few of a paper's ablation at full size, which is deep."""
+    different = {config.key: config for config in within_limits(load_space(name), 20)}
+    configs = list(different.values())
+    assert configs
+    for config in configs[: 5 if max(configs[0].image_hw) <= 64 else 2]:
+        compared(program_distances(config))
 
 
 def test_a_missing_package_leaves_onnx_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

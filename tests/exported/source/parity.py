@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import tempfile
 import types
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tests.nn.networks import hierarchy, images_for
 from vitnas.config.model import ModelConfig
+from vitnas.exported.check import check_files
 from vitnas.exported.preprocessing import unknown
+from vitnas.exported.programs import without_onnx, write_programs
 from vitnas.exported.source.write import model_source
-from vitnas.nn.model import build_model
+from vitnas.nn.model import HybridTransformer, build_model
 from vitnas.nn.weights import state_of
+
+Compared = Callable[[dict[str, float]], None]
+"""Of the fixture `compared`, which takes the differences of a network by file."""
 
 
 def source_of(config: ModelConfig) -> str:
@@ -29,7 +37,7 @@ def module_of(source: str) -> types.ModuleType:
     return module
 
 
-def trained(config: ModelConfig) -> nn.Module:
+def trained(config: ModelConfig) -> HybridTransformer:
     """Weights and statistics as a training may leave them, in eval mode."""
     torch.manual_seed(0)
     model = build_model(config)
@@ -59,6 +67,22 @@ def distance(config: ModelConfig, source: str | None = None) -> float:
     expected = model(images)
     difference = (network(images) - expected).abs().max()
     return float(difference / expected.abs().max().clamp_min(1.0))
+
+
+def program_distances(config: ModelConfig) -> dict[str, float]:
+    """As `distance`, of model.pt2 and model.onnx, by file, as an export writes and checks them.
+
+    Three images, since the programs are traced with two. Without onnx there is model.pt2 alone.
+
+    Raises:
+        RunError: the scores of a file are others, or another class is the likeliest.
+    """
+    network = trained(config)
+    formats = ("pt2",) if without_onnx() else ("pt2", "onnx")
+    with tempfile.TemporaryDirectory() as place:
+        assert write_programs(Path(place), network, formats) == {}
+        images = images_for(config, 3)
+        return check_files(Path(place), network, images, config.name).differences
 
 
 def pyramid(**fields: Any) -> ModelConfig:

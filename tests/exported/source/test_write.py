@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.exported.source.parity import distance, module_of, source_of
+from tests.exported.source.parity import Compared, distance, module_of, source_of
 from tests.nn.networks import hierarchy
 from tests.strategies import random_config
 from vitnas.config.files import validate
@@ -137,25 +137,29 @@ def test_words_in_it_hold() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_networks_of_a_space_give_the_same_scores(name: str) -> None:
+def test_networks_of_a_space_give_the_same_scores(name: str, compared: Compared) -> None:
     for config in draws(load_space(shipped_spaces()[name]), 4):
-        assert distance(config) < CLOSE
+        found = distance(config)
+        compared({"model.py": found})
+        assert found < CLOSE
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", shipped_spaces())
-def test_fifty_networks_of_each_space(name: str) -> None:
-    configs = [one for one in draws(load_space(shipped_spaces()[name]), 50) if not unexpressed(one)]
+def test_fifty_draws_of_each_space(name: str, compared: Compared) -> None:
+    different = {one.key: one for one in draws(load_space(shipped_spaces()[name]), 50)}
+    configs = [one for one in different.values() if not unexpressed(one)]
     distances = [distance(config) for config in configs]
-    print(f"{name}: {len(distances)} networks, largest difference {max(distances):.1e}")
+    for found in distances:
+        compared({"model.py": found})
     assert max(distances) < CLOSE
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", zoo_names())
-def test_the_papers_networks(name: str) -> None:
+def test_the_papers_networks(name: str, compared: Compared) -> None:
     found = distance(zoo_config(name))
-    print(f"{name}: difference {found:.1e}")
+    compared({"model.py": found})
     assert found < CLOSE
 
 
