@@ -208,14 +208,8 @@ def _dress(axes: Any, run: Run, cost: str) -> None:
     if limits is not None:
         axes.set_ylim(*limits)
     if below:
-        axes.text(
-            0.01,
-            0.015,
-            f"{below} below this axis",
-            transform=axes.transAxes,
-            fontsize=8,
-            color=FAINT,
-        )
+        where = {"transform": axes.transAxes, "ha": "right", "va": "top"}  # outside: no mark there
+        axes.text(1.0, -0.075, f"{below} below this axis", fontsize=8, color=FAINT, **where)
 
 
 def _scatter(
