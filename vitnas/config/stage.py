@@ -92,7 +92,9 @@ class StageConfig(Frozen):
     mixer_options: dict[str, Any] = Field(
         Given(), description="the own fields of another package's mixer"
     )
-    depth: Positive = Field(1, description="blocks with weights of their own")
+    depth: Positive = Field(
+        1, description="blocks with weights of their own; of `skip` any number means the same"
+    )
     embed_dim: Positive = Field(description="channels C")
     num_heads: Positive | None = Field(
         None, description="heads of attention; null: `attn_dim` / `head_dim`"
