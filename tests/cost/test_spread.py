@@ -48,13 +48,16 @@ def test_draws_that_break_a_rule_or_a_limit_are_counted() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_papers_spaces_are_spread_evenly(name: str) -> None:
-    """In a tenth of the draws that `docs/spaces.md` is about, with wider bounds."""
+    """In a tenth of the draws that `docs/spaces.md` is about, with wider bounds.
+
+    No paper has a stage without blocks.
+    """
     found = spread(load_space(name), 300)
     assert found.refused <= 0.05
     assert found.sliced >= 0.15
     assert found.mixed >= 0.15
     assert min(found.tenths) >= 0.003
-    assert all(set(seen) == set(MIXERS) for seen in found.mixers.values())
+    assert all(set(seen) == {*MIXERS} - {"skip"} for seen in found.mixers.values())
     assert all(set(seen) == {1, 2, 3, 4} for seen in found.passes.values())
     assert set(found.mixers) == ({(1, 0)} if "vit" in name else PYRAMIDS)
 
