@@ -176,7 +176,7 @@ def az_nas(parts: Sequence[Array]) -> Array:
     A network that is far behind in one part loses more than it can gain in another one. Ties share
     the mean of their ranks; a network without a part has no score.
 
-    Source: Lee and Ham, "AZ-NAS", CVPR 2024, section 3.3. The parts are `AZ_PARTS` and FLOPs.
+    Source: Lee and Ham, "AZ-NAS", CVPR 2024. The parts are `AZ_PARTS` and FLOPs.
     """
     from scipy.stats import rankdata
 

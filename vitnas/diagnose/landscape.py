@@ -221,7 +221,7 @@ def _figure(axis: list[float], losses: Grid) -> bytes:
         4.6,
     )
     left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
-    contours(figure, left, axis, known, top)
+    contours(figure, left, axis, losses, top)
     for values, name, colour in (
         (known[:, middle], "first", COLOURS[0]),
         (known[middle], "second", COLOURS[1]),

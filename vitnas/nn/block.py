@@ -52,9 +52,8 @@ class Block(nn.Module):
         norm = partial(build_norm, dim, config.norm_of(stage), config.norm_eps, stage.passes)
         self.norm1 = nn.Identity() if stage.facts.whole else norm()
         self.mixer = build_mixer(place)
-        skips = stage.facts.skips
-        self.residual1 = NoBranch() if skips else build_residual(residual, dim)
-        drops = drop_path and not skips
+        self.residual1 = build_residual(residual, dim) if stage.has_blocks else NoBranch()
+        drops = drop_path and stage.has_blocks
         self.drop_path: nn.Module = DropPath(drop_path) if drops else nn.Identity()
         self.has_mlp = stage.has_mlp
         if self.has_mlp:

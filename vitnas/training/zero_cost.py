@@ -118,7 +118,7 @@ def expressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
 def progressivity(model: nn.Module, x: Tensor, y: Tensor) -> float:
     """The smallest rise of that entropy from one block to the next.
 
-    Source: AZ-NAS, section 3.2, and its code. What enters the first block counts as the output of
+    Source: AZ-NAS, and its authors' code. What enters the first block counts as the output of
     a block before it, so that a network of one block has a figure.
     """
     with torch.no_grad():
@@ -130,7 +130,7 @@ def trainability(model: nn.Module, x: Tensor, y: Tensor) -> float:
     """Mean over blocks of 2 - s - 1 / s, where s is the spectral norm of what a block does to a
     gradient; 0, the most, where it keeps the gradient's length.
 
-    Source: AZ-NAS, section 3.2, and its code. The gradient at the block's output is of random
+    Source: AZ-NAS, and its authors' code. The gradient at the block's output is of random
     signs, so the mean over tokens of its outer product with the gradient at the output of the block
     before is this linear map. Where a stage halves the grid, four tokens count as one of four times
     the channels. The first block has what enters it, as in `progressivity`.
