@@ -34,6 +34,7 @@ def test_a_quick_run_ends_in_its_figures(name: str, tmp_path: Path) -> None:
     assert set(result) == KEYS
     assert result["benchmark"] == name
     assert result["quick"] is True
+    assert result["targets"]
     assert set(result["targets"]) <= set(result["figures"])
     assert isinstance(result["met"], bool)
     assert result["hardware"]["cores"] >= 1

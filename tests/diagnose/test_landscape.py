@@ -47,7 +47,8 @@ def same(before: dict[str, Tensor], model: nn.Module) -> bool:
 @pytest.mark.parametrize("shape", [(5, 3), (4, 3, 2, 2), (6, 1, 3, 3), (1, 7, 4)])
 def test_each_filter_of_a_direction_is_as_long_as_the_networks(shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)
-    weight = torch.randn(shape) * torch.arange(1.0, shape[0] + 1).reshape(-1, *[1] * len(shape[1:]))
+    growing = torch.arange(1.0, shape[0] + 1).reshape(-1, *[1] * len(shape[1:]))
+    weight = torch.randn(shape, generator=generator) * growing
     weight[0] = 0
     drawn = direction_of(weight, generator)
     lengths = drawn.flatten(1).norm(dim=1)
