@@ -139,9 +139,8 @@ def main() -> None:
         rows.append((name, *(spread(column) for column in columns.values())))
         figures |= {f"{name}: {key}": rounded(statistics.mean(it)) for key, it in columns.items()}
     show((f"{sizes[0]} epochs, {seeds} seeds", "top-1, %", "loss", "reach", "rough"), rows)
-    results: Figures
     more = figures["DeiT-108: rough"] - figures[f"{names[-1]}: rough"]
-    results = {**figures, "deit_rougher": rounded(more)}
+    results: Figures = {**figures, "deit_rougher": rounded(more)}
     targets: dict[str, Bound] = {"deit_rougher": {"min": 0.0}}  # as the paper says
     conclude("landscapes", given.quick, results, targets)
 
