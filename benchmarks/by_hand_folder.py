@@ -7,7 +7,8 @@ places a side, with one block each and two in the last. `strides` is what `image
 inverted residuals of expansion 4 between layers of stride 2, a classifier of means. All others have
 a stem of two convolutions with CReLU and max pooling, full convolutions with CReLU and pooling
 between the stages, inverted residuals without expansion, and a classifier that sees every place;
-their last stage is named.
+their last stage is named. `alone`: there are no blocks before it; `no blocks`: none at all.
+`--scenes` takes the harder images of `folder.py`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from by_hand import Given, all_tried, conv, differences
-from common import Bound, conclude, is_quick
+from by_hand import Given, all_tried, conv, differences, skipped
+from common import Bound, conclude, quick_parser
 from folder import EPOCHS, SIDE, write_images
 
 VGG, WIDE_VGG = "vgg 8", "vgg 12"
 STRIDES, PLAIN, POOLED = "16, 32, 64; strides", "16, 32, 64; mbconv", "16, 32, 64; maxpool, mhsa"
-STATIC, FULL = "16, 32, 64; ska", "16, 32, 64; mhsa"
+STATIC, FULL, ALONE = "16, 32, 64; ska", "16, 32, 64; mhsa", "16, 32, 64; mhsa alone"
 
 
 def metaformer(mixer: str, width: int, depth: int = 2, **more: Any) -> dict[str, Any]:
@@ -82,21 +83,31 @@ NETWORKS: dict[str, Given] = {
     STATIC: last("ska", 16, 32, 64),
     FULL: last("mhsa", 16, 32, 64),
     "24, 48, 96; mhsa": last("mhsa", 24, 48, 96),
+    "8, 16, 32; no blocks": network(*map(skipped, (8, 16, 32))),
+    "16, 32, 64; no blocks": network(*map(skipped, (16, 32, 64))),
+    "24, 48, 96; no blocks": network(*map(skipped, (24, 48, 96))),
+    "8, 24, 64; mhsa alone": network(skipped(8), skipped(24), metaformer("mhsa", 64)),
+    "16, 32, 64; dwconv alone": network(skipped(16), skipped(32), metaformer("dwconv", 64)),
+    ALONE: network(skipped(16), skipped(32), metaformer("mhsa", 64)),
+    "24, 48, 96; mhsa alone": network(skipped(24), skipped(48), metaformer("mhsa", 96)),
 }
 
 
 def main() -> None:
-    quick = is_quick(__doc__)
+    parser = quick_parser(__doc__)
+    parser.add_argument("--scenes", action="store_true", help="the harder images")
+    asked = parser.parse_args()
+    quick = asked.quick
     from vitnas.config.space import load_space
     from vitnas.training.data import load_data
 
     space = load_space("images_64").config
     proxy = space.proxy.model_copy(update={"epochs": 1 if quick else EPOCHS})
-    kept = (VGG, PLAIN, STRIDES, POOLED, STATIC, FULL) if quick else tuple(NETWORKS)
+    kept = (VGG, PLAIN, STRIDES, POOLED, STATIC, FULL, ALONE) if quick else tuple(NETWORKS)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
         root = Path(folder) / "images"
-        write_images(root, quick)
+        write_images(root, quick, asked.scenes)
         data = space.data.model_copy(update={"root": str(root)})
         images = load_data(data, SIDE, proxy.train_fraction)
         found = all_tried({name: NETWORKS[name] for name in kept}, images, proxy, quick)
@@ -106,6 +117,7 @@ def main() -> None:
         "mhsa_minus_mbconv": (FULL, PLAIN),
         "crelu_minus_maxpool": (FULL, POOLED),
         "mhsa_minus_ska": (FULL, STATIC),
+        "alone_minus_mhsa": (ALONE, FULL),
     }
     targets: dict[str, Bound] = {"mhsa_minus_vgg": {"min": -100.0 if quick else 0.0}}
     conclude("by_hand_folder", quick, differences(found, pairs), targets)
