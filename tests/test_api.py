@@ -35,6 +35,7 @@ def test_a_search_shows_its_progress_unless_told_not_to(
     assert again.trials == run.trials
 
 
+@pytest.mark.slow
 def test_a_run_and_a_trial_have_a_short_repr(searched: Run) -> None:
     front = f"{len(searched.front)} on the front"
     assert repr(searched) == f"Run('{searched.path}', 3 trials, 3 complete, {front})"

@@ -72,6 +72,7 @@ def test_the_data_set_of_the_page_is_searched(installed: Path, tmp_path: Path) -
     assert all(trial.test_top1 is not None for trial in run.front)
 
 
+@pytest.mark.slow
 def test_the_mixer_and_the_sampler_of_the_page_are_searched(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ def test_the_targets_lie_evenly_by_log() -> None:
     assert targets(7, 7) == [7]
 
 
+@pytest.mark.slow
 def test_members_are_near_the_targets_and_the_same_each_time() -> None:
     space = make_space()
     state = torch.get_rng_state()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from tests.calibration.made_up import judged
 from vitnas.calibration.plot import _places, calibration_png
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn() -> None:
     from PIL import Image
 

@@ -66,6 +66,7 @@ def test_a_very_long_range_is_surveyed(capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(out)["num_networks"] == 1_000_000
 
 
+@pytest.mark.slow
 def test_a_float_axis_cannot_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
     file = space_file({"drop_path_rate": {"float": [0.0, 0.5]}})
     out, _ = vitnas_says(capsys, "space", file, code=0)
@@ -97,6 +98,7 @@ def test_a_picture_that_cannot_be_is_not_begun(
     assert Path("thesis.png").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_space_is_shown_with_other_images(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def test_it_trains_and_the_folder_loads(capsys: pytest.CaptureFixture[str]) -> N
     assert vitnas.load("out")(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
 
 
+@pytest.mark.slow
 def test_a_graft_has_the_mixers_fields(capsys: pytest.CaptureFixture[str]) -> None:
     size = ("--img-size", "32", "--patch-size", "16", "--blocks", "last:1", "--to", "grafted")
     of_mixer = ("--num-heads", "2", "--key-kernel", "5")

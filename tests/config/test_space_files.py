@@ -148,6 +148,7 @@ def test_what_is_wrong_is_said_in_a_line(base: Path, fields: dict[str, Any], exp
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_every_shipped_space_has_the_name_of_its_file() -> None:
     for name, path in shipped_spaces().items():
         assert find_space(name) == path

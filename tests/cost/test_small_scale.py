@@ -212,6 +212,7 @@ def test_the_second_row_by_graft() -> None:
     assert f"{_num_params(model) / 1e6:.3f}" == "9.380"
 
 
+@pytest.mark.slow
 def test_the_key_of_cska_swin_in_the_papers_code() -> None:
     """A convolution of each head's query, 32 channels to 32, for each window of the stage."""
     model: Any = build_network("swin_tiny_32")

@@ -32,6 +32,7 @@ def test_the_estimate_is_near_the_true_number() -> None:
     assert abs(estimate - true) < 4 * error * estimate
 
 
+@pytest.mark.slow
 def test_a_large_space_is_estimated() -> None:
     found = survey(load_space("hybrid_fashion"), draws=200)
     assert 4e6 < found.num_networks < 9e6
@@ -67,6 +68,7 @@ def test_narrow_limits_are_named_as_a_problem() -> None:
     assert "of the networks meet the limits" in problem
 
 
+@pytest.mark.slow
 def test_refused_draws_are_named_as_a_problem() -> None:
     gamma = {"broad": {"gamma": 0.5}}
     (problem,) = survey(space_of(SMALL | gamma)).problems

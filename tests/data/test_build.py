@@ -60,6 +60,7 @@ def test_pillow_s_warnings_about_a_file_are_kept_away(
     assert not recwarn.list
 
 
+@pytest.mark.slow
 def test_many_images_are_decoded_by_other_processes(tmp_path: Path) -> None:
     images, files = small_set(tmp_path, 300)
     seen: list[str] = []

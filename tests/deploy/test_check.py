@@ -44,6 +44,7 @@ def test_nothing_is_not_the_current_folder() -> None:
         check.deploy_check("", DataConfig(name="digits"))
 
 
+@pytest.mark.slow
 def test_without_onnxruntime_it_is_one_line(searched: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = "onnxruntime not installed (pip install vitnas[onnx])"
     monkeypatch.setattr(check, "without_onnx", lambda: missing)

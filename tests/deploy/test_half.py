@@ -31,6 +31,7 @@ def test_fp16_takes_and_gives_float32(tmp_path: Path) -> None:
     assert computes_in_half(model, tmp_path), "it has nothing to convert"
 
 
+@pytest.mark.slow
 def test_fp16_of_a_network_in_groups_runs(tmp_path: Path) -> None:
     """With all its optimizers onnxruntime ends the process here."""
     stage = {"token_mixer": "mhsa", "embed_dim": 8, "num_heads": 2, "groups": [2, 1]}

@@ -63,6 +63,7 @@ def test_curves_are_read_from_the_log_and_drawn(tmp_path: Path) -> None:
     assert found.summary == "after epoch 3 the branches have 1.30 to 1.30"
 
 
+@pytest.mark.slow
 def test_coefficients_of_identities_alone_are_drawn(tmp_path: Path) -> None:
     model = network(RECURSIVE, residual="lrc_identity")
     found = evolution_finding(model, write_log(tmp_path, 3, residual_scales(model)))

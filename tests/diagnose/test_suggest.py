@@ -45,6 +45,7 @@ def test_a_block_of_several_passes_counts_once() -> None:
     assert suggested(uniform(stage)).similar == 2
 
 
+@pytest.mark.slow
 def test_k_is_at_most_what_the_network_can_have() -> None:
     """Groups and static keys take no re-attention, and a convolution has no map."""
     sliced = MHSA | {"depth": 2, "groups": [2]}

@@ -73,6 +73,7 @@ def tellers(told: list[str]) -> dict[str, Any]:
     return {"notice": told.append, "ended": told.append, "doing": lambda line: None}
 
 
+@pytest.mark.slow
 def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> None:
     told: list[str] = []
     run = run_search(SPACE, tmp_path / "run", OPTIONS, ended=told.append)
@@ -101,6 +102,7 @@ def test_replicates_are_of_both_sides_of_the_comparison(tmp_path: Path) -> None:
     assert sum(bool(one.replicates) for one in run.baselines) == len(counting(run))
 
 
+@pytest.mark.slow
 def test_three_images_a_class_are_enough(tmp_path: Path) -> None:
     """Two to train on and one to score with."""
     for index in range(9):
@@ -113,6 +115,7 @@ def test_three_images_a_class_are_enough(tmp_path: Path) -> None:
     assert [one.test_top1 for one in found] == [None] * 4
 
 
+@pytest.mark.slow
 def test_no_baselines_where_none_are_wanted(tmp_path: Path) -> None:
     options = SearchOptions(trials=1, gpus_per_trial=0.0, backend="serial", baselines=False)
     run_search(SPACE, tmp_path / "run", options)
@@ -135,6 +138,7 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
     assert train(tmp_path, Cache(None), never) == []
 
 
+@pytest.mark.slow
 def test_a_ctrl_c_among_the_last_trials_leaves_the_baselines_to_a_resume(tmp_path: Path) -> None:
     """All trials had ended, so the search went on with its baselines for minutes."""
 
@@ -197,6 +201,7 @@ class Repeats:
         return tuple(replace(one, ended=None) for one in self.read().baselines)
 
 
+@pytest.mark.slow
 def test_what_decides_the_comparison_is_trained_again_and_nothing_else(tmp_path: Path) -> None:
     repeats = Repeats(tmp_path)
     found = repeats.run()

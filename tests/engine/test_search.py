@@ -41,6 +41,7 @@ def folder_space(root: Path, val_split: str | None = None, **model: object) -> S
     return make_space(data=data, proxy=proxy, model=deepcopy(TREE["model"]) | fixed)
 
 
+@pytest.mark.slow
 def test_a_skipped_image_is_said_and_written_down(tmp_path: Path) -> None:
     fill_folder(tmp_path / "data")
     for index in range(100):

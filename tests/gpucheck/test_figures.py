@@ -40,6 +40,7 @@ def test_a_device_agrees_with_itself() -> None:
     assert agreement(DRY) == {"difference": 0.0}
 
 
+@pytest.mark.slow
 def test_a_proxy_training_is_timed() -> None:
     found = proxy(DRY)
     assert found["seconds"] > 0

@@ -39,6 +39,7 @@ def test_every_configuration_builds_and_learns(config: ModelConfig) -> None:
     torch.testing.assert_close(model(images[1:2]), together[1:2], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(model_configs())
 def test_saved_weights_give_the_same_network(config: ModelConfig) -> None:

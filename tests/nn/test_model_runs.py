@@ -76,6 +76,7 @@ def test_runs_with_channels_last(seed: int) -> None:
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.slow
 def test_builds_without_memory() -> None:
     for seed in VARIED:
         config = random_config(seed)

@@ -88,6 +88,7 @@ def test_words_and_rows() -> None:
     assert "and from the scatter over seeds" in band_text(repeated)
 
 
+@pytest.mark.slow
 def test_each_cost_has_its_band() -> None:
     costs = {"name": "x", "objectives": {"flops": "minimize", "throughput": "maximize"}}
     fast = [trial(n, 50.0 + n, 10**6 * (n + 1), measured={"throughput": 90.0 - n}) for n in (0, 1)]
@@ -114,6 +115,7 @@ def test_a_network_that_is_on_the_front_by_another_cost_is_not_what_the_median_i
     assert "The median is above the front" not in band_text(run)
 
 
+@pytest.mark.slow
 def test_both_plots_and_both_pages_have_it() -> None:
     run = made_up()
     figure = front_figure(run)

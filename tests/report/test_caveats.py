@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.report.runs import ENVIRONMENT, run_of, trial
 from vitnas.records import Outcome
@@ -71,6 +72,7 @@ def test_sentences_say_what_is_not_known() -> None:
     assert "No front member has a test top-1" in text
 
 
+@pytest.mark.slow
 def test_thinned_runs_say_so() -> None:
     curves = np.random.default_rng(0).random((3200, 3)).cumsum(axis=1).tolist()
     trials = [trial(n, curve=tuple(curve)) for n, curve in enumerate(curves)]

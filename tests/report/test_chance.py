@@ -88,6 +88,7 @@ def test_it_grows_with_the_networks_and_is_the_same_each_time() -> None:
     assert chance_of(run) == found
 
 
+@pytest.mark.slow
 def test_both_pages_and_the_plot_have_it() -> None:
     run, *_ = searched(0)
     found = chance_of(run)
@@ -104,6 +105,7 @@ def test_both_pages_and_the_plot_have_it() -> None:
     assert line["x"][-1] == 40 * run.epochs
 
 
+@pytest.mark.slow
 def test_over_time_a_random_network_takes_the_mean_of_the_runs_own() -> None:
     run, *_ = searched(0)
     found = chance_of(run)

@@ -103,6 +103,7 @@ def test_flops_are_taken_off() -> None:
     assert wide.gain < 0.5 * found.doubling
 
 
+@pytest.mark.slow
 def test_each_value_was_given_to_each_member() -> None:
     found = effects_of(run())
     assert found is not None
@@ -128,6 +129,7 @@ def asked(source: Run) -> list[str]:
     return sorted({name for one in source.trials for name in one.params})
 
 
+@pytest.mark.slow
 def test_every_axis_that_was_asked_is_told() -> None:
     for source in (run(), run(70, 1), run(24, 2)):
         found = effects_of(source)
@@ -162,6 +164,7 @@ def test_matched_pairs_judge_what_no_member_of_the_front_was_asked() -> None:
     assert paired.ends.points >= 0, "the better value comes first"
 
 
+@pytest.mark.slow
 def test_what_nothing_can_judge_says_why() -> None:
     assert "only one value" in dict(asked_off_the_front(70, 0.5).unjudged)[RATIO]
     few = dict(asked_off_the_front(2, 0.0, 0.5).unjudged)

@@ -105,6 +105,7 @@ def test_batches_are_the_images_in_their_order(root: Path) -> None:
     assert colours == [[0, 0, 1]] * 2 + [[0, 1, 0]] * 2 + [[1, 0, 0]] * 2
 
 
+@pytest.mark.slow
 def test_a_data_set_s_images_are_scaled_to_the_network(digits_net: Path) -> None:
     classifier = load_classifier(digits_net)
     found = of_data_set(DataConfig(), "test", classifier)

@@ -86,6 +86,7 @@ def _same_scores(folder: Path, file: Path) -> None:
     assert (one.preprocessing, one.names) == (other.preprocessing, other.names)
 
 
+@pytest.mark.slow
 def test_a_folder_in_another_order_and_with_some_classes(colours_net: Path, tmp_path: Path) -> None:
     fill_folder(tmp_path)
     shutil.rmtree(tmp_path / "train")

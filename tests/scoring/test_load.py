@@ -79,6 +79,7 @@ def test_weights_in_a_folder_of_vitnas_have_its_names_and_preparation(tmp_path: 
     assert own.preprocessing.mean == (0.4, 0.4, 0.4) != foreign.preprocessing.mean
 
 
+@pytest.mark.slow
 def test_a_name_of_the_zoo_with_weights(tmp_path: Path) -> None:
     from vitnas.nn.model import build_model
 

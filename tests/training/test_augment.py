@@ -109,6 +109,7 @@ def test_a_crop_magnifies_but_does_not_leave_the_image() -> None:
     assert spread.mean() < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smallest", [0.08, 0.35, 1.0])
 def test_crops_have_the_area_that_the_recipe_says(smallest: float) -> None:
     """Two ramps, along x and y: their spread is a crop's width and height."""

@@ -150,6 +150,7 @@ def test_its_gradient_makes_maps_less_alike() -> None:
     assert values[-1] < 0.8 * values[0]
 
 
+@pytest.mark.slow
 def test_training_with_it_gives_maps_that_are_less_alike(digits: Images) -> None:
     tree = {"epochs": 3, "lr": 3e-3, "train_fraction": 0.3}
     ends = []

@@ -303,6 +303,7 @@ def test_more_images_than_were_read_cannot_be_trained_on(
         ProxyTraining(tiny_config, SHORT, few, 0)
 
 
+@pytest.mark.slow
 def test_a_recipe_s_curve_is_the_same_alone_and_beside_another(
     tiny_config: ModelConfig, digits: Images
 ) -> None:

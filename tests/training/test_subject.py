@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.config.test_baseline import DIGITS
 from vitnas.config.data import DataConfig
 from vitnas.config.model import ModelConfig
@@ -22,6 +24,7 @@ def test_a_network_of_ours_trains_as_ever(tiny_config: ModelConfig) -> None:
     assert size_of_design(tiny_config).flops == closed_form(tiny_config).flops
 
 
+@pytest.mark.slow
 def test_a_reference_follows_from_its_seed() -> None:
     images = load_data(DataConfig(), 8)
     curves = [[e.loss for e in training_of(DIGITS, PROXY, images, s)] for s in (0, 0, 1)]

@@ -32,6 +32,7 @@ def requests() -> list[Request]:
     ]
 
 
+@pytest.mark.slow
 def test_a_batch_in_this_process() -> None:
     backend = SerialBackend(0.0)
     backend.prepare(SPACE)

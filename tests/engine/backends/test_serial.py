@@ -94,6 +94,7 @@ def test_tune_with_one_worker_gives_the_same_study(
     assert not (run.path / ".tune").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_is_finished(searched: Run, tmp_path: Path) -> None:
     """Stopped in the middle of its second training, it ends with the same networks, each once."""
 

@@ -97,6 +97,7 @@ def test_scores_at_initialisation_need_no_other_fold(prepared: Prepared) -> None
     assert once == same
 
 
+@pytest.mark.slow
 def test_with_folds_the_test_score_is_that_of_the_first_ones_network(prepared: Prepared) -> None:
     """As a candidate's, which is that of the weights that are kept."""
     space, worker, config = prepared

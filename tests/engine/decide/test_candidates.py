@@ -54,6 +54,7 @@ def test_a_space_of_which_nearly_nothing_is_within_the_limits_says_so(
     assert controller.cut_short_by == "25 draws in a row were known or outside the limits"
 
 
+@pytest.mark.slow
 def test_so_does_one_of_which_few_networks_are_within_the_limits(controller_of: Make) -> None:
     """What is drawn then is outside the limits, and no duplicate."""
     space = make_space()

@@ -153,6 +153,7 @@ def test_a_lost_worker_is_retried_a_few_times(controller_of: Make) -> None:
     assert "lost 4 times: node died" in str(controller.trials[job.number].error)
 
 
+@pytest.mark.slow
 def test_stopped_trials_keep_their_curve_and_are_no_front_members(
     controller_of: Make, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def test_mixers_take_turns() -> None:
     assert len(set(mixers)) == 4
 
 
+@pytest.mark.slow
 def test_a_stage_of_two_mixers_is_not_plain() -> None:
     """`(cska, last 1 mhsa)` in all stages had counted as one mixer, before `dwconv` alone."""
     for config in plain_networks(load_space("papers_32")):

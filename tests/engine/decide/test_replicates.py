@@ -24,6 +24,7 @@ from vitnas.run import Run
 from vitnas.seeds import derive_seed
 
 
+@pytest.mark.slow
 def test_what_may_be_on_the_front_is_trained_again(replicating: Make, tmp_path: Path) -> None:
     controller = replicating(num_trials=12)
     finish_all(controller)
@@ -123,6 +124,7 @@ def test_killed_and_resumed_is_the_run_that_was_not(
     assert len(seeds) == len(set(seeds)), "nothing was trained twice"
 
 
+@pytest.mark.slow
 def test_more_replicates_of_a_finished_run_add_what_is_missing(
     replicating: Make, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_first_comes_what_was_asked_for(controller_of: Make, tmp_path: Path) -> 
     assert read_run(tmp_path).trials[0].origin == files[0]
 
 
+@pytest.mark.slow
 def test_results_of_another_run_are_taken_over_once(controller_of: Make, tmp_path: Path) -> None:
     other = finished(tmp_path / "other")
     known = known_trials(make_space(), other)
@@ -215,6 +216,7 @@ def test_a_replicate_that_failed_elsewhere_is_not_made_again(
     assert (taken.outcome, taken.taken) == (Outcome.DIVERGED, True)
 
 
+@pytest.mark.slow
 def test_accuracies_of_another_proxy_are_refused(tmp_path: Path) -> None:
     other = finished(tmp_path / "other", num_trials=1)
     longer = make_space(proxy={"epochs": 5, "batch_size": 64, "train_fraction": 0.3})

@@ -95,6 +95,7 @@ def test_the_order_of_the_others_does_not_matter(
     assert PRUNER.should_stop(trial, others) == PRUNER.should_stop(trial, shuffled)
 
 
+@pytest.mark.slow
 @given(runs())
 def test_equal_trials_get_equal_decisions(run: tuple[TrialRecord, list[TrialRecord]]) -> None:
     """Whoever of two equal trials reports first, the other one sees the same."""
@@ -103,6 +104,7 @@ def test_equal_trials_get_equal_decisions(run: tuple[TrialRecord, list[TrialReco
     assert PRUNER.should_stop(trial, [*others, twin]) == PRUNER.should_stop(twin, [*others, trial])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 50), curves), min_size=8, max_size=30))
 def test_at_least_the_kept_share_of_every_bin_goes_on(pairs: list[tuple[int, list[float]]]) -> None:
     trials = [record(i, flops, curve, 2) for i, (flops, curve) in enumerate(pairs)]
@@ -118,6 +120,7 @@ def test_at_least_the_kept_share_of_every_bin_goes_on(pairs: list[tuple[int, lis
         assert sum(t.number in stopped for t in members) <= len(members) / 2
 
 
+@pytest.mark.slow
 @given(runs())
 def test_without_rules_nothing_is_stopped(run: tuple[TrialRecord, list[TrialRecord]]) -> None:
     trial, others = run

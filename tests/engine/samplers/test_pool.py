@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from tests.config.trees import TREE
 from tests.engine.conftest import make_space
 from vitnas.config.space import load_space
@@ -46,6 +48,7 @@ def test_a_network_is_plain_though_a_random_draw_found_it_first() -> None:
     assert all(proposal.is_plain for proposal in offered)
 
 
+@pytest.mark.slow
 def test_a_short_search_is_offered_more_new_networks_a_step_than_a_long_one() -> None:
     pool = SpacePool(load_space("hybrid_cifar"), 0, first=20, fresh=64)
     numbers = [len(pool.sample())]

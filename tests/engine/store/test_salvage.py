@@ -116,6 +116,7 @@ def test_a_salvaged_run_goes_on(whole: Run, controller_of: Make, tmp_path: Path)
     assert [t.params for t in run.trials[:10]] == [t.params for t in whole.trials[:10]]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_cut_off(whole: Run, tmp_path: Path) -> None:
     file = tmp_path / "study.db"
     content = file.read_bytes()

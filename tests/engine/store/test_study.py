@@ -65,6 +65,7 @@ def statements(path: Path, most: int) -> int:
     return seen
 
 
+@pytest.mark.slow
 def test_a_driver_killed_while_it_makes_the_study_leaves_a_run_without_trials(
     tmp_path: Path,
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_small_tune_and_its_resumption(tmp_path: Path) -> None:
     assert len(more.tried) == 4
 
 
+@pytest.mark.slow
 def test_a_time_that_is_up_at_once(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"--minutes 0: over before the first recipes"):
         run_tune(make_space(), tmp_path, TuneOptions(minutes=0, **SMALL))

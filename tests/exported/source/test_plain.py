@@ -26,6 +26,7 @@ def written(family: str, folder: Path, side: int = 28, channels: int = 1) -> Wri
     return write_network(folder, folder, content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [8, 28, 64])
 @pytest.mark.parametrize("family", PLAIN)
 def test_it_computes_what_the_network_does(family: str, side: int, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_attention_has_heads_of_64() -> None:
     assert set(mixers_of(ours).values()) == {"ConvAttention"}
 
 
+@pytest.mark.slow
 def test_the_folder_is_a_grafts() -> None:
     converted(code_of("stu"), "ska_small")
     assert "ska_small_cvt + ska in all" in Path("net/README.md").read_text()

@@ -40,6 +40,7 @@ def test_timms_deit() -> None:
     check_scores(code, ours, 96)
 
 
+@pytest.mark.slow
 def test_timms_distilled_deit() -> None:
     code = filled(timm.create_model("deit_tiny_distilled_patch16_224", num_classes=10, img_size=96))
     ours = converted(code, "timm")
