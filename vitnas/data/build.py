@@ -91,7 +91,7 @@ def announce(origins: Sequence[Origin], teller: Teller) -> None:
     seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
     foretell(images, len(missing), seconds, teller)
     tell_enlarged(images, sides, teller)
-    _tell_converted(images, [origin.kinds(number) for origin, number in some], teller)
+    tell_converted(images, [origin.kinds(number) for origin, number in some], teller)
 
 
 def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> None:
@@ -117,7 +117,7 @@ def tell_enlarged(
         )
 
 
-def _tell_converted(images: ImageSet, looked_at: Sequence[tuple[str, ...]], teller: Teller) -> None:
+def tell_converted(images: ImageSet, looked_at: Sequence[tuple[str, ...]], teller: Teller) -> None:
     """Say how many of some images are something else than upright RGB of 8 bits, and what."""
     kinds = Counter(kind for each in looked_at for kind in each)
     if kinds:
