@@ -25,7 +25,7 @@ def show_space(
     from vitnas.cost.survey import survey
     from vitnas.cost.survey_text import survey_json, survey_text
 
-    found = load_space(space, None if data is None else read_data(data))
+    found = load_space(space, None if data is None else read_data(data, trains=True))
     result = survey(found, num_samples=samples)
     if as_json:
         say(json.dumps(survey_json(found, result), indent=2))
