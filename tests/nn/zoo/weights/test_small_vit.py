@@ -9,6 +9,8 @@ from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small_vit import SmallCstuVit
 from tests.nn.zoo.weights.through import check_scores, converted, refused
 from vitnas import api
+from vitnas.config.data import DataConfig
+from vitnas.deploy import check
 from vitnas.nn.graft.families import mixers_of
 from vitnas.nn.zoo.weights.small_vit import patch_of, pixels_last
 
@@ -59,6 +61,15 @@ def test_the_folder_is_diagnosed() -> None:
     found, folder = api.diagnose("net", data="digits", out="found", images=8)
     assert {"maps", "similarity", "rollout"} <= set(found.findings)
     assert (folder / "diagnosis.json").is_file()
+
+
+@pytest.mark.nightly
+def test_the_folder_is_checked_where_it_will_run() -> None:
+    pytest.importorskip("onnxruntime")
+    converted(filled(SmallCstuVit(24, 1, 2, hidden=36, channels=1, classes=10)), "ska_small")
+    (one,) = check.deploy_check("net", DataConfig(), rounds=1).networks
+    assert set(one.forms) == {"float", "int8", "fp16"}
+    assert set(one.changed) == {"cska"}
 
 
 @pytest.mark.nightly
