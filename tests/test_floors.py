@@ -90,6 +90,7 @@ LIGHT = {
     "vitnas.run": ("torch", "ray", "optuna", "numpy"),
     "vitnas.versus": ("torch", "ray", "optuna", "scipy"),
     "vitnas.cost.closed_form": ("torch", "ray", "optuna", "numpy"),
+    "vitnas.data.reading": ("torch", "timm", "ray", "optuna"),
     "vitnas.deploy.text": ("torch", "timm", "ray", "optuna", "matplotlib"),
     "vitnas.diagnose": ("torch", "timm", "ray", "optuna", "numpy", "matplotlib"),
     "vitnas.nn.zoo": ("torch", "timm", "ray", "optuna", "numpy"),

@@ -43,7 +43,7 @@ def load_space(
     Raises:
         ConfigError: one line with file, address, value and rule.
     """
-    space = _load_space(path, read_data(data) if isinstance(data, str) else data)
+    space = _load_space(path, read_data(data, trains=True) if isinstance(data, str) else data)
     check_limits(space)
     return space
 

@@ -30,7 +30,7 @@ def net() -> str:
     ("arguments", "rule"),
     [
         (("net",), "--data: is required of a folder"),
-        (("net", "--data", "digitz"), "data = 'digitz'.*nearest: digits"),
+        (("net", "--data", "digitz"), "--data = 'digitz'.*nearest: digits"),
         (("net", "--data", "digits"), "net: has 3 classes, and digits has 10"),
         (("net", "--data", "cifar10"), "net: takes images of 1, and those of cifar10 have 3"),
         (("net", "--data", "digits", "--trial", "3"), "--trial chooses networks of a run"),

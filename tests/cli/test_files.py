@@ -106,10 +106,30 @@ def test_a_space_is_shown_with_other_images(
         (tmp_path / "leaves/train" / name).mkdir(parents=True)
     asked = ("space", "images_64", "--data", str(tmp_path / "leaves"), "--json", "--samples", "1")
     out, _ = vitnas_says(capsys, *asked, code=0)
-    assert json.loads(out)["name"] == "images_64-leaves"
+    told = json.loads(out)
+    assert (told["name"], told["images"]) == ("images_64-leaves", None)
+    assert told["problems"][-1].startswith(f"{tmp_path}/leaves/train/ash: no image in it; ")
 
 
 @pytest.mark.parametrize("data", ["", "gone", "s.yaml", "digits:/x"])
 def test_images_that_are_none_are_one_line(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, err = vitnas_says(capsys, "space", "digits", "--data", data, code=2)
     assert len(err.splitlines()) == 1
+
+
+def test_what_a_search_reads_of_a_folder_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "pets"
+    for name in ("cat", "dog"):
+        (root / "train" / name).mkdir(parents=True)
+        for index in range(6):  # which are not opened
+            (root / "train" / name / f"{index}.png").write_bytes(b"no image")
+    file = space_file({"img_size": 32})  # whose train_fraction leaves half
+    out, _ = vitnas_says(capsys, "space", file, "--data", str(root), code=0)
+    assert "\n  images      12 of 2 classes\n" in out
+    assert f"  to read     {root}: 6 images are decoded once to 32 x 32 pixels and kept: " in out
+    out, _ = vitnas_says(capsys, "space", file, "--data", str(root), "--json", code=0)
+    assert json.loads(out)["images"]["bytes"] == [6 * 3 * 32 * 32]
+    out, _ = vitnas_says(capsys, "space", file, "--json", code=0)
+    assert json.loads(out)["images"] is None

@@ -69,7 +69,7 @@ def test_a_graft_has_the_mixers_fields(capsys: pytest.CaptureFixture[str]) -> No
         (("net.yaml", "--to", "o", "--score-on", "val"), "val_split = 'val': digits has train and"),
         (("net.yaml", "--to", "o", "--recipe", "srett"), r"recipe = 'srett': no such recipe"),
         (("nett.yaml", "--to", "o"), "nett.yaml: no such file"),
-        (("net.yaml", "--to", "o", "--data", "digts"), "data = 'digts': is neither"),
+        (("net.yaml", "--to", "o", "--data", "digts"), "--data = 'digts': is neither"),
         (("net.yaml", "--to", "net.yaml", *FAST), "net.yaml: is a file"),
         (("net.yaml", "--to", "o", "--device", "gpu"), "'gpu' is not a device"),
         (("net.yaml", "--to", "o", "--teacher", "resnet5O"), "distill.teacher = 'resnet5O'"),

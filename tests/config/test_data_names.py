@@ -35,8 +35,48 @@ def test_data_in_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "digit", "\0"])
 def test_another_name_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="is neither a folder"):
+    with pytest.raises(ConfigError, match=r"^--data = '.*': is neither a folder"):
         read_data(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("digits:/data", "digits come with scikit-learn and have no folder"),
+        ("imagefolder", "is required for imagefolder: the folder that holds train/"),
+    ],
+)
+def test_a_name_that_does_not_fit_its_folder_is_refused_as_it_is_given(
+    text: str, rule: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_data(text)
+    assert str(caught.value) == f"--data = '{text}': {rule}"
+
+
+def test_training_images_must_be_there_to_train_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few/train/cats").mkdir(parents=True)
+    (tmp_path / "many/train/cats").mkdir(parents=True)
+    (tmp_path / "many/train/dogs").mkdir()
+    with pytest.raises(ConfigError) as caught:
+        read_data("few", trains=True)
+    rule = "has 1 class folder, and two are needed"
+    assert str(caught.value) == f"--data = 'few': few/train {rule}"
+    with pytest.raises(ConfigError) as caught:
+        read_data("many/train", trains=True)
+    rule = "has no folder train; images lie in train/<class>/<image>"
+    assert str(caught.value) == f"--data = 'many/train': {rule} (nearest: {tmp_path}/many)"
+    assert read_data("many", trains=True) == read_data("many")
+    assert read_data("few").root == "few", "which may have test images"
+
+
+def test_a_mistake_in_a_space_file_is_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("extends: digits\nname: my\ndata: {name: imagefolder}\n")
+    with pytest.raises(ConfigError, match=r"my\.yaml: data\.root: is required"):
+        read_data(str(tmp_path / "my.yaml"))
 
 
 def test_a_shipped_space_stands_for_its_data() -> None:

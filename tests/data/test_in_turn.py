@@ -161,6 +161,18 @@ def test_images_that_are_enlarged_are_told_from_the_first_ones(tmp_path: Path) -
     assert notices == [f"wds/ in {Path.cwd()}/somewhere: {said}"]
 
 
+def test_images_that_are_converted_are_told_from_the_first_ones(tmp_path: Path) -> None:
+    class Known(Stream):
+        kinds = [(), ("grey",), ("grey of 16 bits", "turned by EXIF")] * 10 + [(), ()]
+
+    notices: list[str] = []
+    for _ in range(2):
+        read(tmp_path, Known(), teller=Teller(notices.append))
+    said = "10 are grey, 10 are grey of 16 bits, 10 are turned by EXIF; all are read upright"
+    (line,) = notices
+    assert f"/somewhere: of 32 images that were looked at {said}, in RGB of 8 bits" in line
+
+
 @pytest.mark.slow
 def test_a_builder_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     code = (

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.data.test_timm_sets import COLOURS, HUB_CARD, png, said, timm
+from tests.data.test_timm_sets import COLOURS, HUB_CARD, odd, png, said, timm
 from vitnas.data.decode import BrokenImage
 from vitnas.data.table import read_source
+from vitnas.data.telling import Teller
 from vitnas.data.timm_streams import UNDECODED, Stream, Undecoded, _each_leaf
 
 
@@ -43,8 +44,12 @@ class Data(Reader):
         return self
 
 
-def decoded(file: bytes) -> Image.Image:
-    return Image.open(BytesIO(file)).convert("RGB")
+def decoded(pair: tuple[bytes, int]) -> tuple[Image.Image, int]:
+    return Image.open(BytesIO(pair[0])).convert("RGB"), pair[1]
+
+
+def files_of(reader: Any, **changes: Any) -> Undecoded:
+    return Undecoded(reader, decoded, lambda pair: pair[0])._replace(**changes)
 
 
 def stream(data: Data, undecoded: Any) -> Stream:
@@ -54,7 +59,7 @@ def stream(data: Data, undecoded: Any) -> Stream:
 @pytest.mark.parametrize("number", [0, 5, 50])
 def test_a_broken_image_is_named_in_its_place(number: int) -> None:
     data = Data(number)
-    found = stream(data, lambda reader: Undecoded(reader, decoded))
+    found = stream(data, files_of)
     for start in (1, 2):
         each = list(found)
         assert len(each) == len(found) == number
@@ -69,6 +74,45 @@ def test_a_broken_image_is_named_in_its_place(number: int) -> None:
     assert found.classes == ("a", "b")
 
 
+def test_the_first_ones_are_told_as_they_are() -> None:
+    class Grey(Data):
+        def __iter__(self) -> Iterator[tuple[bytes, int]]:
+            for index, (content, label) in enumerate(super().__iter__()):
+                file = BytesIO()
+                Image.new("L", (2, 2)).save(file, "PNG")
+                yield (file.getvalue() if index % 2 else content), label
+
+    found = stream(Grey(50), files_of)
+    for _ in range(2):
+        assert len(list(found)) == 50
+        assert found.kinds == [(), ("grey",)] * 16
+    unknown = stream(Grey(3), lambda reader: files_of(reader, file=lambda pair: None))
+    assert len(list(unknown)) == 3
+    assert unknown.kinds == [()] * 3
+
+
+def test_what_the_data_leave_out_is_no_broken_image() -> None:
+    def some(pair: tuple[bytes, int]) -> Any:
+        return None if pair[1] % 2 else decoded(pair)
+
+    def named(pair: tuple[bytes, int]) -> str:
+        return f"x.tar: {pair[1]}"
+
+    each: list[Any] = list(stream(Data(), lambda r: files_of(r, decode=some, name=named)))
+    first, broken, last = each
+    assert (first[1], last[1]) == (0, 4)
+    assert str(broken).startswith("the data: x.tar: 2: not a readable image (cannot identify")
+
+
+def test_what_is_no_fault_of_an_image_is_raised() -> None:
+    def wrong(pair: tuple[bytes, int]) -> Any:
+        raise KeyError("no such column")
+
+    each = stream(Data(), lambda reader: files_of(reader, decode=wrong, mistakes=(KeyError,)))
+    with pytest.raises(KeyError, match="no such column"):
+        list(each)
+
+
 def test_what_says_no_images_is_read_as_it_is() -> None:
     data = Data()
     assert list(stream(data, lambda reader: None)) == list(data)
@@ -79,14 +123,14 @@ def test_the_reader_is_changed_once() -> None:
 
     def undecoded(reader: Any) -> Undecoded:
         seen.append(reader)
-        return Undecoded(reader, decoded)
+        return files_of(reader)
 
     found = stream(Data(), undecoded)
     assert [len(list(found)), len(list(found)), len(seen)] == [5, 5, 1]
 
 
 def test_the_readers_that_give_files() -> None:
-    assert set(UNDECODED) == {"hfids", "tfds"}  # tested where the packages are
+    assert set(UNDECODED) == {"hfids", "tfds", "wds"}  # tested where the packages are
     assert _each_leaf({"a": 1, "b": {"c": 2}}, 0) == {"a": 0, "b": {"c": 0}}
     assert _each_leaf(1, 0) == 0
 
@@ -123,3 +167,24 @@ def test_a_broken_image_of_datasets_is_skipped_and_many_are_refused(
         assert len(source.skipped) == 1
         assert source.skipped[0].startswith(first)
         assert source.train[1].tolist() == [n % 3 for n in range(150) if n != 7]
+
+
+@pytest.mark.skipif(find_spec("datasets") is None, reason="needs datasets")
+@pytest.mark.parametrize("kind", ["grey", "deep", "turned"])
+def test_images_of_datasets_are_read_as_those_of_folders(tmp_path: Path, kind: str) -> None:
+    pyarrow, parquet = map(import_module, ("pyarrow", "pyarrow.parquet"))
+    root = tmp_path / "colours"
+    root.mkdir()
+    rows = [{"image": {"bytes": odd(kind), "path": None}, "label": n % 3} for n in range(40)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), root / "train-00000-of-00001.parquet")
+    card = HUB_CARD.replace("num_examples: 12", "num_examples: 40").splitlines(keepends=True)
+    (root / "README.md").write_text("".join(line for line in card if "test" not in line))
+    config = timm(tmp_path / "theirs", dataset=f"hfids/{root}", splits=["train"])
+    notices = list[str]()
+    source = read_source(config, (12, 12), teller=Teller(notices.append))
+    said = {"grey": "grey", "deep": "grey of 16 bits", "turned": "turned by EXIF"}[kind]
+    assert f"images that were looked at 32 are {said}; all are read upright" in notices[-1]
+    image = source.train[0][:][0]
+    image = image.transpose(1, 2) if kind == "turned" else image
+    assert image[:, 6, 0].tolist() == [0, 0, 0]
+    assert image[:, 6, 11].tolist() == [255, 255, 255]

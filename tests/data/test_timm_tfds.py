@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.data.test_timm_sets import COLOURS, png, said, timm
+from tests.data.test_timm_sets import COLOURS, odd, png, said, timm
 from vitnas.config.data import DataConfig
 from vitnas.data.cache import held_sets, home
 from vitnas.data.foreign import describe
 from vitnas.data.rows import Rows
 from vitnas.data.table import read_source
+from vitnas.data.telling import Teller
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,9 +38,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def write_colours(root: Path, torn: int = -1, number: int = 15) -> Path:
+def write_colours(root: Path, torn: int = -1, number: int = 15, content: bytes = b"") -> Path:
     """The data set `colours` of `number` training and 6 test images, as tensorflow_datasets
-    prepares it; the folder of its files. The `torn` training image is no image."""
+    prepares it; the folder of its files. The `torn` training image is no image; all are `content`,
+    where it is given."""
     tfds: Any = import_module("tensorflow_datasets")
     features = tfds.features.FeaturesDict(
         {
@@ -55,7 +57,7 @@ def write_colours(root: Path, torn: int = -1, number: int = 15) -> Path:
     def examples(self: Any, number: int, torn: int = -1) -> Iterator[Any]:
         for index in range(number):
             name = list(COLOURS)[index % 3]
-            image = io.BytesIO(b"no image" if index == torn else png(COLOURS[name]))
+            image = io.BytesIO(b"no image" if index == torn else content or png(COLOURS[name]))
             yield index, {"image": image, "label": name, "half": 2 * index // number}
 
     def splits(self: Any, downloads: Any) -> Any:
@@ -115,6 +117,19 @@ def test_a_broken_image_is_named_and_skipped(tmp_path: Path) -> None:
         assert re.match(r"timm data set tfds/colours: item \d+: not a readable image", line)
         assert "Unknown image file format" in line
         assert len(source.train[1]) == 149
+
+
+@pytest.mark.parametrize("kind", ["grey", "deep", "turned"])
+def test_images_are_read_as_those_of_folders(tmp_path: Path, kind: str) -> None:
+    write_colours(tmp_path, number=40, content=odd(kind))
+    notices = list[str]()
+    source = read_source(colours(tmp_path), (12, 12), teller=Teller(notices.append))
+    said = {"grey": "grey", "deep": "grey of 16 bits", "turned": "turned by EXIF"}[kind]
+    assert f"images that were looked at 32 are {said}; all are read upright" in notices[-1]
+    image = source.train[0][:][0]
+    image = image.transpose(1, 2) if kind == "turned" else image
+    assert image[:, 6, 0].tolist() == [0, 0, 0]
+    assert image[:, 6, 11].tolist() == [255, 255, 255]
 
 
 def test_more_than_one_in_a_hundred_are_an_error(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.training.conftest import fill_folder
 from vitnas.config.data import DataConfig
-from vitnas.data.source import root_of
+from vitnas.data.place import root_of
 from vitnas.errors import DataError
 from vitnas.exported.preprocessing import unknown
 from vitnas.scoring.data import LabelledFiles, Part, of_data_set, of_folder

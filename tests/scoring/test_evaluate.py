@@ -166,7 +166,7 @@ def test_throughput_is_of_the_batches_that_are_asked_for(digits_net: Path) -> No
     ("data", "options", "rule"),
     [
         ("digits", {"score_on": "tests"}, r"--score-on = 'tests': .*nearest: test"),
-        ("digitz", {}, "data = 'digitz': .*nearest: digits"),
+        ("digitz", {}, "--data = 'digitz': .*nearest: digits"),
     ],
 )
 def test_what_is_misspelt_is_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,18 +20,26 @@ def show_space(
     samples: Annotated[int, typer.Option(min=0, max=MOST["samples"], help="Networks to show.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """Print how many networks SPACE holds, what they cost, a few of them, and problems."""
+    """Print how many networks SPACE holds, what they cost, a few of them, what a search reads of
+    an image folder, and problems."""
     from vitnas.config.data_names import read_data
     from vitnas.config.space import load_space
     from vitnas.cost.survey import survey
     from vitnas.cost.survey_text import survey_json, survey_text
+    from vitnas.data.reading import reading_of
+    from vitnas.errors import DataError
 
-    found = load_space(space, None if data is None else read_data(data))
-    result = survey(found, num_samples=samples)
+    found = load_space(space, None if data is None else read_data(data, trains=True))
+    asked, images, result = found.config, None, survey(found, num_samples=samples)
+    try:
+        images = reading_of(asked.data, found.image_sizes(), asked.proxy.train_fraction)
+    except DataError as error:
+        result = replace(result, problems=(*result.problems, str(error)))
     if as_json:
-        say(json.dumps(survey_json(found, result), indent=2))
+        told = {"images": None if images is None else images.told()}
+        say(json.dumps(survey_json(found, result) | told, indent=2))
     else:
-        say(survey_text(found, result))
+        say(survey_text(found, result, () if images is None else images.lines()))
 
 
 @app.command()

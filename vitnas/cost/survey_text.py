@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -27,8 +28,8 @@ def survey_json(space: SearchSpace, survey: SpaceSurvey) -> dict[str, Any]:
     }
 
 
-def survey_text(space: SearchSpace, survey: SpaceSurvey) -> str:
-    """What `vitnas space` prints."""
+def survey_text(space: SearchSpace, survey: SpaceSurvey, images: Sequence[str] = ()) -> str:
+    """What `vitnas space` prints; `images` are lines on the images."""
     title = ": ".join(filter(None, (space.name, space.config.description)))
     exact = _is_exact(survey)
     seen = "all of them" if exact else f"{survey.num_seen:,} random draws"
@@ -38,6 +39,7 @@ def survey_text(space: SearchSpace, survey: SpaceSurvey) -> str:
         f"  FLOPs       {human(survey.flops[0])} to {human(survey.flops[1])}",
         f"  parameters  {human(survey.num_params[0])} to {human(survey.num_params[1])}",
         f"  in limits   {100 * survey.within:.0f} % of {seen}",
+        *images,
     ]
     if survey.samples:
         lines.append("  samples")

@@ -91,17 +91,24 @@ def announce(origins: Sequence[Origin], teller: Teller) -> None:
     seconds = (time.monotonic() - started) * len(missing) / len(some) / cores()
     foretell(images, len(missing), seconds, teller)
     tell_enlarged(images, sides, teller)
-    _tell_converted(images, [origin.kinds(number) for origin, number in some], teller)
+    tell_converted(images, [origin.kinds(number) for origin, number in some], teller)
 
 
 def foretell(images: ImageSet, number: int, seconds: float, teller: Teller) -> None:
     """Say that `number` images will be decoded, unless the `seconds` for it are few."""
     if seconds > _LONG_S:
-        (height, width), size = images.facts.image_hw, number * images.bytes_of_image
-        teller.notice(
-            f"{images.facts.root}: {number:,} images are decoded once to {height} x {width} "
-            f"pixels and kept: {size_text(size)} in {images.folder.parent}, about {span(seconds)}"
-        )
+        facts, size = images.facts, number * images.bytes_of_image
+        text = reading_text(facts.root, number, facts.image_hw, size, images.folder.parent)
+        teller.notice(f"{text}, about {span(seconds)}")
+
+
+def reading_text(root: str, number: int, image_hw: tuple[int, int], size: int, home: Path) -> str:
+    """That `number` images of the folder `root` become so many bytes in the folder `home`."""
+    height, width = image_hw
+    return (
+        f"{root}: {number:,} images are decoded once to {height} x {width} pixels and kept: "
+        f"{size_text(size)} in {home}"
+    )
 
 
 def tell_enlarged(
@@ -117,7 +124,7 @@ def tell_enlarged(
         )
 
 
-def _tell_converted(images: ImageSet, looked_at: Sequence[tuple[str, ...]], teller: Teller) -> None:
+def tell_converted(images: ImageSet, looked_at: Sequence[tuple[str, ...]], teller: Teller) -> None:
     """Say how many of some images are something else than upright RGB of 8 bits, and what."""
     kinds = Counter(kind for each in looked_at for kind in each)
     if kinds:

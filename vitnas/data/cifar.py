@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from vitnas.config.data import DataConfig
-from vitnas.data.source import DataSource, ImageHW, damaged, root_of, source_of
+from vitnas.data.place import damaged, root_of
+from vitnas.data.source import DataSource, ImageHW, source_of
 from vitnas.files import read_bytes
 
 _MOST_BYTES = 1 << 30

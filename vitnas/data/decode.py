@@ -211,6 +211,16 @@ def _upright(image: Image.Image) -> Image.Image:
     return image if turn is None else image.transpose(turn)
 
 
+def turned_as(file: BinaryIO, image: Image.Image) -> Image.Image:
+    """`image`, which another decoder has made of `file`, turned as the EXIF of the file says."""
+    try:
+        with _opened(Path(), file) as opened:
+            turn = _turn_of(opened)
+    except BrokenImage:  # of a format that is not ours
+        return image
+    return image if turn is None else image.transpose(turn)
+
+
 def _turn_of(image: Image.Image) -> Image.Transpose | None:
     """How its EXIF says that an image is turned; None where it is not, or that cannot be read."""
     try:

@@ -30,6 +30,7 @@ from vitnas.data.items import (
     total_digest,
 )
 from vitnas.data.kept import Part, read_kept
+from vitnas.data.place import classes_of
 from vitnas.data.rows import Rows
 from vitnas.data.source import (
     DataSource,
@@ -37,7 +38,6 @@ from vitnas.data.source import (
     Labelled,
     Used,
     check_images_fit,
-    classes_of,
     everything,
     renumbered,
 )

@@ -16,7 +16,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from vitnas.config.data import DataConfig
-from vitnas.data.build import SAMPLE, alone, complete, foretell, fresh, tell_enlarged
+from vitnas.data.build import (
+    SAMPLE,
+    alone,
+    complete,
+    foretell,
+    fresh,
+    tell_converted,
+    tell_enlarged,
+)
 from vitnas.data.cache import make_room, plain_errors
 from vitnas.data.decode import BrokenImage, without_warnings
 from vitnas.data.imageset import FACTS_FILE, ImageSet, SetFacts, set_of_items
@@ -53,7 +61,7 @@ def read_in_turn(
     """
     told = told_length(data)
     facts = SetFacts(root=origin_of(config), image_hw=image_hw, number=told or _UNTOLD)
-    images = set_of_items(home, f"in turn\0{key}", facts)
+    images = set_of_items(home, f"in turn, upright\0{key}", facts)
     facts = images.facts.model_copy(update={"number": 0, "per_shard": images.per_shard})
     images = replace(images, facts=facts)
     with without_warnings():
@@ -92,8 +100,9 @@ class _InTurn:
         return None if item is None or isinstance(item, BrokenImage) else hw_of(item)
 
     def kinds(self, number: int) -> tuple[str, ...]:
-        """Nothing: timm hands them on in RGB."""
-        return ()
+        """Of one of the first images, once these have come; see `Origin`."""
+        known: Sequence[tuple[str, ...]] = getattr(self.data, "kinds", ())
+        return known[number] if number < len(known) else ()
 
     def write(self, shards: Sequence[int]) -> Iterator[int]:
         """Read again as far as these shards go, and write them."""
@@ -140,7 +149,7 @@ class _InTurn:
 
     def _timed(self, told: int, teller: Teller) -> Generator[Item | BrokenImage, None, None]:
         """The items; once some have come, it is told how long all will take, and whether these
-        are enlarged."""
+        are enlarged, or converted."""
         started, sides = time.monotonic(), list[ImageHW]()
         for number, item in enumerate(self._items()):
             if number < SAMPLE:
@@ -149,6 +158,7 @@ class _InTurn:
                 seconds = (time.monotonic() - started) * told / SAMPLE
                 foretell(self.images, told, seconds, teller)
                 tell_enlarged(self.images, sides, teller)
+                tell_converted(self.images, list(map(self.kinds, range(SAMPLE))), teller)
             yield item
 
 

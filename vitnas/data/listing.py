@@ -17,8 +17,9 @@ from typing import Any
 from vitnas.config.data import DataConfig, class_names, is_junk
 from vitnas.config.differences import SCORING, TESTED
 from vitnas.data.imageset import ImageFile
-from vitnas.data.source import classes_of, damaged, fingerprint_of, is_folder, root_of
+from vitnas.data.place import classes_of, damaged, fingerprint_of, root_of
 from vitnas.errors import DataError
+from vitnas.files import is_folder
 from vitnas.words import plural
 
 _PROBED = 8  # folders whose listing tells whether the disk is waited for

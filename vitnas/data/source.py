@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vitnas.config.data import DataConfig
-from vitnas.config.data_checks import chosen_classes
 from vitnas.config.differences import DIGEST, LISTED, SCORING, TESTED
+from vitnas.data.place import classes_of, damaged, fingerprint_of, root_of
 from vitnas.data.rows import Pixels, taken
-from vitnas.errors import ConfigError, DataError
+from vitnas.errors import DataError
 from vitnas.memory import check_memory
 
 ImageHW = tuple[int, int]
@@ -102,18 +100,6 @@ def split_by_class(labels: Tensor, fraction: float, seed: int) -> tuple[Tensor, 
     return torch.cat(stay).sort().values, torch.cat(cut).sort().values
 
 
-def classes_of(config: DataConfig, names: Sequence[str], where: str) -> tuple[str, ...]:
-    """Those of the classes `names`, found in `where`, that `config` asks for.
-
-    Raises:
-        DataError: there is no such class.
-    """
-    try:
-        return chosen_classes(config, names, where)
-    except ConfigError as error:
-        raise DataError(str(error.at(prefix="data"))) from None
-
-
 def renumbered(before: Sequence[str], classes: Sequence[str]) -> Tensor:
     """(k,) int64: for each of the classes `before` its number among `classes`; -1 = not there."""
     numbers = torch.full((len(before),), -1)
@@ -124,14 +110,6 @@ def renumbered(before: Sequence[str], classes: Sequence[str]) -> Tensor:
 def everything(labels: Tensor) -> Tensor:
     """The numbers of all images; see `Used`."""
     return torch.arange(len(labels))
-
-
-def fingerprint_of(classes: Sequence[str], parts: Sequence[bytes], number: int) -> dict[str, Any]:
-    """The fingerprint of `number` training images with these classes and this content."""
-    digest = hashlib.sha256("\0".join(classes).encode("utf-8", "surrogateescape"))
-    for part in parts:
-        digest.update(part)
-    return {"num_images": number, "num_classes": len(classes), "digest": digest.hexdigest()[:16]}
 
 
 def _fingerprint_of_some(
@@ -211,24 +189,3 @@ def _check(config: DataConfig, pair: tuple[Tensor, Tensor]) -> None:
     largest, classes = int(labels.max()), config.facts.num_classes or 0
     if largest >= classes:
         damaged(config, where, f"label {largest} where the largest is {classes - 1}")
-
-
-def root_of(config: DataConfig) -> Path:
-    """The folder that holds the files; it is there."""
-    root = config.folder
-    assert root is not None  # `DataConfig` asks for one where there is none by default
-    if not is_folder(root):
-        damaged(config, root, "no such folder")
-    return root
-
-
-def is_folder(path: Path) -> bool:
-    """Whether there is a folder; False where the system cannot look."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def damaged(config: DataConfig, path: Path, problem: str) -> NoReturn:
-    raise DataError(f"{path}: {problem}; {config.name}: {config.facts.source}")

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from vitnas.config.data import TIMM, DataConfig
 from vitnas.data import cache, cifar, digits, fashion_mnist, foreign, imagefolder
 from vitnas.data.listing import class_folders
-from vitnas.data.source import DataSource, ImageHW, Used, everything, root_of
+from vitnas.data.place import root_of
+from vitnas.data.source import DataSource, ImageHW, Used, everything
 from vitnas.data.telling import SILENT, Teller
 from vitnas.data.timm_sets import check_place
 

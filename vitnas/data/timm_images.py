@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from vitnas.data.decode import BrokenImage, conversions, read_rgb, read_whole
-from vitnas.data.source import fingerprint_of
+from vitnas.data.place import fingerprint_of
 
 
 def known_labels(data: Any) -> Tensor | None:

@@ -15,7 +15,7 @@ from typing import Any
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import missing_package
 from vitnas.data.decode import refuse_many
-from vitnas.data.source import classes_of
+from vitnas.data.place import classes_of
 from vitnas.data.timm_images import Read, in_order, numbers_of
 from vitnas.data.timm_streams import UNDECODED, Stream
 from vitnas.environment import only_errors_of

@@ -13,10 +13,12 @@ from vitnas.config.data import DataConfig
 from vitnas.data.decode import BrokenImage
 from vitnas.data.imagefolder import split_folder
 from vitnas.data.listing import list_folder
-from vitnas.data.source import is_folder, resized, root_of
+from vitnas.data.place import root_of
+from vitnas.data.source import resized
 from vitnas.errors import DataError
 from vitnas.exported.preprocessing import Preprocessing
 from vitnas.exported.quantized import CALIBRATION
+from vitnas.files import is_folder
 from vitnas.scoring.answers import Answers, answers_of, answers_to
 from vitnas.scoring.classifier import Classifier
 from vitnas.scoring.data import Labelled, LabelledFiles, Part

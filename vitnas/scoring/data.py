@@ -15,9 +15,11 @@ from vitnas.data.decode import BrokenImage, refuse_many
 from vitnas.data.imagefolder import split_folder
 from vitnas.data.imageset import ImageFile
 from vitnas.data.listing import images_below, list_folder
-from vitnas.data.source import ImageHW, classes_of, is_folder, resized, root_of
+from vitnas.data.place import classes_of, root_of
+from vitnas.data.source import ImageHW, resized
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.preprocessing import Preprocessing, trained_on, unknown
+from vitnas.files import is_folder
 from vitnas.scoring.classifier import Classifier
 from vitnas.scoring.images import BATCH, Decoded, dealt, decoded
 from vitnas.training.data import load_data

@@ -122,7 +122,7 @@ def make_plan(
     Raises:
         ConfigError, DataError: one line with what is wrong and what would be right.
     """
-    images = data if isinstance(data, DataConfig) else read_data(data)
+    images = data if isinstance(data, DataConfig) else read_data(data, trains=True)
     if score_on is not None:
         images = _scored_on(images, score_on)
     try:

@@ -8,6 +8,9 @@ import torch
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small_vit import SmallCstuVit
 from tests.nn.zoo.weights.through import check_scores, converted, refused
+from vitnas import api
+from vitnas.config.data import DataConfig
+from vitnas.deploy import check
 from vitnas.nn.graft.families import mixers_of
 from vitnas.nn.zoo.weights.small_vit import patch_of, pixels_last
 
@@ -50,6 +53,23 @@ def test_a_patch_is_known_by_its_numbers() -> None:
     found = [patch_of({name: (8, pixels)}) for pixels in (240, 20, 15, 7)]
     assert found == [(3, 4), (1, 2), (3, 1), None]
     assert pixels_last(2)(torch.arange(8)).tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
+
+
+@pytest.mark.slow
+def test_the_folder_is_diagnosed() -> None:
+    converted(filled(SmallCstuVit(24, 2, 2, hidden=36, channels=1, classes=10)), "ska_small")
+    found, folder = api.diagnose("net", data="digits", out="found", images=8)
+    assert {"maps", "similarity", "rollout"} <= set(found.findings)
+    assert (folder / "diagnosis.json").is_file()
+
+
+@pytest.mark.nightly
+def test_the_folder_is_checked_where_it_will_run() -> None:
+    pytest.importorskip("onnxruntime")
+    converted(filled(SmallCstuVit(24, 1, 2, hidden=36, channels=1, classes=10)), "ska_small")
+    (one,) = check.deploy_check("net", DataConfig(), rounds=1).networks
+    assert set(one.forms) == {"float", "int8", "fp16"}
+    assert set(one.changed) == {"cska"}
 
 
 @pytest.mark.nightly
