@@ -76,6 +76,7 @@ _IMPORTS = {
     "import sys": "",
     "from collections import OrderedDict": "OrderedDict",
     "from collections.abc import Sequence": "Sequence[",
+    "from hashlib import sha256": "",
     "from pathlib import Path": "",
     "\nimport torch": "",
     "import torch.nn.functional as F": "F.",
