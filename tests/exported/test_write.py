@@ -65,6 +65,17 @@ def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith("model.py: ")
         assert why in done.stderr
+    for at in (len(weights) // 2, len(weights) - 5):  # of a number, which stays sound
+        flipped = bytearray(weights)
+        flipped[at] ^= 1
+        (moved / "model.safetensors").write_bytes(flipped)
+        done = subprocess.run(command, capture_output=True, text=True)
+        why = "is not the file whose SHA-256 is in config.json"
+        assert done.stderr == f"model.py: {moved / 'model.safetensors'}: {why}\n"
+        assert (done.returncode, done.stdout) == (2, "")
+    for text in ("{}", None):  # another program's, or none
+        (moved / "config.json").write_text(text) if text else (moved / "config.json").unlink()
+        assert subprocess.run(command, capture_output=True).returncode == 0
     (moved / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"[]")
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

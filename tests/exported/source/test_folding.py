@@ -10,7 +10,7 @@ from vitnas.exported.source.folding import (
     uses_of,
     with_name,
 )
-from vitnas.exported.source.layout import Repeat, call, printed
+from vitnas.exported.source.layout import Listed, Repeat, call, printed
 from vitnas.exported.source.mixers import variant
 
 CONV = variant("dwconv")
@@ -36,11 +36,10 @@ def test_objects_have_the_arguments_that_differ() -> None:
 def test_residuals_are_arguments_where_they_differ() -> None:
     plain, scaled = {"dim": 8, "residual": "plain"}, {"dim": 8, "residual": "scale"}
     both = {BLOCK: [plain, scaled]}
-    assert parameters_of(both[BLOCK], {})["residual"] == "type[nn.Module] = Residual"
+    assert parameters_of(both[BLOCK], {})["residual"] == "type[nn.Module]"
     names = {BLOCK: "Block"}
-    assert printed(with_name(call(BLOCK, plain), names, both), 0) == ["Block(8)"]
-    found = printed(with_name(call(BLOCK, scaled), names, both), 0)
-    assert found == ["Block(8, residual=ScaledResidual)"]
+    assert printed(with_name(call(BLOCK, plain), names, both), 0) == ["Block(8, Residual)"]
+    assert printed(with_name(call(BLOCK, scaled), names, both), 0) == ["Block(8, ScaledResidual)"]
     assert are_sized(both)
     assert not are_sized({BLOCK: [scaled]})
     assert (made_residual(True, None), made_residual(False, "lrc")) == (
@@ -51,6 +50,16 @@ def test_residuals_are_arguments_where_they_differ() -> None:
 
 
 def test_a_parameter_with_a_default_is_the_last() -> None:
-    uses = [{"dim": 8, "passes": 2, "hidden": 9}, {"dim": 8, "hidden": 16}]
-    assert list(parameters_of(uses, {})) == ["dim", "hidden", "passes"]
+    uses = [{"dim": 8, "mixes": True, "hidden": 9}, {"dim": 8, "mixes": False, "hidden": 16}]
+    assert list(parameters_of(uses, {})) == ["dim", "hidden", "mixes"]
+
+
+def test_behind_any_number_of_arguments_are_those_with_a_name() -> None:
     assert list(parameters_of([{"passes": 2, "blocks": ()}], {})) == ["blocks", "passes"]
+    assert list(parameters_of([{"passes": 2, "dim": 8}], {})) == ["passes", "dim"]
+    layers = Listed((Repeat(call("NonLinearLayer", {}), "_", 0, 2),))
+    loop = {"blocks": (), "nlls": layers, "passes": 2}
+    found = parameters_of([loop, {"blocks": (), "passes": 3}], {})
+    assert list(found) == ["blocks", "passes", "nlls"]
+    assert found["nlls"] == "Sequence[nn.Module] = ()"
+    assert parameters_of([loop], {})["nlls"] == "Sequence[nn.Module]"

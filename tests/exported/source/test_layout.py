@@ -6,7 +6,9 @@ import pytest
 
 from vitnas.exported.source.layout import (
     Code,
+    Listed,
     Repeat,
+    Through,
     call,
     definition,
     literal,
@@ -68,6 +70,8 @@ def test_signatures() -> None:
     assert signature({"dim": "int", "blocks": "nn.Module"}) == (
         "    def __init__(self, dim: int, *blocks: nn.Module) -> None:"
     )
+    loop = {"blocks": "nn.Module", "nlls": "Sequence[nn.Module]"}
+    assert "*blocks: nn.Module, nlls: Sequence" in signature(loop)
     long = signature({f"number_of_{index}": "int" for index in range(6)})
     assert long.splitlines()[1] == "        self,"
     assert all(len(line) <= 88 for line in long.splitlines())
@@ -81,13 +85,20 @@ def test_the_last_brackets_of_a_long_line_are_opened() -> None:
     assert inside.startswith("            hidden, hidden")
 
 
-def test_few_equal_calls_of_one_line_are_not_a_loop() -> None:
+def test_a_list_is_one_line_or_an_item_on_each() -> None:
     item = call("Block", {"dim": 16, "mixer": call("Attention", {"dim": 16, "heads": 2})})
-    several = Repeat(item, "_", 0, 2)
-    blocks = call("stage", {"blocks": (several,), "downsample": Code("Downsample(" + "8, " * 20)})
-    lines = printed(blocks, 0)
-    assert lines[1:3] == ["    Block(16, Attention(16, heads=2)),"] * 2
-    assert lines[3].startswith("    downsample=Downsample(8")
+    assert printed(Listed((item,)), 0) == ["[Block(16, Attention(16, heads=2))]"]
+    assert printed(Listed((item, item)), 20, "blocks = ")[1:] == [
+        *[" " * 24 + "Block(16, Attention(16, heads=2)),"] * 2,
+        " " * 20 + "]",
+    ]
+    several = Listed((Repeat(item, "_", 0, 2),))
+    assert printed(several, 0) == ["[Block(16, Attention(16, heads=2)) for _ in range(2)]"]
+    inside = "Block(16, Attention(16, heads=2)) for _ in range(2)"
+    assert printed(several, 32, "blocks = ")[1] == " " * 36 + inside
+    assert printed(several, 50, "blocks = ")[2] == " " * 54 + "for _ in range(2)"
+    through = Through(call("Block", {"mixer": Code("mixer")}), "mixer", "mixers")
+    assert printed(Listed((through,)), 0) == ["[Block(mixer) for mixer in mixers]"]
 
 
 def test_a_function_begins_on_as_few_lines_as_fit() -> None:

@@ -7,12 +7,13 @@ import pytest
 from tests.exported.source.parity import pyramid
 from tests.nn.networks import caformer, deep, hierarchy
 from vitnas.exported.source.network import _chosen, network_facts
+from vitnas.exported.source.statements import statements
 
 
 def test_numbers_are_text() -> None:
     facts = network_facts(caformer())
     assert facts["norm_eps"] == "1e-6"
-    assert facts["stem"] == ["nn.Conv2d(3, 32, 7, 4, padding=2)"]
+    assert facts["stem"] == ["        self.conv = nn.Sequential(nn.Conv2d(3, 32, 7, 4, padding=2))"]
     assert facts["stem_norm"] == 32
     assert not facts["taps"]
 
@@ -45,13 +46,14 @@ def test_collected_layers_are_a_slice_where_they_can_be(indices: list[int], writ
 
 def test_a_plain_head_is_a_sequence() -> None:
     facts = network_facts(deep())
-    assert facts["plain_head"] == ["        self.head = named(classifier=nn.Linear(24, 7))"]
+    (lines,) = statements(facts["plain_head"])
+    assert lines == ["        self.head = named(classifier=nn.Linear(24, 7))"]
     assert facts["plain_pool"] == "%s[:, 0]"
-    facts = network_facts(deep(head={"kind": "mlp"}))
-    assert facts["plain_head"][1:4] == [
-        "            classifier=nn.Sequential(",
-        "                nn.Linear(24, 96),",
-        "                SquaredReLU(),",
+    (lines,) = statements(network_facts(deep(head={"kind": "mlp"}))["plain_head"])
+    assert lines == [
+        "        layers = [nn.Linear(24, 96), SquaredReLU(), nn.LayerNorm(96, eps=1e-6)]",
+        "        layers += [nn.Linear(96, 7)]",
+        "        self.head = named(classifier=nn.Sequential(*layers))",
     ]
 
 

@@ -27,5 +27,20 @@ def test_blocks_with_permutations_are_counted_through_the_network() -> None:
 
 
 def test_only_passes_that_differ_are_told_apart() -> None:
-    assert steps_of(hierarchy()) == {"mixer_step": True, "block_step": True, "loop_step": True}
+    steps = {"mixer_step": True, "block_step": True, "loop_step": True, "loop_nlls": False}
+    assert steps_of(hierarchy()) == steps
     assert not any(steps_of(deep()).values())
+
+
+def test_a_loop_has_its_blocks_and_the_layers_after_its_passes() -> None:
+    looped = {"token_mixer": "dwconv", "embed_dim": 16, "depth": 3}
+    stage = looped | {"loop": "external", "nll_ratio": 1.0}
+    config = hierarchy(stages=[stage, stage], groups="[1,1][1,1]")
+    assert steps_of(config)["loop_nlls"]
+    first, _ = stage_calls(config)
+    loop = dict(first.args)["blocks"]
+    args = dict(loop.args)
+    (several,) = args["blocks"]
+    assert (several.stop, several.item.name.part) == (3, "block")
+    (nlls,) = args["nlls"].items
+    assert (nlls.stop, nlls.item.name.part, args["passes"]) == (2, "nll", 2)

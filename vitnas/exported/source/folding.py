@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vitnas.exported.source.layout import STARRED, Call, Code, call, calls
+from vitnas.exported.source.layout import Call, Code, Listed, call, calls, is_starred
 from vitnas.exported.source.mixers import Variant
 
 Uses = Sequence[Mapping[str, Any]]
@@ -31,7 +31,6 @@ _RESIDUALS = {
     "lrc_identity": "SkipResidual",
     "scale": "ScaledResidual",
 }
-_PLAIN = Code("Residual")
 
 
 def uses_of(stages: Sequence[Call]) -> dict[Variant, list[dict[str, Any]]]:
@@ -70,26 +69,28 @@ def with_name(made: Call, names: Mapping[Variant, str], uses: Mapping[Variant, U
     given, folded = dict(made.args), constants_of(uses[made.name])
     if "residual" in given:
         given["residual"] = Code(_RESIDUALS[given["residual"]])
-    left_out = {key for key, value in given.items() if value is False or value == _PLAIN}
-    left_out |= set(folded)
+    left_out = {key for key, value in given.items() if value is False} | set(folded)
     return call(names[made.name], {k: v for k, v in given.items() if k not in left_out})
 
 
 def parameters_of(uses: Uses, constants: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters of a class and their types, those with a default last."""
+    """The parameters of a class and their types, those with a default last.
+
+    Behind one that takes any number of arguments are those that are given by name.
+    """
     names = dict.fromkeys(key for use in uses for key in use if key not in constants)
     types = {key: _TYPES.get(key, "int") for key in names}
-    if any("passes" not in use for use in uses) and "passes" in types:
-        types["passes"] = "int = 1"
-    if any(use.get("residual") == "plain" for use in uses) and "residual" in types:
-        types["residual"] += " = Residual"
     if "mixes" in types:
         types["mixes"] = "bool = False"
-    starred = next((key for key in types if key in STARRED), None)
-    after = {"passes"} if starred else set()
-    return dict(
-        sorted(types.items(), key=lambda one: (one[0] in after, one[0] == starred, "=" in one[1]))
-    )
+    if any(isinstance(use.get("nlls"), Listed) for use in uses):
+        types["nlls"] = "Sequence[nn.Module]" + " = ()" * any("nlls" not in use for use in uses)
+    has_star = any(is_starred(*one) for one in types.items())
+
+    def order(one: tuple[str, str]) -> tuple[int, bool]:
+        is_named = has_star and one[0] in ("passes", "nlls")
+        return 1 if is_starred(*one) else 2 * is_named, "=" in one[1]
+
+    return dict(sorted(types.items(), key=order))
 
 
 def made_residual(sized: bool, kind: str | None) -> str:

@@ -37,18 +37,39 @@ class Repeat:
     start: int
     stop: int
 
+    @property
+    def over(self) -> str:
+        """What the variable goes through."""
+        return f"range({self.start}, {self.stop})" if self.start else f"range({self.stop})"
 
-_FEW = 3
+
+@dataclass(frozen=True)
+class Through:
+    """`*[item for variable in over]`."""
+
+    item: Call
+    variable: str
+    over: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """`[item, item]`, or a comprehension where it is of one `Repeat` or `Through` alone."""
+
+    items: tuple[Any, ...]
+
+
 POSITIONAL = {
     "dim",
     "before",
     "after",
     "mixer",
+    "residual",
     "block",
     "downsample",
     "position",
 }
-STARRED = {"blocks", "nlls"}
+STARRED = {"blocks", "nlls", "layers"}
 KEYED = {"named", "stage"}
 
 
@@ -65,6 +86,8 @@ def calls(value: Any) -> Iterator[Call]:
         yield value
         for _, item in value.args:
             yield from calls(item)
+    elif isinstance(value, Listed):
+        yield from calls(value.items)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from calls(item)
@@ -78,6 +101,8 @@ def changed(value: Any, change: Callable[[Call], Call]) -> Any:
         return change(
             Call(value.name, tuple((key, changed(item, change)) for key, item in value.args))
         )
+    if isinstance(value, Listed):
+        return Listed(changed(value.items, change))
     if type(value) is tuple:
         return tuple(changed(item, change) for item in value)
     return value
@@ -96,34 +121,29 @@ def literal(value: Any) -> str:
 def printed(value: Any, indent: int, before: str = "", after: str = "") -> list[str]:
     """Lines of an expression: one if it fits, else its arguments on one line or on one each.
 
+    Items of a list stand on one line each.
+
     Args:
-        value: a `Call`, a `Repeat` or a plain value.
+        value: a `Call`, a `Repeat`, a `Listed` or a plain value.
         indent: spaces in front of each line.
         before, after: what stands on its first and on its last line, too.
     """
-    whole = f"{' ' * indent}{before}{_flat(value)}{after}"
-    if len(whole) <= WIDTH or not isinstance(value, (Call, Repeat)):
-        return [whole]
     margin = " " * indent
-    if isinstance(value, Repeat):
-        turns = f"{margin}    for {value.variable} in {_range(value)}"
-        inside = [*printed(value.item, indent + 4), turns]
-        return [f"{margin}{before}*[", *inside, f"{margin}]{after}"]
+    whole = f"{margin}{before}{flat(value)}{after}"
+    if len(whole) <= WIDTH or not isinstance(value, (Call, Repeat, Through, Listed)):
+        return [whole]
     inside = [f"{margin}    {_inside(value)}"]
-    if len(inside[0]) > WIDTH:
-        inside = [
-            line for key, item in _arguments(value) for line in _listed(item, indent + 4, key)
-        ]
-    return [f"{margin}{before}{value.name}(", *inside, f"{margin}){after}"]
-
-
-def _listed(value: Any, indent: int, key: str) -> list[str]:
-    """Lines of an argument; few equal ones of one line each stand one below the other."""
-    if isinstance(value, Repeat) and value.variable == "_" and value.stop <= _FEW:
-        lines = printed(value.item, indent, key, ",")
-        if len(lines) == 1:
-            return lines * value.stop
-    return printed(value, indent, key, ",")
+    turns = _turns(value)
+    fits = len(inside[0]) <= WIDTH
+    if turns and not fits:
+        inside = printed(turns.item, indent + 4)
+        inside.append(f"{margin}    for {turns.variable} in {turns.over}")
+    elif not fits or (isinstance(value, Listed) and not turns):
+        arguments = _arguments(value)
+        inside = [line for key, item in arguments for line in printed(item, indent + 4, key, ",")]
+    first, last = (f"{value.name}(", ")") if isinstance(value, Call) else ("[", "]")
+    star = "*" * isinstance(value, (Repeat, Through))
+    return [f"{margin}{before}{star}{first}", *inside, f"{margin}{last}{after}"]
 
 
 def wrapped(line: str) -> str:
@@ -139,30 +159,42 @@ def wrapped(line: str) -> str:
     return f"{line[: start + 1]}\n{inside}\n{margin}{line[-1]}"
 
 
-def _flat(value: Any) -> str:
-    if isinstance(value, Repeat):
-        return f"*[{_flat(value.item)} for {value.variable} in {_range(value)}]"
+def flat(value: Any) -> str:
+    """An expression on one line."""
+    if isinstance(value, (Repeat, Through)):
+        return f"*[{_inside(value)}]"
+    if isinstance(value, Listed):
+        return f"[{_inside(value)}]"
     if isinstance(value, Call):
         return f"{value.name}({_inside(value)})"
     return literal(value)
 
 
-def _inside(value: Call) -> str:
-    return ", ".join(key + _flat(item) for key, item in _arguments(value))
+def _turns(value: Any) -> Repeat | Through | None:
+    """What a comprehension goes through, if the expression is one."""
+    if isinstance(value, Listed) and len(value.items) == 1:
+        value = value.items[0]
+    return value if isinstance(value, (Repeat, Through)) else None
 
 
-def _arguments(value: Call) -> Iterator[tuple[str, Any]]:
+def _inside(value: Any) -> str:
+    """What is between the brackets, on one line."""
+    turns = _turns(value)
+    if turns:
+        return f"{flat(turns.item)} for {turns.variable} in {turns.over}"
+    return ", ".join(key + flat(item) for key, item in _arguments(value))
+
+
+def _arguments(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Listed):
+        yield from (("", item) for item in value.items)
+        return
     for key, item in value.args:
         if key in STARRED and isinstance(item, tuple):
             yield from (("", one) for one in item)
         else:
             is_keyed = value.name in KEYED or key not in POSITIONAL
             yield f"{key}=" if is_keyed else "", item
-
-
-def _range(value: Repeat) -> str:
-    start = f"{value.start}, " if value.start else ""
-    return f"range({start}{value.stop})"
 
 
 def definition(name: str, types: Mapping[str, str], returns: str) -> str:
@@ -177,9 +209,14 @@ def definition(name: str, types: Mapping[str, str], returns: str) -> str:
     return f"def {name}(\n{inside}\n) -> {returns}:"
 
 
+def is_starred(name: str, kind: str) -> bool:
+    """Whether a parameter of this type takes any number of arguments."""
+    return name in STARRED and not kind.startswith("Sequence[")
+
+
 def signature(types: Mapping[str, str]) -> str:
     """The first lines of an `__init__` with these parameters and their types."""
-    given = [f"{'*' * (name in STARRED)}{name}: {kind}" for name, kind in types.items()]
+    given = [f"{'*' * is_starred(name, kind)}{name}: {kind}" for name, kind in types.items()]
     parameters = ["self", *given]
     line = f"    def __init__({', '.join(parameters)}) -> None:"
     if len(line) <= WIDTH:

@@ -156,11 +156,11 @@ def _mbconv(place: Place) -> Call:
     config, stage = place.config, place.stage_config
     args = {
         "dim": stage.embed_dim,
+        "residual": config.residual_of(stage),
         "hidden": stage.hidden_channels,
         "kernel": stage.kernel,
         "squeezed": stage.se_channels,
         "act": conv_act(stage),
-        "residual": config.residual_of(stage),
     }
     return call(variant("mbconv"), args | gridded(config, place.grid))
 

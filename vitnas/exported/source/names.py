@@ -19,6 +19,7 @@ _NAMES = {
     "identity": "Identity",
     "skip": "Skip",
     "nll": "NonLinearLayer",
+    "recursion": "Recursion",
     "loop": "Loop",
     "downsample": "Downsample",
 }
@@ -57,8 +58,6 @@ def _base(variant: Variant) -> str:
         return f"{kind}Attention"
     if variant.part == "block":
         return "Block" if options["mlp"] else "MixerBlock"
-    if variant.part == "recursion":
-        return "LoopedBlock" if options["external"] else "Recursion"
     if variant.part == "stage":
         return "LoopedStage" if options["external"] else "Stage"
     return _NAMES[variant.part]

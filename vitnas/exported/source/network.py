@@ -6,9 +6,10 @@ from typing import Any
 
 from vitnas.config.model import ModelConfig
 from vitnas.exported.source.convolutions import inverted_facts
-from vitnas.exported.source.layout import Call, Code, call, literal, printed, signature
+from vitnas.exported.source.layout import Call, Code, call, literal, signature
 from vitnas.exported.source.mixers import has_later_norms, is_square
 from vitnas.exported.source.plan import crelu_cuts, stem_layers, steps_of
+from vitnas.exported.source.statements import assigned, statements
 
 _FEW = 4
 _ROOM = 30  # characters of a line of text that are left for it
@@ -57,15 +58,12 @@ def _stem(config: ModelConfig) -> dict[str, Any]:
         normed = 5 * config.in_chans * config.stem.stride**2
     elif kind == "metaformer" and config.norm != "batchnorm":
         normed = config.stages[0].embed_dim
-    layers = call("nn.Sequential", {"blocks": tuple(stem_layers(config))})
-    made = printed(call("named", {"conv": layers}), 8, before="self.stem = ")
-    if len(made) > 1:
-        made = [*printed(layers, 8, before="conv = "), "        self.stem = named(conv=conv)"]
+    layers = call("nn.Sequential", {"layers": tuple(stem_layers(config))})
     return {
-        "stem": stem_layers(config),
+        "stem": statements(assigned("self.conv", layers))[0],
         "stem_norm": normed,
         "stem_proj": kind == "shifted",
-        "plain_stem": None if normed else made,
+        "plain_stem": [] if normed else assigned("self.stem", call("named", {"conv": layers})),
         "crelu_cuts": crelu_cuts(config),
     }
 
@@ -165,7 +163,7 @@ def _head(config: ModelConfig) -> dict[str, Any]:
         "token_norm": normed and over_tokens,
         "head_eps": literal(config.head.norm_eps),
         "classifiers": {
-            name: printed(_classifier(config), 8, before=f"self.{name} = ")
+            name: statements(assigned(f"self.{name}", _classifier(config)))[0]
             for name in ("classifier", "distillation_classifier")
         },
         **_plain_head(config),
@@ -173,9 +171,9 @@ def _head(config: ModelConfig) -> dict[str, Any]:
 
 
 def _plain_head(config: ModelConfig) -> dict[str, Any]:
-    """The head as lines of code, and what it gets of the tokens; None with two classifiers."""
+    """The head, and what it gets of the tokens; nothing with two classifiers."""
     if config.has_distillation_token:
-        return {"plain_head": None}
+        return {"plain_head": []}
     args: dict[str, Any] = {}
     if config.head.norm == "layernorm" and config.pool == "avg":
         eps = literal(config.head.norm_eps)
@@ -184,7 +182,7 @@ def _plain_head(config: ModelConfig) -> dict[str, Any]:
     patches = f"%s[:, {config.num_prefix_tokens}:]" if config.num_prefix_tokens else "%s"
     pools = {"token": "%s[:, 0]", "flatten": f"{patches}.flatten(1)"}
     return {
-        "plain_head": printed(call("named", args), 8, before="self.head = "),
+        "plain_head": assigned("self.head", call("named", args)),
         "plain_pool": pools.get(config.pool, f"{patches}.mean(dim=1)"),
     }
 
@@ -199,4 +197,4 @@ def _classifier(config: ModelConfig) -> Call | Code:
         Code(f"nn.LayerNorm({4 * width}, eps={literal(config.head.mlp_norm_eps)})"),
         Code(f"nn.Linear({4 * width}, {classes})"),
     )
-    return call("nn.Sequential", {"blocks": layers})
+    return call("nn.Sequential", {"layers": layers})

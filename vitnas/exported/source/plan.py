@@ -8,7 +8,7 @@ from typing import Any
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.stage import StageConfig
-from vitnas.exported.source.layout import Call, Code, Repeat, call, calls
+from vitnas.exported.source.layout import Call, Code, Listed, Repeat, call, calls
 from vitnas.exported.source.mixers import (
     BlockIndex,
     Variant,
@@ -37,9 +37,14 @@ def _stage(config: ModelConfig, index: int) -> Call:
     if config.map_source is not None:
         return _stage_with_maps(config, index, before, blocks)
     if stage.is_external:
-        loop = call(variant("loop"), {**blocks, "passes": stage.passes})
-        return call("named", {**before, "blocks": loop})
+        return call("named", {**before, "blocks": _loop(config, stage, blocks)})
     return call("stage", {**blocks, **before})
+
+
+def _loop(config: ModelConfig, stage: StageConfig, blocks: dict[str, Any]) -> Call:
+    """The blocks of a stage that is passed several times as a whole."""
+    after = {"nlls": Listed((_nlls(config, stage),))} if stage.has_nll else {}
+    return call(variant("loop"), {**blocks, **after, "passes": stage.passes})
 
 
 def _stage_with_maps(
@@ -72,7 +77,11 @@ def _blocks(config: ModelConfig, index: int) -> Iterator[Call]:
         place = Place(config.only(index, mixer), index, number, reattention)
         is_last = number == first + stage.depth - 1
         made = _block(place)
-        yield made if stage.passes == 1 else _recursion(place, made, is_last)
+        if stage.is_external and config.map_source is not None:
+            made = _looped(place, made, is_last)
+        elif stage.passes > 1 and not stage.is_external:
+            made = _recursion(place, made)
+        yield made
 
 
 def _block(place: Place) -> Call:
@@ -82,40 +91,50 @@ def _block(place: Place) -> Call:
     kind = config.norm_of(stage)
     passes = kind == "batchnorm" and has_later_norms(config)
     args: dict[str, Any] = {"dim": stage.embed_dim, "mixer": mixer_call(place)}
+    args["residual"] = config.residual_of(stage)
     if stage.has_mlp:
         args["hidden"] = int(stage.mlp_ratio * stage.embed_dim)
-    if passes and stage.passes > 1:
+    if passes:
         args["passes"] = stage.passes
-    args["residual"] = config.residual_of(stage)
     return call(variant("block", mlp=stage.has_mlp, norm=kind, passes=passes), args)
 
 
-def _recursion(place: Place, block: Call, is_last: bool) -> Call:
+def _looped(place: Place, block: Call, is_last: bool) -> Call:
+    """A block of a stage that is passed several times as a whole."""
+    ends = is_last and place.stage_config.has_nll
+    nlls = {"nlls": (_nlls(place.config, place.stage_config),)} if ends else {}
+    return call("LoopedBlock", {"block": block, **nlls})
+
+
+def _recursion(place: Place, block: Call) -> Call:
     config, stage = place.config, place.stage_config
-    alike = [other for other in config.stages if other.is_external == stage.is_external]
-    nlls = {other.has_nll for other in alike if other.passes > 1}
-    options = {"external": stage.is_external, "nlls": any(nlls), "some": len(nlls) > 1}
+    alike = [other for other in config.stages if other.passes > 1 and not other.is_external]
+    nlls = {other.has_nll for other in alike}
     args: dict[str, Any] = {"block": block}
-    if stage.has_nll and (is_last or not stage.is_external):
-        args["nlls"] = (Repeat(_nll(config, stage), "_", 0, stage.passes),)
-    elif options["nlls"] and not stage.is_external:  # one class for all recursions
+    if stage.has_nll:
+        args["nlls"] = (_nlls(config, stage),)
+    elif any(nlls):  # one class for all recursions
         args["nlls"] = (Repeat(call("nn.Identity", {}), "_", 0, stage.passes),)
-    elif not stage.is_external:
+    else:
         args["passes"] = stage.passes
-    return call(variant("recursion", **options), args)
+    return call(variant("recursion", nlls=any(nlls), some=len(nlls) > 1), args)
 
 
-def _nll(config: ModelConfig, stage: StageConfig) -> Call:
+def _nlls(config: ModelConfig, stage: StageConfig) -> Repeat:
+    """The layers after the passes, one for each."""
     args = {
         "dim": stage.embed_dim,
-        "hidden": int(stage.nll_ratio * stage.embed_dim),
         "residual": config.residual_of(stage),
+        "hidden": int(stage.nll_ratio * stage.embed_dim),
     }
-    return call(variant("nll", norm=config.norm_of(stage)), args)
+    return Repeat(call(variant("nll", norm=config.norm_of(stage)), args), "_", 0, stage.passes)
 
 
 def steps_of(config: ModelConfig) -> dict[str, bool]:
-    """What must know which pass it is: token mixers, blocks, what is around blocks in a loop."""
+    """What must know which pass it is: token mixers, blocks, what is around blocks in a loop.
+
+    `loop_nlls` is whether non-linear layers follow the passes of such loops.
+    """
     later = has_later_norms(config)
     mixers = any(
         (later and stage.qkv_kernel) or any(number > 1 for number in stage.groups)
@@ -124,6 +143,7 @@ def steps_of(config: ModelConfig) -> dict[str, bool]:
     )
     looped = any(stage.is_external and stage.has_nll for stage in config.stages)
     return {
+        "loop_nlls": looped,
         "mixer_step": mixers,
         "block_step": mixers or later,
         "loop_step": mixers or later or looped,
@@ -201,7 +221,8 @@ def _conv(config: ModelConfig) -> list[str]:
     for index, after in enumerate(config.stem.conv_widths(config.stages[0].embed_dim)):
         stride = config.stem.stride_of(index)
         count = config.stem.num_filters(after)
-        found.append(f"nn.Conv2d({before}, {count}, 3, {stride}, padding=1)")
+        where = f"{stride}, " if stride > 1 else ""
+        found.append(f"nn.Conv2d({before}, {count}, 3, {where}padding=1)")
         halves = f"CReLU({after if crelu_cuts(config) else ''})"
         act = halves if config.stem.act == "crelu" else "nn.ReLU()"
         found += [f"nn.BatchNorm2d({count})", act]

@@ -25,10 +25,10 @@ from vitnas.exported.source.folding import (
 )
 from vitnas.exported.source.layout import (
     Call,
+    Code,
     call,
     changed,
     literal,
-    printed,
     signature,
     wrapped,
 )
@@ -37,6 +37,7 @@ from vitnas.exported.source.mixers import Variant
 from vitnas.exported.source.names import names_of
 from vitnas.exported.source.network import network_facts
 from vitnas.exported.source.plan import stage_calls, stepped_of
+from vitnas.exported.source.statements import Assignment, assigned, statements
 
 _HELPERS = (
     "named",
@@ -62,6 +63,7 @@ _HELPERS = (
     "inverted_residual",
     "ConditionalPosition",
     "Shifts",
+    "LoopedBlock",
 )
 """Parts that others use, each before those that use it."""
 
@@ -76,6 +78,7 @@ _IMPORTS = {
     "import sys": "",
     "from collections import OrderedDict": "OrderedDict",
     "from collections.abc import Sequence": "Sequence[",
+    "from hashlib import sha256": "",
     "from pathlib import Path": "",
     "\nimport torch": "",
     "import torch.nn.functional as F": "F.",
@@ -100,12 +103,16 @@ def model_source(config: ModelConfig, preprocessing: Preprocessing, title: str) 
         preprocessing: how an image becomes its input.
         title: of the file; one line.
     """
+    facts = network_facts(config)
     stages = merged(stage_calls(config))
+    stepped = stepped_of(stages)
+    stages = [changed(stage, lambda made: _of_torch(made, stepped, facts)) for stage in stages]
     uses = uses_of(stages)
     names = names_of(sorted(uses, key=lambda found: _ORDER.index(found.part)))
-    stepped = stepped_of(stages)
     stages = [changed(stage, lambda made: with_name(made, names, uses)) for stage in stages]
-    net = {**network_facts(config), "stages": _stages(stages), "sized": are_sized(uses)}
+    net = {**facts, "sized": are_sized(uses)}
+    made = statements(net["plain_stem"], _stages(stages), net["plain_head"])
+    net |= zip(("plain_stem", "stages", "plain_head"), made, strict=True)
     net["tapping"] = [names[found] for found in names if dict(found.options).get("tap")]
     environment = _environment(net)
     parts = [
@@ -139,6 +146,14 @@ def plain_source(
     return _whole(environment, body, title, line, baseline.image_hw, preprocessing)
 
 
+def _of_torch(made: Call, stepped: set[Variant], facts: Mapping[str, Any]) -> Call:
+    """What does nothing and is told nothing, as torch has it."""
+    level = {"identity": "mixer_step", "skip": "block_step"}.get(getattr(made.name, "part", ""))
+    if level is None or facts["maps"] or (facts[level] and made.name in stepped):
+        return made
+    return call("nn.Identity", {})
+
+
 def _whole(
     environment: Environment,
     body: str,
@@ -169,14 +184,15 @@ def _by_channel(values: Sequence[float]) -> str:
     return literal(found if len(found) > 1 else found[0])
 
 
-def _stages(stages: Sequence[Call]) -> list[str]:
-    """The lines that make the stages: one statement each, so that they are not deep inside."""
+def _stages(stages: Sequence[Call]) -> list[Assignment]:
+    """What makes the stages, each with a name, so that they are not deep inside."""
     if len(stages) == 1:
-        return printed(call("nn.Sequential", {"blocks": tuple(stages)}), 8, before="self.stages = ")
+        return assigned("self.stages", call("nn.Sequential", {"blocks": tuple(stages)}))
     names = ("first", "second", "third", "fourth", "fifth")[: len(stages)]
     made = zip(names, stages, strict=True)
-    lines = [line for name, one in made for line in printed(one, 8, before=f"{name} = ")]
-    return [*lines, f"        self.stages = nn.Sequential({', '.join(names)})"]
+    each = [assignment for name, one in made for assignment in assigned(name, one)]
+    together = Code(f"nn.Sequential({', '.join(names)})")
+    return [*each, Assignment("self.stages", together)]
 
 
 def _imports(body: str) -> str:
