@@ -71,6 +71,8 @@ def downsample_call(config: ModelConfig, index: int) -> Call:
 
 def _blocks(config: ModelConfig, index: int) -> Iterator[Call]:
     stage = config.stages[index]
+    if not stage.has_blocks:
+        return
     first = sum(earlier.depth for earlier in config.stages[:index])
     mixed = zip(stage.mixers, config.has_reattention(index), strict=True)
     for number, (mixer, reattention) in enumerate(mixed, start=first):
