@@ -50,7 +50,11 @@ def run(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [{"train": 40, "test": 4}, {"train": 40}], ids=["test", "train"])
+@pytest.mark.parametrize(
+    "parts",
+    [{"train": 40, "test": 4}, pytest.param({"train": 40}, marks=pytest.mark.nightly)],
+    ids=["test", "train"],
+)
 def test_a_folder_of_images_becomes_a_network_that_runs_alone(
     parts: dict[str, int], tmp_path: Path
 ) -> None:

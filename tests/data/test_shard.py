@@ -132,6 +132,7 @@ def test_damaged_facts_are_no_facts(place: Path, damage: str) -> None:
     assert read_facts(place, 5) is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".npz", ".npy"])
 def test_no_flipped_byte_is_an_error(place: Path, suffix: str) -> None:

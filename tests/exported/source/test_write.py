@@ -233,6 +233,7 @@ def test_it_imports_torch_alone_and_is_short(name: str) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "most"),
     [("digits", 225), ("images_64", 270), ("fashion_32", 290), ("hybrid_fashion", 260)],

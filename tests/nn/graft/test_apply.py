@@ -259,10 +259,12 @@ def test_half_precision(grafted: nn.Module) -> None:
 # Its FLOPs are counted exactly
 
 
+@pytest.mark.slow
 def test_counted_flops_are_torchs(grafted: nn.Module) -> None:
     assert _counted(grafted) == _by_torch(grafted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_counted_flops_of_the_plain_network_are_torchs(name: str) -> None:
     assert _counted(ALL[name]()) == _by_torch(ALL[name]())
