@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.data.test_timm_sets import COLOURS, HUB_CARD, odd, png, said, timm
+from tests.data.test_timm_sets import COLOURS, HUB_CARD, check_reads_upright, odd, png, said, timm
 from vitnas.data.decode import BrokenImage
 from vitnas.data.table import read_source
-from vitnas.data.telling import Teller
 from vitnas.data.timm_streams import UNDECODED, Stream, Undecoded, _each_leaf
 
 
@@ -180,11 +179,4 @@ def test_images_of_datasets_are_read_as_those_of_folders(tmp_path: Path, kind: s
     card = HUB_CARD.replace("num_examples: 12", "num_examples: 40").splitlines(keepends=True)
     (root / "README.md").write_text("".join(line for line in card if "test" not in line))
     config = timm(tmp_path / "theirs", dataset=f"hfids/{root}", splits=["train"])
-    notices = list[str]()
-    source = read_source(config, (12, 12), teller=Teller(notices.append))
-    said = {"grey": "grey", "deep": "grey of 16 bits", "turned": "turned by EXIF"}[kind]
-    assert f"images that were looked at 32 are {said}; all are read upright" in notices[-1]
-    image = source.train[0][:][0]
-    image = image.transpose(1, 2) if kind == "turned" else image
-    assert image[:, 6, 0].tolist() == [0, 0, 0]
-    assert image[:, 6, 11].tolist() == [255, 255, 255]
+    check_reads_upright(config, kind)

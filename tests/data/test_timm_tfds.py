@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.data.test_timm_sets import COLOURS, odd, png, said, timm
+from tests.data.test_timm_sets import COLOURS, check_reads_upright, odd, png, said, timm
 from vitnas.config.data import DataConfig
 from vitnas.data.cache import held_sets, home
 from vitnas.data.foreign import describe
 from vitnas.data.rows import Rows
 from vitnas.data.table import read_source
-from vitnas.data.telling import Teller
 
 pytestmark = [
     pytest.mark.slow,
@@ -122,14 +121,7 @@ def test_a_broken_image_is_named_and_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["grey", "deep", "turned"])
 def test_images_are_read_as_those_of_folders(tmp_path: Path, kind: str) -> None:
     write_colours(tmp_path, number=40, content=odd(kind))
-    notices = list[str]()
-    source = read_source(colours(tmp_path), (12, 12), teller=Teller(notices.append))
-    said = {"grey": "grey", "deep": "grey of 16 bits", "turned": "turned by EXIF"}[kind]
-    assert f"images that were looked at 32 are {said}; all are read upright" in notices[-1]
-    image = source.train[0][:][0]
-    image = image.transpose(1, 2) if kind == "turned" else image
-    assert image[:, 6, 0].tolist() == [0, 0, 0]
-    assert image[:, 6, 11].tolist() == [255, 255, 255]
+    check_reads_upright(colours(tmp_path), kind)
 
 
 def test_more_than_one_in_a_hundred_are_an_error(tmp_path: Path) -> None:
