@@ -177,7 +177,7 @@ def pictures(which: str, quick: bool) -> Iterator[tuple[Any, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
         root = Path(folder) / "images"
-        write_images(root, quick, scenes=True)
+        write_images(root, quick, "articles")
         yield (
             load_data(
                 space.data.model_copy(update={"root": str(root)}), SIDE, proxy.train_fraction

@@ -20,7 +20,7 @@ from typing import Any
 
 from by_hand import Given, all_tried, conv, differences, skipped
 from common import Bound, conclude, quick_parser
-from folder import EPOCHS, SIDE, write_images
+from folder import EPOCHS, SIDE, add_scenes, write_images
 
 VGG, WIDE_VGG = "vgg 8", "vgg 12"
 STRIDES, PLAIN, POOLED = "16, 32, 64; strides", "16, 32, 64; mbconv", "16, 32, 64; maxpool, mhsa"
@@ -95,7 +95,7 @@ NETWORKS: dict[str, Given] = {
 
 def main() -> None:
     parser = quick_parser(__doc__)
-    parser.add_argument("--scenes", action="store_true", help="the harder images")
+    add_scenes(parser)
     asked = parser.parse_args()
     quick = asked.quick
     from vitnas.config.space import load_space
