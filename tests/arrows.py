@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "vitnas"
@@ -28,7 +29,8 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
     return found
 
 
-def imports(path: Path) -> set[tuple[str, str]]:
+@cache
+def imports(path: Path) -> frozenset[tuple[str, str]]:
     """What a file imports anywhere: a module's absolute name, and a name in it or nothing."""
     names: set[tuple[str, str]] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -38,7 +40,7 @@ def imports(path: Path) -> set[tuple[str, str]]:
             assert node.level == 0, f"{path}: relative import"
             assert node.module
             names |= {(node.module, alias.name) for alias in node.names}
-    return names
+    return frozenset(names)
 
 
 def graph(package: Path = PACKAGE) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -31,6 +32,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("vitnas", deadline=None, derandomize=True)
 settings.register_profile("seek", deadline=None, max_examples=500)
 settings.load_profile("vitnas")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look no more at what imports and collection have made.
+
+    There are millions of objects, and each full collection during the tests would walk over them.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 COMPARED = "export parity"
