@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import timm
+import torch
 
 from tests.engine.conftest import SMALL, make_space
 from tests.report.runs import run_of, trial
@@ -21,7 +23,7 @@ from vitnas.config.recipe import load_recipe
 from vitnas.engine.search import run_search
 from vitnas.errors import VitnasError
 from vitnas.exported.card import name_of
-from vitnas.exported.design import size_of_design
+from vitnas.exported.design import read_design, size_of_design
 from vitnas.longer import FILE_NAME, setting_of
 from vitnas.records import Outcome
 from vitnas.report.page import render_pages
@@ -127,6 +129,11 @@ def test_a_trial_without_a_run_is_refused(tmp_path: Path) -> None:
         ("vgg-0", None, r"'vgg-0': the width is a whole number from 1 to 1,000,000"),
         ("vgg-x", None, r"'vgg-x': the width is a whole number from 1 to 1,000,000"),
         ("vgg", 99, r"there is no trial 99"),
+        ("timm:test_resne", None, r"--baseline.model = 'test_resne': timm has .*: test_resnet"),
+        ("timm:", None, r"--baseline.model = '': is required"),
+        ("timm:test_vit", None, r"--baseline.img_size = \[8, 8\]: test_vit has no token"),
+        ("timm:levit_128s", None, r"--baseline.img_size: levit_128s does not take .* 8x8 px: "),
+        ("timm:test_resnet", 0, r"--baseline = 'timm:test_resnet': .* drop --trial"),
     ],
 )
 def test_a_wrong_baseline_is_one_line(
@@ -175,6 +182,41 @@ def test_a_baseline_s_result_goes_into_the_run(run: Run, tmp_path: Path) -> None
     assert again.top1 == pytest.approx(theirs.test_top1, abs=1e-4)
     assert theirs.called in render_pages(run, b"").html
     api.train(folder, tmp_path / "more", data="digits", init_from=folder, epochs=1, device="cpu")
+
+
+def test_a_network_of_timm_has_the_run_s_images(run: Run) -> None:
+    plan = plan_for(run, None, baseline="timm:test_efficientnet.r160_in1k")
+    assert plan.config.name == "test_efficientnet"
+    assert (plan.config.image_hw, plan.config.in_chans, plan.config.num_classes) == ((8, 8), 1, 10)
+    ours = plan_for(run, run.complete[0].number)
+    assert setting_of(plan.identity()) == setting_of(ours.identity())
+    assert plan.origin.endswith(f", baseline timm:test_efficientnet, space {run.name}")
+
+
+@pytest.mark.slow
+def test_the_report_compares_with_published_weights(run: Run, tmp_path: Path) -> None:
+    """They are in a file here, as timm would load them."""
+    torch.manual_seed(0)
+    torch.save(timm.create_model("test_efficientnet").state_dict(), tmp_path / "weights.pth")
+    start = f"timm:test_efficientnet:{tmp_path / 'weights.pth'}"
+    number = run.complete[0].number
+    api.train(None, tmp_path / "ours", run=run, trial=number, epochs=1, device="cpu")
+    folder = api.train(
+        None, tmp_path / "theirs", run=run, baseline="timm:test_efficientnet", epochs=1,
+        device="cpu", init_from=start,
+    )  # fmt: skip
+    run = api.load_run(run.path)
+    theirs = next(one for group in run.long.settings for one in group if one.trial is None)
+    assert theirs.started == f"baseline timm:test_efficientnet from the weights {start}"
+    assert theirs.flops == size_of_design(read_design(folder)).flops
+    assert theirs.started in render_pages(run, b"").html
+    (again,) = [api.evaluate(str(folder), str(run.space["data"]["name"]), score_on="test")]
+    assert again.top1 == pytest.approx(theirs.test_top1, abs=1e-4)
+    api.train(folder, tmp_path / "more", data="digits", init_from=folder, epochs=1, device="cpu")
+    api.train(
+        folder, tmp_path / "larger", data="digits", init_from=folder, img_size=16, epochs=1,
+        device="cpu",
+    )  # fmt: skip
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ class LongTraining(Facts):
         epochs: of the training.
         seed: of first weights, order, augmentation and dropout.
         recipe: its name.
+        weights: where the first weights come from, as `timm:resnet10t.c3_in1k`; empty: from
+            nothing.
         setting: twelve hex digits of all that this training has in common with those that it can
             be compared with: recipe, images and first weights (see `setting_of`).
         seconds: wall time of its epochs, those before a kill included.
@@ -56,6 +58,7 @@ class LongTraining(Facts):
     epochs: Annotated[int, Field(ge=1)]
     seed: int
     recipe: Text
+    weights: Text = ""
     setting: Text
     seconds: Amount
     device: Text = ""
@@ -79,7 +82,7 @@ class LongResult:
     """A network after its long trainings of one setting.
 
     Attributes:
-        trial, baseline, flops, key, epochs, recipe, setting: see `LongTraining`.
+        trial, baseline, flops, key, epochs, recipe, weights, setting: see `LongTraining`.
         seeds: of these trainings, in the order of the file.
         top1: percent on the scoring images, the mean over the seeds.
         test_top1: the same on the test images; None where one of the trainings has none.
@@ -93,6 +96,7 @@ class LongResult:
     key: str
     epochs: int
     recipe: str
+    weights: str
     setting: str
     seeds: tuple[int, ...]
     top1: float
@@ -105,6 +109,11 @@ class LongResult:
     def called(self) -> str:
         """`trial 7` or `baseline vgg-17`."""
         return called(self.trial, self.baseline)
+
+    @property
+    def started(self) -> str:
+        """`baseline timm:resnet10t from the weights timm:resnet10t.c3_in1k`, or as `called`."""
+        return f"{self.called} from the weights {self.weights}" if self.weights else self.called
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,7 @@ def _result(own: Sequence[LongTraining]) -> LongResult:
         key=own[0].key,
         epochs=own[0].epochs,
         recipe=own[0].recipe,
+        weights=own[0].weights,
         setting=own[0].setting,
         seeds=tuple(one.seed for one in own),
         top1=fmean(one.top1 for one in own),

@@ -11,6 +11,7 @@ from typing import Any
 
 from vitnas.calibration.options import TIMES
 from vitnas.config.baseline import Baseline
+from vitnas.config.design import Design
 from vitnas.config.differences import differences
 from vitnas.config.files import validate
 from vitnas.config.graft_file import GraftFile
@@ -27,8 +28,11 @@ from vitnas.longer import PROXY, LongTraining, add, check_can_add, setting_of
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.training.plan import Plan, make_plan
+from vitnas.training.start import FromTimm
 
 _SHAPE = ("image_hw", "in_chans", "num_classes")
+_TIMM = "timm:"
+_NONE = "no trial is complete yet, so there is no network to train"
 _OF_THE_RUN = {"data": "--data", "img_size": "--img-size", "score_on": "--score-on"}
 
 
@@ -51,8 +55,9 @@ def plan_for(
             name that an export gives it.
         recipe: see `make_plan`; None = the run's own short one, with `epochs` or three times as
             many as its own.
-        baseline: what is trained instead: a family and a width, as `vgg-17`; or a family alone, of
-            which the member nearest to the trial in FLOPs is taken.
+        baseline: what is trained instead: a family and a width, as `vgg-17`; a family alone, of
+            which the member nearest to the trial in FLOPs is taken; or `timm:NAME`, a network of
+            timm at the run's image size.
         **options: those of `make_plan`; `data`, `img_size` and `score_on` must be None.
 
     Raises:
@@ -62,13 +67,13 @@ def plan_for(
     for name, option in _OF_THE_RUN.items():
         if options.pop(name, None) is not None:
             raise ConfigError(f"the images are those of {run.path}, split as there; drop {option}")
-    own: ModelConfig | Baseline
+    own: Design
     if baseline is None:
         trial = _trial(run, number)
         own, called = trial.network, f"trial {trial.number}"
     elif model is None:
         own = _baseline(run, number, baseline)
-        called = f"baseline {own.name}"
+        called = f"baseline {_name(own)}"
     else:
         raise ConfigError("give MODEL or --baseline, not both")
     check_can_add(run.path)
@@ -95,12 +100,14 @@ def keeping(
 ) -> Callable[[Sequence[dict[str, Any]], float | None], None]:
     """What writes the result of `plan` into the run, from the log and the test top-1 in percent."""
     network, whose = plan.config, dict[str, Any]()
-    if isinstance(network, Baseline):
-        flops = size_of_design(network).flops
-        whose = {"baseline": network.name, "flops": flops, "key": network.key}
-    else:
+    if isinstance(network, ModelConfig):
         trial = _trial(run, number)
         whose = {"trial": trial.number, "key": trial.key}
+    else:
+        flops = size_of_design(network).flops
+        whose = {"baseline": _name(network), "flops": flops, "key": network.key}
+    start = plan.init_from
+    weights = start.text if isinstance(start, FromTimm) else str(start or "")
 
     def keep(log: Sequence[dict[str, Any]], test_top1: float | None) -> None:
         from vitnas.engine.backends.worker import device_name
@@ -113,6 +120,7 @@ def keeping(
             epochs=plan.recipe.epochs,
             seed=plan.seed,
             recipe=printable(plan.recipe_name),
+            weights=printable(weights),
             setting=setting_of(plan.identity()),
             seconds=sum(entry["seconds"] for entry in log),
             device=device_name(str(resolve_device(device))),
@@ -124,14 +132,39 @@ def keeping(
     return keep
 
 
-def _baseline(run: Run, number: int | None, name: str) -> Baseline:
+def _name(network: Baseline | GraftFile) -> str:
+    """`vgg-17` or `timm:resnet10t`."""
+    return network.name if isinstance(network, Baseline) else _TIMM + network.model
+
+
+def _of_timm(run: Run, number: int | None, name: str) -> GraftFile:
+    """The network of timm of this name, without grafts, for the run's images."""
+    if number is not None:
+        rule = "a network of timm has a size of its own; drop --trial"
+        raise ConfigError(rule, address="--baseline", value=_TIMM + name)
+    shape = {field: getattr(run.complete[0].network, field) for field in _SHAPE}
+    options = {"img_size": shape.pop("image_hw"), **shape}
+    plain = name.partition(".")[0]  # a tag names weights, which --init-from takes
+    file = validate(GraftFile, {"model": plain, "options": options, "grafts": []})
+    try:
+        size_of_design(file)
+    except ConfigError as error:
+        raise error.at(prefix="--baseline") from None
+    return file
+
+
+def _baseline(run: Run, number: int | None, name: str) -> Baseline | GraftFile:
     """The baseline of this name for the run's images, or of a family at the FLOPs of a trial."""
     from vitnas.baselines.families import FAMILIES
     from vitnas.baselines.sizes import nearest
 
+    if not run.complete:
+        raise RunError(f"{run.path}: {_NONE}")
+    if name.startswith(_TIMM):
+        return _of_timm(run, number, name.removeprefix(_TIMM))
     family, _, width = name.partition("-")
     if family not in FAMILIES:
-        rule = f"no such family; known are {', '.join(FAMILIES)}"
+        rule = f"no such family; known are {', '.join(FAMILIES)}, and timm:NAME"
         near = nearest_name(family, FAMILIES)
         raise ConfigError(rule, address="--baseline", value=name, nearest=near)
     if bool(width) == (number is not None):
@@ -157,7 +190,7 @@ def _baseline(run: Run, number: int | None, name: str) -> Baseline:
 
 def _trial(run: Run, number: int | None) -> TrialRecord:
     if not run.complete:
-        raise RunError(f"{run.path}: no trial is complete yet, so there is no network to train")
+        raise RunError(f"{run.path}: {_NONE}")
     if number is None:
         known = "" if run.knee is None else f"; the knee is trial {run.knee.number}"
         rule = "--for needs --trial and the number of a network, or --baseline and its name"
@@ -181,7 +214,7 @@ def _check_network(run: Run, trial: TrialRecord, plan: Plan, model: str | Path) 
     theirs, changes = trial.network, {"drop_path_rate": trial.network.drop_path_rate}
     given = plan.config
     if not isinstance(given, ModelConfig):
-        what = "a network of timm with grafts" if isinstance(given, GraftFile) else "a baseline"
+        what = f"{_TIMM}{given.name}" if isinstance(given, GraftFile) else "a baseline"
         rule = f"is {what}, and not the network of trial {trial.number}"
         raise RunError(f"{model}: {rule} of {run.path}; leave MODEL out to train the trial's own")
     if plan.recipe.drop_path_rate is not None:

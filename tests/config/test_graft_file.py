@@ -28,7 +28,6 @@ def test_a_file_goes_round() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"grafts": []}, "grafts = .*at least 1"),
         ({"grafts": [{"mixer": "ska", "blok": 1}]}, r"grafts\[0\].blok = 1.*nearest: blocks"),
         ({"grafts": [{"broad": {"gamma": "1e-1"}}]}, r"grafts\[0\].broad.gamma"),
         ({"options": {"pretrained": True}}, "options.pretrained = true: unknown key"),
@@ -53,6 +52,11 @@ def test_it_says_what_a_model_file_says() -> None:
     assert file.line() == "vit + cska in last:2 + gamma 0.4"
     assert validate(GraftFile, file.to_tree()) == file
     assert file.to_tree() == TREE
+
+
+def test_without_grafts_it_is_a_network_as_it_is() -> None:
+    file = validate(GraftFile, TREE | {"grafts": []})
+    assert (file.name, file.line()) == ("vit", "vit")
 
 
 def test_other_options_are_another_network() -> None:

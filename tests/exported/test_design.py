@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,16 @@ GRAFT = validate(
 )
 
 
+SIZES = {"img_size": 16, "in_chans": 3, "num_classes": 5}
+PLAIN = validate(GraftFile, {"model": "test_resnet", "options": SIZES, "grafts": []})
 VGG = Baseline(family="vgg", width=4, image_hw=(16, 16), in_chans=3, num_classes=5)
 VIT = Baseline(family="vit", width=4, image_hw=(16, 16), in_chans=3, num_classes=5)
 
 
-@pytest.fixture(params=[OURS, GRAFT, VGG, VIT], ids=["model file", "graft", "vgg", "vit"])
+DESIGNS = {"model file": OURS, "graft": GRAFT, "timm": PLAIN, "vgg": VGG, "vit": VIT}
+
+
+@pytest.fixture(params=DESIGNS.values(), ids=DESIGNS)
 def design(request: pytest.FixtureRequest) -> Design:
     found: Design = request.param
     return found
@@ -61,7 +67,7 @@ def test_its_size_is_that_of_the_network(design: Design) -> None:
     assert size_of_design(design).num_params == sum(p.numel() for p in model.parameters())
     assert size_of_design(design).flops > 10_000
     assert (model.image_hw, model.in_chans) == (design.image_hw, design.in_chans)
-    assert "baseline v" in line_of(design) or "ska" in line_of(design)
+    assert any(word in line_of(design) for word in ("baseline v", "ska", "test_resnet"))
 
 
 def test_its_weights_come_back_and_go_to_another_size(design: Design) -> None:
@@ -101,3 +107,16 @@ def test_counting_and_loading_draw_nothing() -> None:
     torch.set_rng_state(state)
     size_of_design(GRAFT.changed(num_classes=8))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.slow
+def test_the_page_has_the_sizes_of_timms_networks() -> None:
+    """The FLOPs that docs/training.md names, of networks without grafts."""
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    passage = page.split("Some that are small enough")[1].split("\n\n")[0]
+    named = re.findall(r"`(\w+)`\s([\d.]+)\sM", passage)
+    assert len(named) >= 9
+    for model, told in named:
+        tree = {"model": model, "options": {"img_size": 64}, "grafts": []}
+        flops = size_of_design(validate(GraftFile, tree)).flops / 1e6
+        assert round(flops, 1 if "." in told else 0) == float(told), model

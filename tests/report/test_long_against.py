@@ -105,6 +105,42 @@ def test_other_settings_are_not_compared(tmp_path: Path) -> None:
     assert long_against(run) == ()
 
 
+def published(name: str, flops: int, test: float, **more: Any) -> LongTraining:
+    """A network of timm that starts from trained weights, by a recipe of its own."""
+    fields = {"setting": "f" * 12, "weights": f"timm:{name}.in1k", "epochs": 5, "recipe": "tuned"}
+    return of_baseline(f"timm:{name}", key=name, flops=flops, test_top1=test, **fields | more)
+
+
+def test_a_network_that_starts_from_trained_weights_is_a_rival_of_its_own(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path,
+        ours(0, 93.0),
+        theirs("vgg", 90.0, top1=95.0),
+        published("small", 200_000, 96.0, top1=96.0),
+        published("large", 1_600_000, 99.0, top1=99.0),  # beyond a factor of 1.5
+    )
+    fresh, tuned = long_against(run)
+    assert fresh.theirs.called == "baseline vgg-8"
+    assert (tuned.theirs.called, tuned.flops) == ("baseline timm:small", (1_000_000, 200_000))
+    assert against_text(run).endswith(
+        "After long trainings of 30 epochs by `small`, trial 0 (1.00 M FLOPs) is 3.00 points below "
+        "baseline timm:small from the weights timm:small.in1k (200 k FLOPs), trained further for 5 "
+        "epochs by `tuned`: 95 % interval \N{MINUS SIGN}3.63 to \N{MINUS SIGN}2.37, of the "
+        "images alone, on 10,000 test images."
+    )
+    assert "| baseline timm:small from the weights timm:small.in1k |" in (
+        render_pages(run, b"").markdown
+    )
+
+
+def test_trained_weights_do_not_replace_a_baseline_that_starts_from_nothing(
+    tmp_path: Path,
+) -> None:
+    run = run_with(tmp_path, ours(0, 93.0), published("small", 200_000, 96.0))
+    assert "--baseline resnet" in next_baseline(run)
+    assert "--baseline resnet" in to_compare(run, 0)[1]
+
+
 def test_the_missing_baseline_is_named_with_its_command(tmp_path: Path) -> None:
     run = run_with(tmp_path, ours(0, 93.0))
     train = f"vitnas train --for {tmp_path} --trial 0"  # at its FLOPs resnet alone has a member

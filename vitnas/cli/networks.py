@@ -57,7 +57,9 @@ def train(
     trial: Annotated[int | None, typer.Option(help="Number of the trial, with --for.")] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(help="With --for: vgg-17, or with --trial vgg, which has its FLOPs."),
+        typer.Option(
+            help="With --for: vgg-17, or with --trial vgg, which has its FLOPs, or timm:NAME."
+        ),
     ] = None,
     data: Annotated[
         str | None,

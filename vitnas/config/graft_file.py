@@ -1,4 +1,4 @@
-"""graft.yaml: a network of timm, how it is built, and its grafts. No torch."""
+"""graft.yaml: a network of timm, how it is built, and its grafts, if any. No torch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from vitnas.config.files import validate
-from vitnas.config.findings import RuleError
 from vitnas.config.graft import GraftConfig
 from vitnas.config.parts import Frozen, as_tuple
 
@@ -26,9 +25,6 @@ _Widths = Annotated[
     Field(max_length=8),
     BeforeValidator(as_tuple),
 ]
-
-WITHOUT_GRAFTS = ("ska_small_cait", "ska_small_cvt", "ska_small_swin")
-"""Networks that may have no graft: with their own attention they are of SKA's code, too."""
 
 
 class NetworkOptions(Frozen):
@@ -106,19 +102,12 @@ class GraftFile(Frozen):
     Attributes:
         model: name of a timm model, or of one that `vitnas.nn.graft.networks` adds.
         options: options of the network, e.g. `{img_size: 32, num_classes: 10}`.
-        grafts: the grafts, in the order in which they were made. Only the networks of
-            `WITHOUT_GRAFTS` may have none.
+        grafts: the grafts, in the order in which they were made; none = the network as it is.
     """
 
     model: str
     options: NetworkOptions = NetworkOptions()
     grafts: Annotated[tuple[GraftConfig, ...], BeforeValidator(as_tuple)]
-
-    @model_validator(mode="after")
-    def _has_grafts(self) -> GraftFile:
-        if not self.grafts and self.model not in WITHOUT_GRAFTS:
-            raise RuleError("must have at least 1 graft", "grafts", [])
-        return self
 
     @property
     def name(self) -> str:

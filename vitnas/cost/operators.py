@@ -26,13 +26,15 @@ HARMLESS = frozenset(
     for name in (
         # element-wise: by fvcore's convention not counted
         *("add", "add_", "sub", "rsub", "mul", "div", "pow", "square", "exp", "gelu"),
-        *("cos", "sin", "neg"),
-        *("softmax", "sigmoid", "silu", "hardswish", "hardswish_", "hardsigmoid", "hardtanh"),
+        *("cos", "sin", "neg", "clamp_min", "ceil", "addcmul"),
+        *("softmax", "sigmoid", "silu", "silu_", "hardswish", "hardswish_", "hardsigmoid"),
+        "hardtanh",
         # sums, means and maxima
         *("sum", "col2im", "amax", "mean", "avg_pool2d", "max_pool2d", "adaptive_avg_pool1d"),
+        *("cumsum", "linalg_vector_norm"),
         # moving and repeating
         *("pixel_unshuffle", "eye", "unflatten", "expand_as", "pad", "repeat", "view_as", "im2col"),
-        "meshgrid",
+        *("meshgrid", "reshape_as"),
     )
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitnas.config.baseline import Baseline
 from vitnas.config.design import Design
@@ -17,7 +17,7 @@ from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, closed_form
-from vitnas.errors import ConfigError
+from vitnas.errors import ConfigError, printable
 from vitnas.exported.folder import BASELINE_FILE, CONFIG_FILE, GRAFT_FILE
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ def line_of(design: Design) -> str:
 
 
 def size_of_design(design: Design) -> Cost | Size:
-    """Parameters and FLOPs of one image; a graft and a baseline are built and counted once."""
+    """Parameters and FLOPs of one image; a graft and a baseline are built and counted once.
+
+    Raises:
+        ConfigError: a network of timm does not take images of its size.
+        UncountedOperatorError: it has an operator whose FLOPs are not known.
+    """
     if isinstance(design, ModelConfig):
         return closed_form(design)
     return _graft_size(design) if isinstance(design, GraftFile) else _baseline_size(design)
@@ -71,7 +76,13 @@ def _graft_size(file: GraftFile) -> Size:
     from vitnas.nn.graft.whole import build_graft
 
     with torch.random.fork_rng(devices=[]):
-        return size_of(build_graft(file), file.in_chans)
+        model: Any = build_graft(file)
+        try:
+            return size_of(model, file.in_chans)
+        except (TypeError, ValueError, LookupError, AssertionError, RuntimeError) as error:
+            why, (height, width) = str(error).strip().splitlines() or [""], model.image_hw
+            rule = f"{file.model} does not take images of {height}x{width} px: {printable(why[-1])}"
+            raise ConfigError(rule, address="img_size") from None
 
 
 def _baseline_size(baseline: Baseline) -> Size:

@@ -154,6 +154,8 @@ def save_graft(
     from vitnas.nn.weights import weights_bytes
 
     grafts = [config.to_tree() for config in getattr(model, "grafts", ())]
+    if not grafts:
+        raise ConfigError("must have at least 1 graft", address="grafts", value=[])
     tree = {"model": name, "options": _plain(options), "grafts": grafts}
     file, weights = validate(GraftFile, tree), weights_bytes(model)
     _check_rebuilds(model, file, weights)

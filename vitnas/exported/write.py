@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.config.baseline import Baseline
 from vitnas.config.design import Design
 from vitnas.config.files import write_bytes, write_text
-from vitnas.config.graft_file import WITHOUT_GRAFTS, GraftFile
+from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.check import Check, check_files
 from vitnas.exported.design import design_text, file_of, network_of
@@ -140,7 +140,9 @@ def _write_source(draft: Path, content: Content, how: Preprocessing) -> dict[str
 
     design = content.design
     if isinstance(design, GraftFile):
-        ours = design.model in WITHOUT_GRAFTS
+        from vitnas.nn.graft.networks import BUILT_HERE
+
+        ours = design.model in BUILT_HERE
         why = f"it has no text for {design.model} yet" if ours else f"{design.model} is timm's code"
         return {SOURCE_FILE: why}
     if isinstance(design, Baseline):

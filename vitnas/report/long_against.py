@@ -23,7 +23,9 @@ FIRST = "vgg"
 
 @dataclass(frozen=True)
 class Against:
-    """A network and a baseline after long trainings of one setting.
+    """A network and a baseline after long trainings.
+
+    Both have one setting, unless the baseline did not start from nothing.
 
     Attributes:
         ours, theirs: their results.
@@ -55,22 +57,29 @@ def long_against(run: Run) -> tuple[Against, ...]:
     """Each network that was trained long, against the best baseline of like FLOPs trained so.
 
     The baseline is the one of the highest top-1 on the scoring images, within a factor of
-    `LIKE_FLOPS` in FLOPs. Errors are those of `vitnas.versus`.
+    `LIKE_FLOPS` in FLOPs. A second one is the best of those that started from trained weights, by
+    whatever recipe, and have at most `LIKE_FLOPS` times the FLOPs. Errors are those of
+    `vitnas.versus`.
     """
     return tuple(found for group in run.long.settings for found in _pairs(run, group))
 
 
 def _pairs(run: Run, group: Sequence[LongResult]) -> Iterator[Against]:
-    flops = {one.key: flops_of(run, one) for one in group}
-    theirs = [one for one in group if one.trial is None]
+    baselines = [one for each in run.long.settings for one in each if one.trial is None]
+    tuned = [one for one in baselines if one.weights]
+    fresh = [one for one in group if one.trial is None and not one.weights]
     for ours in group:
-        near = [one for one in theirs if _are_like(flops[ours.key], flops[one.key])]
-        if ours.trial is None or not near:
+        if ours.trial is None:
             continue
-        rival = max(near, key=lambda one: one.top1)
-        found = _against(run, group, ours, rival, (flops[ours.key], flops[rival.key]))
-        if found is not None:
-            yield found
+        cost = flops_of(run, ours)
+        like = [one for one in fresh if _are_like(cost, flops_of(run, one))]
+        no_larger = [one for one in tuned if 0 < flops_of(run, one) <= LIKE_FLOPS * cost]
+        for rivals in filter(None, (like, no_larger)):
+            rival = max(rivals, key=lambda one: one.top1)
+            scattered = {id(one): one for one in (*group, rival)}.values()
+            found = _against(run, scattered, ours, rival, (cost, flops_of(run, rival)))
+            if found is not None:
+                yield found
 
 
 def _are_like(one: float, other: float) -> bool:
@@ -106,7 +115,7 @@ def _mean(one: LongResult, on_test: bool) -> float:
 
 
 def _scatter(group: Iterable[LongResult], images: int, on_test: bool) -> Noise | None:
-    """How far long trainings of this setting scatter; None if no network has several."""
+    """How far these long trainings scatter; None if no network has several."""
     values = [one.all_test_top1 if on_test else one.all_top1 for one in group]
     return measure([one for one in values if one], images).without_prior
 
@@ -122,11 +131,12 @@ def against_text(run: Run) -> str:
 
 def _said(one: Against) -> str:
     ours, theirs = (
-        f"{who.called} ({count_text(flops)} FLOPs)"
+        f"{who.started} ({count_text(flops)} FLOPs)"
         for who, flops in zip((one.ours, one.theirs), one.flops, strict=True)
     )
-    recipe = "the run's recipe" if one.ours.recipe == PROXY else f"`{one.ours.recipe}`"
-    after = f"After long trainings of {plural(one.ours.epochs, 'epoch')} by {recipe}"
+    if one.theirs.setting != one.ours.setting:
+        theirs += f", trained further for {_how(one.theirs)}"
+    after = f"After long trainings of {_how(one.ours)}"
     low, high = map(signed_text, one.interval)
     interval = f"95 % interval {low} to {high}"
     if one.is_sure:
@@ -140,10 +150,15 @@ def _said(one: Against) -> str:
     return f"{after}, {text}, {of}, on {one.num_images:,} {images}."
 
 
+def _how(one: LongResult) -> str:
+    recipe = "the run's recipe" if one.recipe == PROXY else f"`{one.recipe}`"
+    return f"{plural(one.epochs, 'epoch')} by {recipe}"
+
+
 def next_baseline(run: Run) -> str:
     """The command that trains a baseline for the first network that was trained long and has none
     of like FLOPs to stand against; empty where nothing is missing."""
-    known = {one.ours.key for one in long_against(run)}
+    known = {one.ours.key for one in long_against(run) if not one.theirs.weights}
     for group in run.long.settings:
         for ours in group:
             if ours.trial is not None and ours.key not in known:
@@ -155,7 +170,8 @@ def next_baseline(run: Run) -> str:
 
 def to_compare(run: Run, number: int) -> tuple[str, ...]:
     """The commands that train a trial and a baseline of like FLOPs long; none once that is done."""
-    if any(one.ours.trial == number for one in long_against(run)):
+    found = (one for one in long_against(run) if not one.theirs.weights)
+    if any(one.ours.trial == number for one in found):
         return ()
     flops = next((trial.flops for trial in run.complete if trial.number == number), 0)
     theirs = _train(run, number, best_family(run, flops))

@@ -129,7 +129,7 @@ def long_row(run: Run, one: LongResult) -> dict[str, Any]:
         short = expected_text(trial)
     return {
         "number": one.trial,
-        "called": one.called,
+        "called": one.started,
         "short": short,
         "flops": count_text(flops_of(run, one)),
         "recipe": one.recipe,

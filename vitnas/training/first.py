@@ -96,7 +96,7 @@ def _host(design: GraftFile, start: FromTimm) -> _Source:
     """The graft with timm's weights in all that is not new; timm resizes and drops what it must."""
     ours, theirs = (name.partition(".")[0] for name in (design.model, start.name))
     if ours != theirs:
-        rule = f"is another network than the one with grafts, {design.model}"
+        rule = f"is another network than {design.model}"
         raise ConfigError(rule, address="init_from", value=start.text, nearest=f"timm:{ours}")
     network = build_graft(design.model_copy(update={"model": start.name}), True, start.weights)
     stated = timm.get_pretrained_cfg(start.name)

@@ -13,6 +13,7 @@ from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.data_names import read_data
 from vitnas.config.design import Design
 from vitnas.config.files import exists, validate
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
@@ -92,7 +93,7 @@ class Plan:
 
 
 def make_plan(
-    model: str | Path | ModelConfig | Baseline,
+    model: str | Path | Design,
     data: str | DataConfig = "digits",
     recipe: str | Path | Recipe = DEFAULT_RECIPE,
     *,
@@ -109,7 +110,8 @@ def make_plan(
         model: a network; a model of the zoo, which then gets the classes and channels of the data;
             a model file; or an exported folder, whose network is used with the classes of the data
             (a graft's also with its channels), but not its weights.
-            A baseline is for the images of its run; drop-path is not for it.
+            A baseline is for the images of its run, and drop-path is not for it; a network of
+            timm that is given is for these images, too.
         data: see `read_data`.
         recipe: a recipe, the name of a shipped one, or a file.
         epochs, img_size, teacher: instead of what recipe and model file say.
@@ -144,7 +146,7 @@ def make_plan(
     try:
         check_data_fits(images, config)
     except ConfigError as error:
-        if isinstance(model, ModelConfig | Baseline) or not Path(model).is_dir():
+        if not isinstance(model, str | Path) or not Path(model).is_dir():
             raise
         raise error.at(file=Path(model, file_of(config))) from None
     start = None if init_from is None else start_of(str(init_from))
@@ -157,7 +159,7 @@ def _scored_on(data: DataConfig, split: str) -> DataConfig:
 
 
 def _network(
-    model: str | Path | ModelConfig | Baseline,
+    model: str | Path | Design,
     data: DataConfig,
     img_size: int | None,
     drop_path: float | None,
@@ -168,6 +170,8 @@ def _network(
     changes: dict[str, Any] = {} if img_size is None else {"img_size": img_size}
     if drop_path is not None:
         changes["drop_path_rate"] = drop_path
+    if isinstance(model, GraftFile):
+        return settled_design(model.changed(**changes)), None
     if isinstance(model, ModelConfig):
         return validate(ModelConfig, {**model.model_dump(), **changes}), None
     text, path = str(model), Path(model)

@@ -57,6 +57,8 @@ def test_a_network_of_any_size_is_asked_for_one() -> None:
         small: Any = build_network("pvt_v2_b0", img_size=[32, 64], num_classes=3)
         assert image_size(small) == (32, 64)
         assert image_size(build_network("pvt_v2_b0")) == (224, 224)
+        convolutions: Any = build_network("mobilenetv3_small_050.lamb_in1k", img_size=64)
+        assert image_size(convolutions) == (64, 64)
     small.image_hw = small.pretrained_cfg = None
     with pytest.raises(ConfigError, match="'PyramidVisionTransformerV2': does not say"):
         image_size(small)

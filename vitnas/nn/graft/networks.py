@@ -124,8 +124,8 @@ def _t2t(fields: dict[str, Any]) -> nn.Module:
     return vit
 
 
-_OF_ANY_SIZE = {"metaformer", "pvt_v2"}
-"""Modules of timm whose networks take images of any size; a static key is then for one of them."""
+_SIZED = {"deepseek_vit", "eva", "gemma4_vit", "naflexvit", "qwen3_vit"}
+"""Modules of timm whose networks have the option `img_size` and may take images of any size."""
 
 BUILT_HERE: dict[str, Callable[..., nn.Module]] = {
     build.__name__: build
@@ -161,7 +161,9 @@ def build_network(
             rule = f"{name} has no trained weights: it is not timm's"
             raise ConfigError(rule, address="pretrained", value=True, nearest=False)
         return _built(name, BUILT_HERE[name], fields)
-    size = fields.pop("img_size", None) if is_of_any_size(name) else None
+    size = fields.get("img_size")
+    if is_of_any_size(name):
+        fields.pop("img_size", None)
     model: Any = _from_timm(name, fields, pretrained, weights)
     if size is not None:
         model.image_hw = (size, size) if isinstance(size, int) else size
@@ -170,10 +172,17 @@ def build_network(
 
 
 def is_of_any_size(name: str) -> bool:
-    """Whether a network of timm has no option for its image size, and takes any."""
-    from timm.models import is_model_in_modules
+    """Whether a network of timm has no option for its image size, and takes any.
 
-    return bool(is_model_in_modules(name.partition(".")[0], _OF_ANY_SIZE))
+    A static key in it is then for one size.
+    """
+    from timm.models import get_pretrained_cfg, is_model, is_model_in_modules
+
+    plain = name.partition(".")[0]
+    if not is_model(plain) or is_model_in_modules(plain, _SIZED):
+        return False
+    stated = get_pretrained_cfg(plain)
+    return stated is not None and not stated.fixed_input_size
 
 
 def image_size(model: Any) -> tuple[int, int]:

@@ -95,6 +95,8 @@ def _of_keys(source: nn.Module, target: nn.Module) -> Iterator[Change]:
 
 
 def _of_reattention(source: nn.Module, target: nn.Module) -> Iterator[Change]:
+    if not any(isinstance(module, ReattentionDropout) for module in source.modules()):
+        return  # a network without grafts may be of no family that has sites
     sites = (family_of(model).sites(model) for model in (source, target))
     for before, after in zip(*sites, strict=True):
         drop = getattr(before.attention, "attn_drop", None)
