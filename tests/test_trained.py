@@ -8,7 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from vitnas.errors import RunError
+from vitnas.errors import DataError, RunError
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.trained import kept_subject, weights_of
@@ -37,6 +37,16 @@ def test_the_same_training_again_gives_the_same_weights(searched: Run, member: T
     assert facts == pytest.approx(scores, abs=1e-4)
     old, new = (safetensors.torch.load(content) for content in (kept, again))
     assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+def test_on_other_images_it_is_not_trained_again(searched: Run, member: TrialRecord) -> None:
+    """An export would say that its network is the trial's."""
+    environment = searched.environment
+    told = {**(environment.data.fingerprint or {}), "digest": "others"}
+    data = environment.data.model_copy(update={"fingerprint": told})
+    other = replace(searched, environment=environment.model_copy(update={"data": data}))
+    with pytest.raises(DataError, match="score or test have changed since the run began: digest"):
+        weights_of(other, member, 1, print)
 
 
 def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: TrialRecord) -> None:

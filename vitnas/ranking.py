@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from vitnas.noise import Noise
 
-_MOST, _MOST_NOW = 500, 100  # the time grows with the third power
+_MOST_NOW = 100
 _DRAWS = 1000
 
 
@@ -49,7 +49,7 @@ def expecting(
     complete: Sequence[TrialRecord],
     noise: Noise | None,
     costs: Sequence[str],
-    most: int = _MOST,
+    most: int | None = None,
 ) -> tuple[TrialRecord, ...]:
     """Complete trials, each with its expected top-1 (see `vitnas.surrogate.expected`).
 
@@ -58,7 +58,8 @@ def expecting(
         noise: of the run. Without it nothing is expected; nor if a network cannot be read here
             because its mixer is another package's.
         costs: those among the objectives.
-        most: of more networks, only so many have one: those nearest to the front.
+        most: of more networks, only so many have one: those nearest to the front. It is too high,
+            because they are the lucky ones; None: all have one.
     """
     with suppress(ConfigError):
         return _with_expected(complete, noise, costs, most)
@@ -180,7 +181,7 @@ def _scored(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
 
 
 def _with_expected(
-    complete: Sequence[TrialRecord], noise: Noise | None, costs: Sequence[str], most: int
+    complete: Sequence[TrialRecord], noise: Noise | None, costs: Sequence[str], most: int | None
 ) -> tuple[TrialRecord, ...]:
     from vitnas.pareto import front_ranks
     from vitnas.surrogate.expected import expected_top1
@@ -189,7 +190,7 @@ def _with_expected(
     known = _scored(complete)
     if noise is None or not known:
         return tuple(complete)
-    if len(known) > most:
+    if most is not None and len(known) > most:
         ranks = front_ranks([trial.point(costs) for trial in known]).tolist()
         ranked = sorted(zip(ranks, known, strict=True), key=lambda pair: (pair[0], pair[1].number))
         known = [trial for _, trial in ranked[:most]]

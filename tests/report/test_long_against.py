@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.runs import reference, run_of, trial
+from tests.report.runs import SPACE, reference, run_of, trial
 from tests.test_longer import of_baseline, training
 from vitnas.longer import LongTraining, add
 from vitnas.noise import binomial_error
@@ -98,6 +98,19 @@ def test_without_a_test_score_the_scoring_images_are_compared(tmp_path: Path) ->
     assert "on 5,000 scoring images, which chose both." in against_text(run)
     unknown = replace(run, environment=run_of(tmp_path, environment={}).environment)
     assert long_against(unknown) == ()
+
+
+def test_with_folds_a_long_training_is_scored_on_the_images_of_the_first(tmp_path: Path) -> None:
+    """`num_val_images` counts those of all folds, on which a trial is scored."""
+    both = ours(0, None, top1=80.0), theirs("vgg", None, top1=85.0)
+    run = run_with(tmp_path, *both, space={**SPACE, "data": {"name": "cifar10", "folds": 5}})
+    (found,) = long_against(run)
+    half = 1.959964 * (binomial_error(80, 1000) ** 2 + binomial_error(85, 1000) ** 2) ** 0.5
+    assert found.interval == pytest.approx((-5.0 - half, -5.0 + half))
+    assert "on 1,000 scoring images" in against_text(run)
+    tested = (one.model_copy(update={"test_top1": 90.0}) for one in both)
+    run = run_with(tmp_path, *tested, space=run.space)
+    assert long_against(run)[0].num_images == 10_000
 
 
 def test_other_settings_are_not_compared(tmp_path: Path) -> None:

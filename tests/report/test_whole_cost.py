@@ -85,6 +85,12 @@ def test_baselines_and_tuning_count_each_of_their_trainings(tmp_path: Path) -> N
     found = {what: tuple(rest) for what, *rest in costs_of(run_of(tmp_path, trial(0)))}
     assert found["tuning"][:2] == found["baselines"][:2] == (2, 7.0)
     assert found["all"][:2] == (5, 26.5)
+    known = texts[1].replace("{", '{"taken":true,', 1)
+    (tmp_path / "baselines.jsonl").write_text("".join([texts[0], known]))
+    found = {what: tuple(rest) for what, *rest in costs_of(run_of(tmp_path, trial(0)))}
+    assert found["baselines"][:2] == (1, 3.0)
+    assert found["baselines of another run"][:2] == (1, 0)
+    assert found["all"][:2] == (5, 22.5)
     (tmp_path / "tune" / "tune.jsonl").write_text("half a li")
     assert "tuning" not in {what for what, *_ in costs_of(run_of(tmp_path, trial(0)))}
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from vitnas.noise import Noise
-from vitnas.surrogate.evidence import FEWEST
+from vitnas.surrogate.evidence import FEWEST, MOST
+from vitnas.surrogate.evidence import scores as known
 from vitnas.surrogate.expected import expected_top1
 
 IMAGES = 400
@@ -79,3 +80,26 @@ def test_equal_scores_are_expected_again() -> None:
     facts, _ = networks(4)
     found = expected_top1(facts, [[80.0]] * len(facts), NOISE)
     assert {one.top1 for one in found} == {80.0}
+
+
+def test_of_many_networks_the_lucky_ones_are_not_believed() -> None:
+    """With more than are learned from, what is expected is as near to the truth, and as honest."""
+    facts, true = networks(5, MOST + 700)
+    seen = scores(true, 5)
+    found = np.array(expected_top1(facts, seen, NOISE))
+    off, best = found[:, 0] - true, np.argsort(np.ravel(seen))[-MOST:]
+    assert abs(off[best].mean()) < 0.2
+    assert np.square(off).mean() < 0.1 * np.square(np.ravel(seen) - true).mean()
+    assert 0.5 < np.sqrt(np.mean(np.square(off / found[:, 1]))) < 1.5
+
+
+def test_a_network_that_is_not_learned_from_has_its_own_replicates() -> None:
+    facts, true = networks(6, 2 * MOST)
+    seen = scores(true, 6)
+    learned = set(known(seen, NOISE).learned.tolist())
+    assert len(learned) == MOST
+    other = min(set(range(len(facts))) - learned)
+    seen[other] = [95.0] * 30
+    found = expected_top1(facts, seen, NOISE)[other]
+    assert found.top1 > 93
+    assert found.error < NOISE.error(95.0)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from tests.report.test_effects import run as made_up
+from tests.surrogate.test_expected import networks
+from tests.surrogate.test_expected import scores as made_scores
 from vitnas.noise import Noise, measure
-from vitnas.surrogate.evidence import kernels_of, posterior, scores
+from vitnas.surrogate.evidence import MOST, kernels_of, posterior, scores
 from vitnas.surrogate.expected import expected_top1
 from vitnas.surrogate.features import Encoder, facts_of
 from vitnas.surrogate.joint import correlations, with_untrained
@@ -43,6 +45,19 @@ def test_alike_networks_err_alike() -> None:
     twins = found[5, -1]
     others = np.delete(found[5], [5, len(facts) - 1])
     assert twins > others.max() > 0
+
+
+def test_of_many_networks_those_that_are_asked_are_learned_from() -> None:
+    """Also where they are not among the `MOST` that the model is content with."""
+    facts, true = networks(0, MOST + 100)
+    seen, noise = made_scores(true, 0), measure([[50.0]], 400)
+    learned = scores(seen, noise).learned.tolist()
+    others = sorted(set(range(len(facts))) - set(learned))[:3]
+    found = with_untrained(facts, seen, noise, others, [])
+    assert found is not None
+    expected = [expected_top1(facts, seen, noise)[index].top1 for index in others]
+    assert percent(found[0]) == pytest.approx(expected, abs=0.3)
+    assert np.diag(correlations(facts, seen, noise, others)) == pytest.approx(1.0)
 
 
 def test_the_variances_are_those_of_expected_top1() -> None:

@@ -58,16 +58,16 @@ def train_baselines(
     called, why = ("repeat", " again, with other seeds") if again else ("baseline", "")
     told = _Told(called, len(requests), len(requests) - len(book.missing(requests)), ended)
 
-    def keep(request: Request, answer: Answer) -> None:
+    def keep(request: Request, answer: Answer, taken: bool = False) -> None:
         member = requests[request]
         costs = {"flops": member.flops, "num_params": member.num_params}
         answer = answer.model_copy(update=costs)
-        book.put(request, answer)
+        book.put(request, answer, taken)
         told(member, answer)
 
     for request in book.missing(requests):
         if (known := cache.get(request)) is not None:
-            keep(request, known)
+            keep(request, known, taken=True)
     if not (missing := book.missing(requests)):
         return
     doing(f"training {len({requests[one] for one in missing})} baselines{why}")

@@ -252,26 +252,31 @@ class _Search:
     def _take_over(self, controller: Controller) -> None:
         """Enter what other runs found, with the weights that they kept.
 
-        Where this run measures, what was measured on another device cannot be compared.
+        Where this run measures, what was measured on another device cannot be compared. Where an
+        earlier session was killed meanwhile, this one makes up for what is missing.
         """
+        was_last = any(trial.taken for trial in controller.trials[-1:])
         device, notice = self.found.measured_on, self.watcher.notice
         taken, elsewhere = 0, Counter[str]()
         for folder, candidate, trial, replicates in self.start.known:
             if device and trial.measured_on != device:
                 elsewhere[trial.measured_on or "no device"] += 1
                 continue
+            first_new = len(controller.trials)
             number = controller.take(candidate, trial, replicates)
             if number is None:
                 continue
-            taken += 1
-            again = (t.number for t in controller.trials if t.replicate_of == number)
-            pairs = zip((trial, *replicates), (number, *again), strict=True)
-            for theirs, ours in pairs:
-                content = KeptWeights(folder).get(theirs.number)
-                if content is not None:
-                    self.weights.put(ours, content)
-        if taken:
+            taken += number >= first_new
+            ours = {
+                t.seed: t.number for t in controller.trials if number in (t.number, t.replicate_of)
+            }
+            for theirs in (trial, *replicates):
+                here, content = ours[theirs.seed], KeptWeights(folder).get(theirs.number)
+                if content is not None and (was_last or here >= first_new):
+                    self.weights.put(here, content)
+        if self.start.known:
             self.weights.clean(controller.trials, controller.costs)
+        if taken:
             notice(f"--start-from: {taken} results taken over")
         for other, count in elsewhere.items():
             measured = f"measured on {other}, not {device}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -95,8 +95,7 @@ def _against(
 ) -> Against | None:
     """The two of them; None where the number of images is not known."""
     on_test = ours.test_top1 is not None and theirs.test_top1 is not None
-    data = run.environment.data
-    images = data.num_test_images if on_test else data.num_val_images
+    images = _num_images(run, on_test)
     if not images:
         return None
     scatter = _scatter(group, images, on_test)
@@ -108,6 +107,14 @@ def _against(
     error, degrees = error_of(dict(zip(both, (1.0, -1.0), strict=True)), images, scatter)
     interval = interval_of(points, error, degrees)
     return Against(ours, theirs, flops, points, interval, degrees is not None, images, on_test)
+
+
+def _num_images(run: Run, on_test: bool) -> int:
+    """On how many a long training is scored, those of the first fold alone; 0 if not known."""
+    data, source = run.environment.data, run.space.get("data")
+    folds = source.get("folds") if isinstance(source, Mapping) else None
+    scoring = (data.num_val_images or 0) // (folds if isinstance(folds, int) and folds > 0 else 1)
+    return (data.num_test_images or 0) if on_test else scoring
 
 
 def _mean(one: LongResult, on_test: bool) -> float:

@@ -49,14 +49,14 @@ def costs_of(run: Run) -> list[KindCost]:
     groups.append(("taken over from another run", [t for t in run.trials if t.taken]))
     groups.append(("replicates", [t for t in run.replicates if not t.taken]))
     found = [_cost(what, trials, share) for what, trials in groups if trials]
-    first = [one.seconds for one in run.baselines]
-    books = {
-        "baselines": _times(run.path / BASELINES) or first,
-        "tuning": _times(run.path / TUNE_FOLDER / BOOK_FILE),
-    }
-    for what, times in books.items():
+    baselines, taken = _times(run.path / BASELINES)
+    if not baselines and not taken:
+        baselines = [one.seconds for one in run.baselines]
+    tuning, _ = _times(run.path / TUNE_FOLDER / BOOK_FILE)
+    for what, times in (("baselines", baselines), ("tuning", tuning)):
         gpu = _sum(_on_gpu(seconds, share) for seconds in times)
         found += [KindCost(what, len(times), _sum(times), gpu)] if times else []
+    found += [KindCost("baselines of another run", taken, 0.0, 0.0)] if taken else []
     return [*found, _total(found)] if found else []
 
 
@@ -67,13 +67,15 @@ def _cost(what: str, trials: Sequence[TrialRecord], share: float | None) -> Kind
     return KindCost(what, len(trials), _sum(times), _sum(counted))
 
 
-def _times(path: Path) -> list[float | None]:
-    """Seconds of the trainings in a file of answers; none where it is missing or damaged."""
+def _times(path: Path) -> tuple[list[float | None], int]:
+    """Seconds of the trainings in a file of answers, and how many more another run has made; none
+    where it is missing or damaged."""
     try:
-        answers = {entry.key: entry.answer for entry in read_entries(path)}
+        entries = {entry.key: entry for entry in read_entries(path)}.values()
     except VitnasError:
-        return []
-    return [answer.seconds for answer in answers.values()]
+        return [], 0
+    times: list[float | None] = [entry.answer.seconds for entry in entries if not entry.taken]
+    return times, len(entries) - len(times)
 
 
 def gpu_seconds_of(trial: TrialRecord, share: float | None) -> float | None:

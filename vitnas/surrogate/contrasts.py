@@ -42,7 +42,7 @@ def differences(
     if not known.says_more:
         return None
     encoder, standard = Encoder([*facts, *others]), known.standard()
-    x = encoder.encode([facts[index] for index in known.usual.tolist()])
+    x = encoder.encode([facts[index] for index in known.learned.tolist()])
     rows = encoder.encode(others)
     reach = {length: k @ weights.T for length, k in kernels_of(x, rows).items()}
     sums = {length: weights @ k @ weights.T for length, k in kernels_of(rows, rows).items()}

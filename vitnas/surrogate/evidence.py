@@ -22,6 +22,8 @@ from vitnas.surrogate.process import LENGTHS, kernel
 _Array = npt.NDArray[np.float64]
 FEWEST = 8
 """Networks from which on something is learned from the others."""
+MOST = 500
+"""Networks that are learned from; the time grows with the third power."""
 _JITTER = 1e-9
 _VARIANCES, _OWN, _PHIS = (0.1, 0.2, 0.4, 0.8, 1.6), (0.0, 0.1, 0.3), (0.25, 0.5, 1.0)
 _WEIGHED_BY, _LEAST_WEIGHT = 160, 0.02
@@ -49,7 +51,7 @@ _PRIORS = [Prior(*values) for values in product(_VARIANCES, LENGTHS, _OWN, _PHIS
 
 
 class Standard(NamedTuple):
-    """Log-odds of the usual networks, with mean 0 and deviation 1.
+    """Log-odds of the networks that are learned from, with mean 0 and deviation 1.
 
     Attributes:
         y: (n,) them.
@@ -74,6 +76,8 @@ class Known:
         slope: (n,) points that one unit of log-odds is worth there.
         usual: indices of networks that are not far below the others (by three interquartile
             ranges): those would stretch the scale.
+        learned: indices of those of `usual` that are learned from: all, or some evenly over their
+            order. The best ones would teach too much of good luck.
     """
 
     top1: _Array
@@ -81,17 +85,21 @@ class Known:
     odds: _Array
     slope: _Array
     usual: npt.NDArray[np.intp]
+    learned: npt.NDArray[np.intp]
 
     @property
     def says_more(self) -> bool:
         """Whether the networks are enough, and differ, to learn of one from the others."""
-        return len(self.usual) >= FEWEST and float(np.ptp(self.odds[self.usual])) > 0
+        return len(self.learned) >= FEWEST and float(np.ptp(self.odds[self.learned])) > 0
 
-    def standard(self) -> Standard:
-        """What is learned from; only where it `says_more`."""
-        odds, errors = self.odds[self.usual], (self.errors / self.slope)[self.usual]
+    def standard(self, of: npt.NDArray[np.intp] | None = None) -> Standard:
+        """What is learned from, or the networks `of` in its unit; only where it `says_more`."""
+        odds = self.odds[self.learned]
         centre, spread = float(odds.mean()), float(odds.std())
-        return Standard((odds - centre) / spread, (errors / spread) ** 2, centre, spread)
+        told = self.learned if of is None else of
+        errors = (self.errors / self.slope)[told]
+        y, known = (self.odds[told] - centre) / spread, (errors / spread) ** 2
+        return Standard(y, known, centre, spread)
 
 
 def scores(trainings: Sequence[Sequence[float]], noise: Noise) -> Known:
@@ -99,7 +107,16 @@ def scores(trainings: Sequence[Sequence[float]], noise: Noise) -> Known:
     top1, errors = np.array(noise.expected(trainings)).reshape(-1, 2).T
     least = 100 / (noise.num_images + 2)
     odds, slope = logit(top1, least, 100 - least), points(np.clip(top1, least, 100 - least))
-    return Known(top1, errors, odds, slope, np.flatnonzero(~_far_below(odds)))
+    usual = np.flatnonzero(~_far_below(odds))
+    return Known(top1, errors, odds, slope, usual, _evenly(usual))
+
+
+def _evenly(indices: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """At most `MOST` of them, evenly over their order."""
+    if len(indices) <= MOST:
+        return indices
+    places = np.linspace(0, len(indices) - 1, MOST).round().astype(np.intp)
+    return np.asarray(indices[places])
 
 
 def _far_below(odds: _Array) -> npt.NDArray[np.bool_]:

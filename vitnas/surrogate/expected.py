@@ -15,6 +15,9 @@ The answer is the posterior of m + f(x_i) + u_i. Noise alone is smoothed away: w
 images, or many replicates of a network, its expected top-1 is its score. All networks are scored on
 the same images, so their noise may be smaller than binomial: phi is at most 1. `evidence` weighs
 the priors.
+
+Of more than `evidence.MOST` networks, so many are learned from, chosen whatever they reached. What
+is expected of another one follows from these and from its own trainings.
 """
 
 from __future__ import annotations
@@ -28,8 +31,10 @@ from vitnas.noise import Expected, Noise
 from vitnas.surrogate.evidence import Standard, kernels_of, scores, weighted_priors
 from vitnas.surrogate.features import Encoder, Facts
 from vitnas.surrogate.odds import percent, points
+from vitnas.surrogate.process import prior_variance
 
 _Array = npt.NDArray[np.float64]
+_LEAST = 1e-300
 
 
 def expected_top1(
@@ -46,30 +51,44 @@ def expected_top1(
         noise: of the run.
     """
     known = scores(trainings, noise)
-    means, errors, usual = known.top1.copy(), known.errors.copy(), known.usual
+    means, errors = known.top1.copy(), known.errors.copy()
     if known.says_more:
+        others = np.setdiff1d(known.usual, known.learned)
+        usual = np.concatenate([known.learned, others])
         x = Encoder(facts).encode([facts[index] for index in usual.tolist()])
-        values, deviations = _posterior(x, known.standard())
+        values, deviations = _posterior(x, known.standard(), known.standard(others))
         means[usual] = percent(values)
         errors[usual] = deviations * points(means[usual])
     return [Expected(*pair) for pair in zip(means.tolist(), errors.tolist(), strict=True)]
 
 
-def _posterior(x: _Array, standard: Standard) -> tuple[_Array, _Array]:
+def _posterior(x: _Array, standard: Standard, others: Standard) -> tuple[_Array, _Array]:
     """Means and standard deviations of m + f + u in log-odds at the rows of `x`.
 
     As `evidence.posterior`, but for covariances: the search asks often, and for variances alone.
 
     Args:
-        x: (n, d) standardised facts.
-        standard: log-odds of these networks and their noise.
+        x: (n + m, d) standardised facts.
+        standard: log-odds of the first n networks and their noise: these are learned from.
+        others: the same of the last m, each of which tells of itself alone.
     """
-    kernels, (y, known, centre, spread) = kernels_of(x, x), standard
-    mean, square = np.zeros(len(y)), np.zeros(len(y))
+    (y, known, centre, spread), n = standard, len(standard.y)
+    kernels, reach = kernels_of(x[:n], x[:n]), kernels_of(x[:n], x[n:])
+    mean, square, total = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x))
     for prior, weight in weighted_priors(kernels, y, known):
         covariance = prior.covariance(kernels)
-        gain = np.linalg.solve(covariance + prior.noise(known), covariance).T
-        values = gain @ y
-        mean += weight * values
-        square += weight * (values**2 + np.diag(covariance) - (gain * covariance).sum(axis=1))
+        across = np.hstack([covariance, prior.variance * reach[prior.length]])
+        gain = np.linalg.solve(covariance + prior.noise(known), across)
+        apart = prior.variance * (prior_variance(x[n:]) + prior.own)
+        values = gain.T @ y
+        variances = np.append(np.diag(covariance), apart) - (gain * across).sum(axis=0)
+        seen, off = variances[n:] + np.diag(prior.noise(others.known)), others.y - values[n:]
+        likelihood = np.maximum(np.exp(-(off**2) / seen / 2) / np.sqrt(seen), _LEAST)
+        weights = weight * np.append(np.ones(n), likelihood)
+        values[n:] += variances[n:] / seen * off
+        variances[n:] *= 1 - variances[n:] / seen
+        mean += weights * values
+        square += weights * (values**2 + variances)
+        total += weights
+    mean, square = mean / total, square / total  # its own score speaks for some priors, too
     return centre + spread * mean, spread * np.sqrt(np.maximum(square - mean**2, 0.0))

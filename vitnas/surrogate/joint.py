@@ -60,7 +60,7 @@ def with_untrained(
 
     Args:
         facts, trainings, noise: as for `correlations`.
-        of: indices of the k networks. The model must learn from them (`Known.usual`).
+        of: indices of the k networks, among `Known.usual`.
         others: facts of the m networks.
 
     Returns:
@@ -69,8 +69,9 @@ def with_untrained(
     known = scores(trainings, noise)
     if not known.says_more:
         return None
-    row_of = {index: row for row, index in enumerate(known.usual.tolist())}
-    encoder, standard = Encoder([*facts, *others]), known.standard()
+    rows_of = np.union1d(known.learned, np.asarray(of, dtype=np.intp))
+    row_of = {index: row for row, index in enumerate(rows_of.tolist())}
+    encoder, standard = Encoder([*facts, *others]), known.standard(rows_of)
     table = encoder.encode([*(facts[index] for index in row_of), *others])
     x, rows = table[: len(row_of)], [row_of[index] for index in of]
     kernels = kernels_of(x, x)

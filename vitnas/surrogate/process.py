@@ -71,7 +71,7 @@ def kernel(a: _Array, b: _Array, length: float) -> _Array:
     return mixed
 
 
-def _prior_variance(x: _Array) -> _Array:
+def prior_variance(x: _Array) -> _Array:
     """`kernel` of each row of `x` with itself."""
     variance: _Array = 0.5 * (1 + (x * x).sum(axis=1) / max(1, x.shape[1]))
     return variance
@@ -137,5 +137,5 @@ class Process:
         """Mean and standard deviation of the function at rows of `x` (m, d), noise not included."""
         seen = self._whiten @ kernel(self._at, x, self._length)
         known = self._shrink @ seen
-        variance = _prior_variance(x) - (seen * seen).sum(axis=0) + (known * known).sum(axis=0)
+        variance = prior_variance(x) - (seen * seen).sum(axis=0) + (known * known).sum(axis=0)
         return self._mean @ seen, self._scale * np.sqrt(np.maximum(variance, _JITTER))

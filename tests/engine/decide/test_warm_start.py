@@ -22,6 +22,7 @@ from vitnas.engine.decide.warm_start import check_same_images, known_trials, see
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import RunStore, read_run
+from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.status import read_status
 from vitnas.errors import ConfigError, RunError
 from vitnas.records import Outcome
@@ -115,7 +116,8 @@ def test_results_of_another_run_are_taken_over_once(controller_of: Make, tmp_pat
     controller = controller_of(num_trials=5)
     assert [controller.take(*pair) for pair in known] == list(range(12))
     assert controller.num_ended == 0
-    assert controller.take(*known[0]) is None
+    assert controller.take(*known[0]) == 0
+    assert len(controller.trials) == 12
     while (job := controller.next()) is not None:
         assert job.config.key not in {trial.key for trial in other.complete}
         train(controller, job)
@@ -128,7 +130,8 @@ def test_results_of_another_run_are_taken_over_once(controller_of: Make, tmp_pat
     assert taken[3].origin == f"{other.path}, trial {other.complete[3].number}"
     resumed = controller_of(num_trials=5)
     assert resumed.done
-    assert resumed.take(*known[0]) is None
+    assert [resumed.take(*pair) for pair in known] == list(range(12))
+    assert len(resumed.trials) == len(run.trials)
 
 
 @pytest.mark.slow
@@ -296,3 +299,27 @@ def test_replicates_come_with_their_weights(tmp_path: Path) -> None:
         theirs = next(one for one in first.front if one.key == trial.key)
         assert trial.test_trainings == theirs.test_trainings
         assert len(trial.test_trainings) == 2
+
+
+@pytest.mark.slow
+def test_a_driver_killed_while_taking_over_has_all_weights_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = replace(SERIAL, replicates=1)
+    first = run_search(make_space(), tmp_path / "a", options)
+    again = replace(options, start_from=[first.path], trials=1, seed=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptWeights, "put", _killed)
+        with pytest.raises(SystemExit):
+            run_search(make_space(), tmp_path / "b", again)
+    (taken,) = read_run(tmp_path / "b").trials
+    assert taken.taken
+    run = run_search(make_space(), tmp_path / "b", again)
+    tested = {one.key: one.test_trainings for one in first.front}
+    ours = {one.key: one.test_trainings for one in run.front if one.taken}
+    assert ours
+    assert ours.items() <= tested.items()
+
+
+def _killed(*arguments: Any) -> None:
+    raise SystemExit

@@ -30,6 +30,7 @@ class Entry(BaseModel):
         request: what was trained and how, for readers.
         answer: what it gave.
         ended: when, in seconds since 1970; None if an older version wrote it.
+        taken: whether another run trained it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -39,6 +40,7 @@ class Entry(BaseModel):
     request: dict[str, Any] = {}
     answer: Answer
     ended: float | None = None
+    taken: bool = False
 
 
 class Book:
@@ -71,12 +73,12 @@ class Book:
             raise _no_result(self._path, number)
         return answer
 
-    def put(self, request: Request, answer: Answer) -> None:
-        """Keep an answer; it is in the file when this returns."""
-        told, now = request.told(), round(time.time(), 3)
-        self._entries.append(
-            Entry(key=request.key, images=self._images, request=told, answer=answer, ended=now)
-        )
+    def put(self, request: Request, answer: Answer, taken: bool = False) -> None:
+        """Keep an answer, which another run gave if it is `taken`; it is in the file when this
+        returns."""
+        told: dict[str, Any] = {"request": request.told(), "images": self._images, "taken": taken}
+        now = round(time.time(), 3)
+        self._entries.append(Entry(key=request.key, answer=answer, ended=now, **told))
         self._lines[request.key] = len(self._entries)
         write_text(self._path, "".join(map(_line, self._entries)))
 

@@ -22,6 +22,7 @@ from vitnas.engine.decide.job import Decision, Job
 from vitnas.engine.decide.ledger import Ledger, Listener
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.rules import Rules
+from vitnas.engine.decide.take_over import take_over
 from vitnas.engine.samplers import SamplerName
 from vitnas.engine.store.study import RunStore
 from vitnas.records import Outcome, TrialRecord
@@ -174,33 +175,14 @@ class Controller:
                 twice.
 
         Returns:
-            Its number here; None where the network is known already, or where it was not measured
-            what this space has to know or is over a limit.
+            Its number here, also where an earlier session took it over; None where the network is
+            known from elsewhere, or where it was not measured what this space has to know or is
+            over a limit.
         """
         config = self.space.config
-        known = earlier.measured.keys() >= set(config.measured)
-        if self._candidates.is_known(candidate) or not known or over_limits(earlier, config.limits):
+        if not earlier.measured.keys() >= set(config.measured):
             return None
-        number = self._take_one(candidate, earlier)
-        if number is not None:
-            self._ledger.own(number)
-            for replicate in replicates:
-                self._take_one(candidate, replicate, number)
-        return number
-
-    def _take_one(
-        self, candidate: Candidate, earlier: TrialRecord, replicate_of: int | None = None
-    ) -> int | None:
-        trial = self._ledger.enter(candidate, earlier.seed, True, replicate_of)
-        if trial.outcome is not Outcome.RUNNING:
-            return None
-        self._ledger.curve(trial.number, earlier.curve)
-        self._ledger.copy_measured(trial.number, earlier)
-        result = {"seconds": earlier.seconds, "device": earlier.device, "error": earlier.error}
-        if earlier.float_top1 is not None:
-            result["float_top1"] = earlier.float_top1
-        self._ledger.end(trial.number, earlier.outcome, event="known", **result)
-        return trial.number
+        return take_over(self._ledger, config.limits, candidate, earlier, replicates)
 
     def measured(self, number: int, measured: Mapping[str, float], measured_on: str) -> Decision:
         """Take what a network costs on its device, before it is trained there; STOP: it is refused.

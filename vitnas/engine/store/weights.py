@@ -15,10 +15,10 @@ import numpy as np
 
 from vitnas.files import own_folder, remove_files, write_bytes
 from vitnas.noise import contenders, measure
-from vitnas.pareto import front_ranks
+from vitnas.ranking import chances_by_number, expecting, noise_of
 from vitnas.records import TrialRecord, averaged, completed, front_of
 
-_MOST_NEAR = 64  # networks near the front whose weights are kept: large ones fill a disk
+_MOST_NEAR, _TOO_MANY = 64, 80  # networks near the front: large weights fill a disk
 
 
 class KeptWeights:
@@ -29,8 +29,8 @@ class KeptWeights:
     Args:
         run: the results folder.
         num_images: of the scoring split. Further trainings may bring other networks to the front by
-            expected top-1: the weights of up to 64 of them are kept, too. None = those of the best
-            scores alone.
+            expected top-1: the weights of up to 80 of them are kept, too; of more, of the 64 that
+            are the likeliest. None = those of the best scores alone.
         room: size in bytes up to which other networks' weights are kept, too, the newest first.
     """
 
@@ -59,7 +59,7 @@ class KeptWeights:
         trials = tuple(trials)
         members = {trial.number for trial in front_of(averaged(trials), costs)}
         if self._num_images is not None:
-            members |= {t.number for t in near_front(trials, self._num_images, costs)}
+            members |= self._near(trials, self._num_images, costs)
         members |= {trial.number for trial in trials if trial.replicate_of in members}
         there = [trial for trial in trials if self.has(trial.number)]
         there.sort(key=lambda t: (t.number in members, t.ended or 0.0, t.number), reverse=True)
@@ -71,16 +71,35 @@ class KeptWeights:
         ]
         remove_files(self.folder, others)
 
+    def _near(
+        self, trials: Sequence[TrialRecord], num_images: int, costs: Sequence[str]
+    ) -> set[int]:
+        """Which of those whose weights are there may be on the front. To tell the likeliest takes
+        time, so that many are told at once."""
+        near = {t.number for t in near_front(trials, num_images, costs) if self.has(t.number)}
+        return near if len(near) <= _TOO_MANY else _likeliest(near, trials, num_images, costs)
+
+
+def _likeliest(
+    near: Iterable[int], trials: Iterable[TrialRecord], num_images: int, costs: Sequence[str]
+) -> set[int]:
+    """The front by expected top-1, and those of `near` that are the likeliest to be on it: by its
+    scores alone a network may seem to be far from the front that it is on in the end."""
+    known = completed(trials)
+    noise = noise_of(known, num_images)
+    known = list(expecting(known, noise, costs))
+    chances = chances_by_number(known, noise, costs)
+    first = sorted(near, key=lambda number: (-chances[number], number))[:_MOST_NEAR]
+    return {*first, *(trial.number for trial in front_of(known, costs))}
+
 
 def near_front(
     trials: Iterable[TrialRecord], num_images: int, costs: Sequence[str]
 ) -> list[TrialRecord]:
-    """The complete candidates that may be on the true front; of many, the ones nearest to it."""
+    """The complete candidates that may be on the true front, by their scores alone."""
     known = completed(trials)
     if not known:
         return []
     scores = [t.trainings for t in known]
     near = contenders(scores, [t.minimized(costs) for t in known], measure(scores, num_images))
-    found = [known[index] for index in np.flatnonzero(near)]
-    ranks = front_ranks([trial.point(costs) for trial in found])
-    return [found[index] for index in np.argsort(ranks, kind="stable")[:_MOST_NEAR]]
+    return [known[index] for index in np.flatnonzero(near)]

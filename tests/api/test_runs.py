@@ -1,4 +1,4 @@
-"""The verbs from Python."""
+"""Spaces and runs from Python."""
 
 from __future__ import annotations
 
