@@ -8,7 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from vitnas.errors import RunError
+from vitnas.errors import DataError, RunError
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.trained import kept_subject, weights_of
@@ -37,6 +37,18 @@ def test_the_same_training_again_gives_the_same_weights(searched: Run, member: T
     assert facts == pytest.approx(scores, abs=1e-4)
     old, new = (safetensors.torch.load(content) for content in (kept, again))
     assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+def test_other_images_than_the_run_s_train_nothing_again(
+    searched: Run, member: TrialRecord
+) -> None:
+    """The folder would say the run's mean and deviation, and its top-1 beside the new one."""
+    told = searched.environment
+    before = {**(told.data.fingerprint or {}), "digest": "of other pixels"}
+    data = told.data.model_copy(update={"fingerprint": before})
+    run = replace(searched, environment=told.model_copy(update={"data": data}))
+    with pytest.raises(DataError, match=r"digits: the images .* have changed since the run began"):
+        weights_of(run, member, 1, print)
 
 
 def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: TrialRecord) -> None:

@@ -57,7 +57,7 @@ def weights_of(
         return weights, {"file": kept.path(trial.number)}
     space = validate(SpaceConfig, dict(run.space))
     notice(_announced(trial, epochs, space.data.folds))
-    return _train(space, trial, epochs, notice)
+    return _train(run, space, trial, epochs, notice)
 
 
 def kept_subject(run: Run, trial: TrialRecord) -> Subject:
@@ -112,10 +112,11 @@ def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
 
 
 def _train(
-    space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
+    run: Run, space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
 ) -> tuple[bytes, dict[str, Any]]:
     proxy = space.proxy if epochs is None else space.proxy.for_epochs(epochs)
     images = load_data(space.data, trial.network.img_size, proxy.train_fraction, Teller(notice))
+    images.check_same(run.environment.data.fingerprint)
     training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")
     facts: dict[str, Any] = {"epochs": proxy.epochs}
     with own_threads(training.device):

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from vitnas.config.design import Design
+from vitnas.config.differences import changed_images
 from vitnas.data.decode import skipped_text
 from vitnas.data.elsewhere import Elsewhere, Sender
 from vitnas.data.source import ImageHW, renumbered, split_by_class
@@ -113,6 +114,20 @@ class Images:
                 if address == "num_classes" and self.names:
                     rule += f": {shorten(self.names)}"
                 raise ConfigError(rule, address=address, value=found, nearest=shorten(expected))
+
+    def check_same(self, before: Mapping[str, Any] | None) -> None:
+        """Refuse images that are not those of a run.
+
+        Args:
+            before: the run's fingerprint; None: it tells none.
+
+        Raises:
+            DataError: they have changed.
+        """
+        changes = [] if before is None else changed_images(before, self.fingerprint)
+        if changes:
+            rule = "the images that train, score or test have changed since the run began"
+            raise DataError(f"{self.name}: {rule}: {'; '.join(changes)}")
 
     def fold(self, number: int) -> Images:
         """The same images, of which others score: another part of `train`, as large as `val`.

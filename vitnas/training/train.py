@@ -12,12 +12,11 @@ import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
-from vitnas.config.differences import changed_images
 from vitnas.config.files import dump_yaml
 from vitnas.config.recipe import Recipe
 from vitnas.cores import launch
 from vitnas.data.telling import SILENT, Teller
-from vitnas.errors import ConfigError, DataError, RunError, reason_of
+from vitnas.errors import ConfigError, RunError, reason_of
 from vitnas.exported.check import NUMBER
 from vitnas.exported.folder import (
     CARD_FILE,
@@ -183,7 +182,7 @@ def _prepare(
             raise error.at(prefix="recipe") from None
     else:
         images = load_data(plan.data, plan.config.image_hw)
-    _check_same(plan, images)
+    images.check_same(plan.fingerprint)
     images.check_fits(plan.config)
     kept = images.train.subset(recipe.train_fraction, images.split_seed) if files is None else files
     check_enough(len(kept), len(images.train), recipe.train_fraction, "recipe.train_fraction")
@@ -195,19 +194,6 @@ def _prepare(
     how: dict[str, Any] = {"files": files, "teacher": teacher, "workers": workers, "ranks": ranks}
     training = FinalTraining(model, recipe, images, plan.seed, device, **how)
     return training, images, start
-
-
-def _check_same(plan: Plan, images: Images) -> None:
-    """Make sure that the images are those that the plan is for.
-
-    Raises:
-        DataError: they have changed.
-    """
-    if plan.fingerprint is not None:
-        changes = changed_images(plan.fingerprint, images.fingerprint)
-        if changes:
-            rule = "the images that train, score or test have changed since the run began"
-            raise DataError(f"{plan.data.name}: {rule}: {'; '.join(changes)}")
 
 
 def _export(
