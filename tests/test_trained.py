@@ -52,9 +52,10 @@ def test_other_images_than_the_run_s_train_nothing_again(
 
 
 def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: TrialRecord) -> None:
-    subject = kept_subject(searched, member)
+    subject, told = kept_subject(searched, member), searched.environment.data
     kept, _ = weights_of(searched, member, None, print)
     assert subject.name == f"tiny_trial_{member.number}"
+    assert (subject.mean, subject.std) == (told.mean, told.std)
     for name, tensor in safetensors.torch.load(kept).items():
         assert torch.equal(subject.network.state_dict()[name], tensor)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vitnas.config.files import validate
@@ -76,7 +75,7 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
         )
     network = network_with(trial.network, weights, kept.path(trial.number))
     where = f"those of trial {trial.number} in {run.path}"
-    return subject_of(network, f"{run.name}_trial_{trial.number}", where)
+    return _with_values(run, subject_of(network, f"{run.name}_trial_{trial.number}", where))
 
 
 def shown_images(
@@ -86,18 +85,20 @@ def shown_images(
     from vitnas.diagnose.images import show
 
     data = validate(SpaceConfig, dict(run.space)).data
-    known = run.environment.data
-    subject = subject_of(build_model(trial.network), run.name, "")
+    subject = _with_values(run, subject_of(build_model(trial.network), run.name, ""))
     try:
         drawn = show(data, subject, NUMBER).images
     except VitnasError as error:
         notice(f"its images are not there, so random ones check the files: {error}")
         return None, None
-    if known.mean and known.std:
-        mean, std = (255 * torch.tensor(value)[:, None, None] for value in (known.mean, known.std))
-        drawn = replace(drawn, mean=mean, std=std)
     values = [(part.flatten() / 255).tolist() for part in (drawn.mean, drawn.std)]
     return drawn.normalise(drawn.x), trained_on(data.name, *values)
+
+
+def _with_values(run: Run, subject: Subject) -> Subject:
+    """With the mean and deviation of the run's trainings, where it has one for all sizes."""
+    known = run.environment.data
+    return replace(subject, mean=known.mean, std=known.std)
 
 
 def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
