@@ -96,9 +96,9 @@ def shown_images(
 
 
 def _with_values(run: Run, subject: Subject) -> Subject:
-    """With the mean and deviation of the run's trainings, where it has one for all sizes."""
-    known = run.environment.data
-    return replace(subject, mean=known.mean, std=known.std)
+    """With the mean and deviation of the run's trainings, where it tells them."""
+    known = run.environment.data.normalisation(subject.image_hw)
+    return subject if known is None else replace(subject, mean=known.mean, std=known.std)
 
 
 def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
