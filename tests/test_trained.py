@@ -39,20 +39,23 @@ def test_the_same_training_again_gives_the_same_weights(searched: Run, member: T
     assert all(torch.equal(old[name], new[name]) for name in old)
 
 
-def test_on_other_images_it_is_not_trained_again(searched: Run, member: TrialRecord) -> None:
-    """An export would say that its network is the trial's."""
-    environment = searched.environment
-    told = {**(environment.data.fingerprint or {}), "digest": "others"}
-    data = environment.data.model_copy(update={"fingerprint": told})
-    other = replace(searched, environment=environment.model_copy(update={"data": data}))
-    with pytest.raises(DataError, match="score or test have changed since the run began: digest"):
-        weights_of(other, member, 1, print)
+def test_other_images_than_the_run_s_train_nothing_again(
+    searched: Run, member: TrialRecord
+) -> None:
+    """The folder would say the run's mean and deviation, and its top-1 beside the new one."""
+    told = searched.environment
+    before = {**(told.data.fingerprint or {}), "digest": "of other pixels"}
+    data = told.data.model_copy(update={"fingerprint": before})
+    run = replace(searched, environment=told.model_copy(update={"data": data}))
+    with pytest.raises(DataError, match=r"digits: the images .* have changed since the run began"):
+        weights_of(run, member, 1, print)
 
 
 def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: TrialRecord) -> None:
-    subject = kept_subject(searched, member)
+    subject, told = kept_subject(searched, member), searched.environment.data
     kept, _ = weights_of(searched, member, None, print)
     assert subject.name == f"tiny_trial_{member.number}"
+    assert (subject.mean, subject.std) == (told.mean, told.std)
     for name, tensor in safetensors.torch.load(kept).items():
         assert torch.equal(subject.network.state_dict()[name], tensor)
 

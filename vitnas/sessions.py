@@ -25,6 +25,13 @@ class Facts(BaseModel):
         return self.model_dump(exclude_unset=True)
 
 
+class Normalisation(Facts):
+    """How pixels from 0 to 1 become a network's input: mean and deviation of each channel."""
+
+    mean: list[float]
+    std: list[float]
+
+
 class Data(Facts):
     """What was trained and scored on.
 
@@ -32,7 +39,8 @@ class Data(Facts):
         name: of the data set.
         num_classes: its classes.
         classes: their names, in the order of their numbers; None where they are only numbered.
-        mean, std: of a channel of the training images; None where each size has its own.
+        mean, std: of each channel of the training images; None where each size has its own.
+        by_size: these, by `16x32` (H x W in pixels), where there are several sizes.
         fingerprint: of the images (see `vitnas.data.source.DataSource`).
         num_train_images, num_val_images, num_test_images: images of each split. With several folds
             (see `DataConfig`), the first is of one fold, and the second of all folds together.
@@ -43,10 +51,18 @@ class Data(Facts):
     classes: list[Text] | None = None
     mean: list[float] | None = None
     std: list[float] | None = None
+    by_size: dict[Text, Normalisation] | None = None
     fingerprint: dict[Text, Any] | None = None
     num_train_images: Count | None = None
     num_val_images: Count | None = None
     num_test_images: Count | None = None
+
+    def normalisation(self, image_hw: tuple[int, int]) -> Normalisation | None:
+        """Of images of this size, (H, W) in pixels; None where it is not told."""
+        if self.mean and self.std:
+            return Normalisation(mean=self.mean, std=self.std)
+        height, width = image_hw
+        return (self.by_size or {}).get(f"{height}x{width}")
 
 
 class Proxy(Facts):

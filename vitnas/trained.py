@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vitnas.config.files import validate
@@ -76,7 +75,7 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
         )
     network = network_with(trial.network, weights, kept.path(trial.number))
     where = f"those of trial {trial.number} in {run.path}"
-    return subject_of(network, f"{run.name}_trial_{trial.number}", where)
+    return _with_values(run, subject_of(network, f"{run.name}_trial_{trial.number}", where))
 
 
 def shown_images(
@@ -86,18 +85,20 @@ def shown_images(
     from vitnas.diagnose.images import show
 
     data = validate(SpaceConfig, dict(run.space)).data
-    known = run.environment.data
-    subject = subject_of(build_model(trial.network), run.name, "")
+    subject = _with_values(run, subject_of(build_model(trial.network), run.name, ""))
     try:
         drawn = show(data, subject, NUMBER).images
     except VitnasError as error:
         notice(f"its images are not there, so random ones check the files: {error}")
         return None, None
-    if known.mean and known.std:
-        mean, std = (255 * torch.tensor(value)[:, None, None] for value in (known.mean, known.std))
-        drawn = replace(drawn, mean=mean, std=std)
     values = [(part.flatten() / 255).tolist() for part in (drawn.mean, drawn.std)]
     return drawn.normalise(drawn.x), trained_on(data.name, *values)
+
+
+def _with_values(run: Run, subject: Subject) -> Subject:
+    """With the mean and deviation of the run's trainings, where it tells them."""
+    known = run.environment.data.normalisation(subject.image_hw)
+    return subject if known is None else replace(subject, mean=known.mean, std=known.std)
 
 
 def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
@@ -116,8 +117,7 @@ def _train(
 ) -> tuple[bytes, dict[str, Any]]:
     proxy = space.proxy if epochs is None else space.proxy.for_epochs(epochs)
     images = load_data(space.data, trial.network.img_size, proxy.train_fraction, Teller(notice))
-    if fingerprint := run.environment.data.told().get("fingerprint"):
-        images.check_same(fingerprint)
+    images.check_same(run.environment.data.fingerprint)
     training = ProxyTraining(trial.network, proxy, images, trial.seed, "auto")
     facts: dict[str, Any] = {"epochs": proxy.epochs}
     with own_threads(training.device):

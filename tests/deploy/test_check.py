@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from tests.engine.conftest import SMALL, make_space
 from vitnas.config.data import DataConfig
 from vitnas.deploy import check
 from vitnas.deploy.text import check_text
+from vitnas.engine.search import run_search
 from vitnas.errors import VitnasError
 from vitnas.run import Run
 
@@ -36,6 +41,24 @@ def test_a_network_of_a_run(searched: Run) -> None:
     assert one.operators["TensorRT"] > 10
     assert (one.remedy is not None) == (small.lost > 1)
     assert f"trial {number}: " in check_text(found)
+
+
+@pytest.mark.slow
+def test_networks_for_images_of_several_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    tree = make_space().to_tree()
+    tree["model"] |= {"img_size": {"choice": [8, 16]}}
+    tree["proxy"] |= {"epochs": 1}
+    options = replace(SMALL, trials=4, keep_weights="50MB")
+    run = run_search(make_space(**tree), tmp_path / "run", options)
+    sizes = {trial.network.image_hw: trial.number for trial in run.complete}
+    assert len(sizes) == 2
+    found = check.deploy_check(run.path, trials=list(sizes.values()), rounds=1, part="val")
+    assert found.notes == ()
+    for one in found.networks:
+        assert one.trial is not None
+        trial = next(trial for trial in run.complete if trial.number == one.trial)
+        assert one.forms["float"].top1 == pytest.approx(trial.curve[-1], abs=0.5)
 
 
 def test_nothing_is_not_the_current_folder() -> None:

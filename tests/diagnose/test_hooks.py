@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.diagnose.networks import CSKA, MHSA, SKA, hooks_of, network, pictures, small_swin
-from tests.nn.graft.networks import lvt
+from tests.nn.graft.networks import images, lvt, ska_swin
 from vitnas.diagnose.hooks import as_tokens, to_true_order, token_order, unfused, watching
 from vitnas.diagnose.layers import find_places
 from vitnas.errors import VitnasError
+from vitnas.nn.graft.apply import graft
 
 
 def maps_of(model: nn.Module, x: Tensor) -> dict[int, Tensor]:
@@ -21,6 +22,16 @@ def maps_of(model: nn.Module, x: Tensor) -> dict[int, Tensor]:
     with watching(model, find_places(model), see_map=seen.__setitem__):
         model(x)
     return seen
+
+
+def maps_of_block(block: nn.Module, x: Tensor) -> list[Tensor]:
+    """Those of its attention of the tokens `x`."""
+    seen: dict[int, Tensor] = {}
+    model = nn.ModuleDict({"blocks": nn.ModuleList([block])})
+    attention: Any = block.attn
+    with watching(model, find_places(model), see_map=seen.__setitem__), torch.no_grad():
+        attention(x)
+    return list(seen.values())
 
 
 def heads(x: Tensor, number: int) -> Tensor:
@@ -86,6 +97,29 @@ def test_shifted_windows_in_true_order_give_swins_own_output() -> None:
         torch.testing.assert_close(mixed, block._attn(seen[0][1]).flatten(1, 2), atol=1e-4, rtol=0)
     handle.remove()
     assert maps[1].shape == (2, 2, 256, 256)
+
+
+@pytest.mark.parametrize("mixer", ["attention", "ska"])
+def test_shifted_windows_of_skas_swin_in_true_order_give_its_own_output(mixer: str) -> None:
+    """Four windows in its first stage, and one in its second, which is shifted, too."""
+    model: Any = ska_swin()
+    if mixer == "ska":
+        graft(model, mixer="ska")
+    maps = maps_of(model, images())
+    assert [maps[index].shape[-1] for index in range(4)] == [64, 64, 16, 16]
+    blocks = [block for stage in model.stages for block in stage.blocks]
+    for block, attention in zip(blocks, maps.values(), strict=True):
+        x = torch.randn(2, attention.shape[-1], block.norm1.normalized_shape[0])
+        (found,) = maps_of_block(block, x)
+        inner, linear = block.attn, getattr(block.attn, "qkv", None)
+        if linear is None:
+            inner = block.attn.mixer
+            linear = inner.qv
+        value = heads(
+            linear(x).chunk(3 if mixer == "attention" else 2, dim=-1)[-1], inner.num_heads
+        )
+        mixed = inner.proj((found @ value).transpose(1, 2).flatten(2))
+        torch.testing.assert_close(mixed, block.attn(x), atol=1e-5, rtol=1e-4)
 
 
 def test_windows_over_the_edge_are_refused() -> None:

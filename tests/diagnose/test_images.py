@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,11 +76,11 @@ def test_a_folder_without_train_gives_all_its_images(folder: Path) -> None:
 
 
 def test_a_network_that_knows_its_normalisation_keeps_it(folder: Path) -> None:
-    from dataclasses import replace
-
     knowing = replace(taker(channels=3), mean=(0.5, 0.25, 0.0), std=(0.1, 0.1, 0.1))
     images = show(folder, knowing, 4).images
     assert images.mean.flatten().tolist() == [127.5, 63.75, 0]
+    images = show(DataConfig(), replace(taker(), mean=(0.5,), std=(0.1,)), 4).images
+    assert (images.mean.tolist(), images.std.tolist()) == ([[[127.5]]], [[[25.5]]])
 
 
 def test_a_folder_with_classes_shows_what_is_held_out(folder: Path) -> None:

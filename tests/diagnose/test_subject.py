@@ -15,6 +15,8 @@ from vitnas.config.files import dump_yaml
 from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.exported.grafts import graft_named
+from vitnas.exported.hub import hub_text
+from vitnas.exported.preprocessing import Preprocessing
 from vitnas.nn.graft.apply import graft
 from vitnas.nn.weights import weights_bytes
 
@@ -87,6 +89,14 @@ def test_an_exported_folder_and_its_log(folder: Path) -> None:
     assert (found.name, found.log) == ("exported", folder / "log.jsonl")
     with pytest.raises(VitnasError, match="leave --weights out"):
         load_subject(str(folder), "w.safetensors")
+
+
+def test_an_exported_folder_says_how_its_training_had_images(folder: Path) -> None:
+    assert load_subject(str(folder)).mean is None
+    how = Preprocessing((0.25,), (0.5,))
+    (folder / "config.json").write_text(hub_text(config(MHSA), (), how))
+    found = load_subject(str(folder))
+    assert (found.mean, found.std) == ((0.25,), (0.5,))
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ VIT = Baseline(family="vit", width=4, image_hw=(16, 16), in_chans=3, num_classes
 DESIGNS = {"model file": OURS, "graft": GRAFT, "timm": PLAIN, "vgg": VGG, "vit": VIT}
 
 
-@pytest.fixture(params=DESIGNS.values(), ids=DESIGNS)
+@pytest.fixture(params=list(DESIGNS.values()), ids=list(DESIGNS))
 def design(request: pytest.FixtureRequest) -> Design:
     found: Design = request.param
     return found

@@ -15,13 +15,15 @@ from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.folder import CLASSES_FILE, CONFIG_FILE, WEIGHTS_FILE
-from vitnas.exported.hub import HUB_FILE
+from vitnas.exported.hub import HUB_FILE, read_preprocessing
 from vitnas.exported.network import export_network
+from vitnas.exported.preprocessing import trained_on
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
 from vitnas.records import TrialRecord
 from vitnas.run import Run
+from vitnas.sessions import Data
 
 LOOPED = tree("dwconv", "mhsa")
 LOOPED["stages"][1] |= {"groups": [4, 1], "nll_ratio": 1.0}
@@ -89,6 +91,19 @@ def test_the_names_of_the_classes_come_back(tmp_path: Path) -> None:
     (folder / CLASSES_FILE).write_text("one\ntwo\n")
     with pytest.raises(DataError, match=r"labels\.txt: 2 names for 10 classes"):
         load(folder)
+
+
+def test_a_run_of_several_sizes_says_the_values_of_the_network_s_own(tmp_path: Path) -> None:
+    run, chosen = one_trial()
+    of_size = {"mean": [0.1, 0.2, 0.3], "std": [0.4, 0.5, 0.6]}
+    data = Data.model_validate({"name": "cifar10", "by_size": {"32x32": of_size}})
+    told = replace(run, environment=run.environment.model_copy(update={"data": data}))
+    folder = export_network(told, chosen, weights_bytes(network(tree())), tmp_path / "net")
+    how = read_preprocessing(folder, 3)
+    assert how == trained_on("cifar10", (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    card = (folder / "README.md").read_text()
+    assert "by_size" not in card
+    assert "mean 0.1" in card
 
 
 def test_weights_of_another_network_write_nothing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,6 +46,55 @@ def test_named_operators_stay_in_float(quantizer: Quantizer) -> None:
     assert 0 < alone < kinds(quantizer.write(path))["QuantizeLinear"]
     exact, found = (run_with(file, 1)(IMAGES) for file in (quantizer.model, path))
     assert not torch.equal(exact, found)
+
+
+def masked_file(path: Path, how: str, lowest: float) -> Path:
+    """Images (B, 1, 4, 4) -> logits of 4 x 4 tokens, of which none sees itself -> (B, 3)."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    draw, own = np.random.default_rng(0), np.eye(4, dtype=np.float32)
+    values = {
+        "key": draw.normal(size=(4, 4)).astype(np.float32),
+        "values": draw.normal(size=(4, 3)).astype(np.float32),
+        "hidden": np.where(own > 0, np.float32(lowest), np.float32(0)),
+        "own": own.astype(bool),
+        "lowest": np.float32(lowest),
+        "maps": np.array([-1, 4, 4]),
+        "same": np.array([0, 4, 4]),
+    }
+    masked = {"Add": ["logits", "hidden"], "Where": ["own", "lowest", "logits"]}[how]
+    nodes = [
+        helper.make_node("Reshape", ["images", "maps"], ["tokens"], "cut"),
+        helper.make_node("MatMul", ["tokens", "key"], ["logits"], "compare"),
+        helper.make_node(how, masked, ["masked"], "hide"),
+        helper.make_node("Reshape", ["masked", "same"], ["flat"], "move"),
+        helper.make_node("Softmax", ["flat"], ["map"], "softmax"),
+        helper.make_node("MatMul", ["map", "values"], ["mixed"], "mix"),
+        helper.make_node("Flatten", ["mixed"], ["scores"], "flatten"),
+    ]
+    floats = TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "masked",
+        [helper.make_tensor_value_info("images", floats, ["batch", 1, 4, 4])],
+        [helper.make_tensor_value_info("scores", floats, ["batch", 12])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    opsets = [helper.make_opsetid("", 20)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("how", "lowest"), [("Add", float("-inf")), ("Add", -100.0), ("Where", -6e4)]
+)
+def test_masked_logits_stay_in_float(how: str, lowest: float, tmp_path: Path) -> None:
+    """The lowest of them would make the steps of int8 longer than all others are apart."""
+    file = masked_file(tmp_path / "model.onnx", how, lowest)
+    path = Quantizer(file, tmp_path, IMAGES).write(tmp_path / "int8.onnx")
+    exact, found = (run_with(one, 1)(IMAGES) for one in (file, path))
+    assert kinds(path)["QuantizeLinear"] > 4, "all else is int8"
+    assert 0 < float((found - exact).abs().max()) < 0.1
 
 
 @pytest.mark.slow

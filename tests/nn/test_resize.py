@@ -34,7 +34,7 @@ def vit(mixer: str = "mhsa", **fields: Any) -> ModelConfig:
         stage["num_heads"] = 3
     stage |= {
         name: fields.pop(name)
-        for name in ("groups", "q_proj", "key_kernel", "attn_act")
+        for name in ("groups", "q_proj", "key_kernel", "attn_act", "kernel_qkv", "stride_kv")
         if name in fields
     }
     tree = {"img_size": 32, "stem": {"stride": 8}, "num_classes": 7, "stages": [stage]}
@@ -115,6 +115,18 @@ def test_a_classifier_of_all_places_stays_the_mean_where_it_is_one() -> None:
     features = torch.randn(2, 65, 24)
     expected = features[:, 1:].mean(dim=1) @ weight.T
     torch.testing.assert_close(model.forward_head(features), expected)
+
+
+def test_re_attention_is_rescaled_by_the_number_of_keys() -> None:
+    """Seven tokens a side have four keys, and fourteen have seven: not half as many."""
+    strided = {"kernel_qkv": 3, "stride_kv": 2, "class_token": False}
+    model = built(vit(img_size=56, reattention_blocks=2, **strided))
+    norms = [block.mixer.reattention.norm for block in model.stages[0].blocks]
+    for norm in norms:
+        norm.running_mean.fill_(1 / 16)
+    model.resize(112)
+    for norm in norms:
+        torch.testing.assert_close(norm.running_mean, torch.full((3,), 1 / 49))
 
 
 @pytest.mark.parametrize("mixer", ["ska", "cska", "mlp"])

@@ -13,12 +13,15 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
-from vitnas.config.files import write_bytes
+from vitnas.config.files import write_bytes, write_text
 from vitnas.config.model import ModelConfig, save_config
 from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.config.training import ProxyConfig
 from vitnas.errors import ConfigError, DataError
-from vitnas.exported.folder import write_classes
+from vitnas.exported.folder import sha256_of, write_classes
+from vitnas.exported.hub import DIGEST, hub_text
+from vitnas.exported.preprocessing import Preprocessing
+from vitnas.exported.read import load
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import weights_bytes
 from vitnas.training.distill import (
@@ -120,6 +123,20 @@ def test_an_exported_folder_teaches(
     teacher = load_teacher(DistillConfig(teacher=str(folder)), digits, CPU)
     x = digits.val.normalise(digits.val.x[:4])
     assert teacher(x).shape == (4, 10)
+
+
+def test_an_exported_folder_sees_pixels_as_its_own_training_had_them(
+    tiny_config: ModelConfig, digits: Images, tmp_path: Path
+) -> None:
+    """As of other images of the same classes, or of a paper's weights that were converted."""
+    folder = exported(tiny_config, tmp_path / "teacher")
+    how = Preprocessing((0.5,), (0.25,))
+    digest = {DIGEST: sha256_of(folder / "model.safetensors")}
+    write_text(folder / "config.json", hub_text(tiny_config, (), how, **digest))
+    teacher = load_teacher(DistillConfig(teacher=str(folder)), digits, CPU)
+    pixels = digits.val.x[:4]
+    expected = load(folder)((pixels.float() / 255 - 0.5) / 0.25)
+    assert torch.allclose(teacher(digits.val.normalise(pixels)), expected, atol=1e-4)
 
 
 def test_a_timm_model_teaches_and_sees_pixels_in_its_own_normalisation(

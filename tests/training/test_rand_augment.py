@@ -103,7 +103,8 @@ def test_the_draws_are_timm_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [POLICY, "rand-m9-n3-mstd101-t3aw", "rand-m0-p1.0", "rand-tweights"]
+    "policy",
+    [POLICY, "rand-m9-n3-mstd101-t3aw", "rand-m0-p1.0", "rand-tweights", "rand-m99-mmax99-inc0"],
 )
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_every_policy_keeps_shape_and_type_and_repeats_itself(policy: str, channels: int) -> None:
@@ -118,6 +119,15 @@ def test_every_policy_keeps_shape_and_type_and_repeats_itself(policy: str, chann
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
     assert torch.equal(x, kept)
+
+
+@pytest.mark.parametrize("policy", ["rand-m10", "rand-m0-inc1"])
+def test_what_timm_solarizes_from_256_on_stays_as_it_is(policy: str) -> None:
+    x = batch(64, 1, 8)
+    with own_all_randomness(0, CPU):
+        RandAugment(policy)(x)
+    level = torch.full((64, 1, 1, 1), 256.0)
+    assert torch.equal(_OPS["Solarize"](x.float(), level), x.float())
 
 
 def test_every_image_is_changed_as_if_it_were_alone() -> None:

@@ -74,21 +74,24 @@ def deploy_check(
     if data is None:
         rule = "is required of a folder: the data set or folder that its images are from"
         raise ConfigError(rule, address="--data")
-    pictures = pictures_for(members[0].classifier, data, part)
+    asked = {one.classifier.image_hw: one.classifier for one in reversed(members)}
+    pictures = {size: pictures_for(one, data, part) for size, one in asked.items()}
+    first = pictures[members[0].classifier.image_hw]
     networks, changed = [], _Marks()
     with _own_torch():
         for member in members:
             notice(f"{member.name}: exporting, scoring and timing ...")
             with tempfile.TemporaryDirectory(prefix="vitnas.") as place:
-                networks.append(_checked(member, pictures, Path(place), rounds, changed))
-    suited = pictures.suited
+                shown = pictures[member.classifier.image_hw]
+                networks.append(_checked(member, shown, Path(place), rounds, changed))
+    suited = first.suited
     more = {"onnxruntime": metadata.version("onnxruntime"), "threads": cores(), "load": load}
     return DeployCheck(
         subject=str(subject),
         images=suited.labelled.words,
         num_images=networks[0][1],
-        calibration=len(pictures.calibration),
-        training=len(pictures.training),
+        calibration=len(first.calibration),
+        training=len(first.training),
         networks=tuple(one for one, _ in networks),
         verdict=verdict(changed),
         notes=(*suited.notes, *skipped_text(suited.labelled.skipped)),

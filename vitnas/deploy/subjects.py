@@ -164,10 +164,9 @@ def of_run(path: Path, trials: Sequence[int] = ()) -> tuple[list[TrainedNetwork]
 def _classifier(run: Run, trial: TrialRecord) -> Classifier:
     """A trial's network, prepared as the run's trainings were."""
     network = kept_subject(run, trial).network
-    known, config = run.environment.data, trial.network
-    how = None
-    if known.mean and known.std:
-        how = trained_on(known.name or "", known.mean, known.std)
+    data, config = run.environment.data, trial.network
+    known = data.normalisation(config.image_hw)
+    how = None if known is None else trained_on(data.name or "", known.mean, known.std)
     return Classifier(
         f"trial {trial.number}",
         "PyTorch",
@@ -177,5 +176,5 @@ def _classifier(run: Run, trial: TrialRecord) -> Classifier:
         config.num_classes,
         torch.device("cpu"),
         how,
-        tuple(known.classes or ()),
+        tuple(data.classes or ()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from vitnas.diagnose.layers import LayerPlace
 from vitnas.errors import VitnasError
+from vitnas.nn.graft.swin import Places
 from vitnas.nn.layers.tokens import to_windows
 from vitnas.nn.mixers.mhsa import MultiHeadSelfAttention
 from vitnas.nn.mixers.ska import StaticKeyMixer
@@ -78,7 +80,8 @@ def as_tokens(output: Any, fmt: str = "NCHW") -> Tensor:
 def token_order(place: LayerPlace, inside: int) -> Tensor | None:
     """Positions of the n tokens of each of g groups, `(g, n)`; None if all tokens see each other.
 
-    The groups are those of `mhsa` in this pass, or the windows of `ska`, `cska` or timm's Swin.
+    The groups are those of `mhsa` in this pass, or the windows of `ska`, `cska`, timm's Swin or
+    SKA's.
 
     Args:
         place: the pass and block of the map.
@@ -88,6 +91,10 @@ def token_order(place: LayerPlace, inside: int) -> Tensor | None:
         VitnasError: a window reaches over the edge of the picture.
     """
     mixer = place.attention
+    places = getattr(getattr(place.owner, "attn", None), "places", None)
+    if isinstance(places, Places):
+        positions = places.shifted(torch.arange(math.prod(places.grid))[None, :, None])
+        return to_windows(positions, places.grid, places.windows)[..., 0]
     if isinstance(mixer, MultiHeadSelfAttention):
         return _group_order(mixer, max(0, place.passed - 1), inside)
     if isinstance(mixer, StaticKeyMixer) and mixer.windows > 1 and mixer.grid is not None:

@@ -26,7 +26,8 @@ from vitnas.words import plural
 
 _WHOLE_SIDE = 64
 """For networks of up to this image side, all images are resized, as in training. For larger ones
-only the drawn images are resized, and mean and deviation are those of the published images."""
+only the drawn images are resized, and where the network does not say mean and deviation, they are
+those of the published images."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     _check_channels(subject, images.in_chans, data.name)
     val = images.val
     kept = _draw(len(val), number, seed)
-    drawn = replace(val, pixels=_resized(val.x[kept], subject.image_hw), y=val.y[kept])
+    mean, std = _of_network(subject) or (val.mean, val.std)
+    drawn = Split(_resized(val.x[kept], subject.image_hw), val.y[kept], mean, std)
     part = "held out of the training images" if data.val_split is None else "the test images"
     facts = _facts(data.name, part, drawn, len(val), images.skipped)
     return Shown(drawn, facts, images.num_classes)
@@ -125,19 +127,30 @@ def _from_files(
     seed: int,
     part: str,
 ) -> Shown:
-    """Reads only the drawn images. Mean and deviation are the network's, else the images' own.
+    """Reads only the drawn images. Where the network does not say mean and deviation, they are
+    those of these images.
 
     A broken one is skipped; more than 1 % of them are an error.
     """
     drawn = [files[index] for index in _draw(len(files), number, seed).tolist()]
     x, y, skipped = read_files(drawn, subject.image_hw)
-    if subject.mean is not None and subject.std is not None:
-        mean, std = (255 * torch.tensor(v).float() for v in (subject.mean, subject.std))
-    else:
-        pixels = x.double().transpose(0, 1).flatten(1)
-        mean, std = pixels.mean(1).float(), pixels.std(1).float().clamp_min(1.0)
-    images = Split(x, y, mean[:, None, None], std[:, None, None])
+    images = Split(x, y, *(_of_network(subject) or _of_images(x)))
     return Shown(images, _facts(str(folder), part, images, len(files), skipped))
+
+
+def _of_network(subject: Subject) -> tuple[Tensor, Tensor] | None:
+    """Mean and deviation (C, 1, 1) that the network says, in units of a byte."""
+    if not (subject.mean and subject.std):
+        return None
+    mean, std = (255 * torch.tensor(v)[:, None, None] for v in (subject.mean, subject.std))
+    return mean, std
+
+
+def _of_images(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation (C, 1, 1) of images (n, C, H, W)."""
+    pixels = x.double().transpose(0, 1).flatten(1)
+    mean, std = pixels.mean(1).float(), pixels.std(1).float().clamp_min(1.0)
+    return mean[:, None, None], std[:, None, None]
 
 
 def _files_below(folder: Path) -> list[ImageFile]:

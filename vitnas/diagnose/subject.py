@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from vitnas.config.files import is_folder
 from vitnas.config.model import load_config
 from vitnas.errors import ConfigError, VitnasError, nearest_name
 from vitnas.exported.folder import CONFIG_FILE, LOG_FILE, has_network
+from vitnas.exported.hub import read_preprocessing
 from vitnas.exported.read import load
 from vitnas.nn.model import build_model
 from vitnas.nn.weights import load_weights
@@ -20,7 +22,7 @@ from vitnas.nn.zoo import zoo_config, zoo_names
 from vitnas.nn.zoo.entrypoints import MEAN, STD
 from vitnas.training.device import own_randomness, resolve_device
 
-Numbers = tuple[float, ...]
+Numbers = Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def _from_folder(folder: Path, weights: str | None) -> Subject:
         )
     log = folder / LOG_FILE
     found = log if log.is_file() else None
-    return subject_of(load(folder), folder.resolve().name, "those of the folder", found)
+    subject = subject_of(load(folder), folder.resolve().name, "those of the folder", found)
+    how = read_preprocessing(folder, subject.in_chans)
+    return subject if how is None else replace(subject, mean=how.mean, std=how.std)
 
 
 def _by_name(model: str, seed: int) -> nn.Module:

@@ -59,6 +59,7 @@ def model_card(
 ) -> str:
     """The card as Markdown. Unknown values are left out."""
     session, data = run.environment.last, run.environment.data
+    known = data.normalisation(config.image_hw)
     return card_of(
         config,
         folder,
@@ -81,8 +82,8 @@ def model_card(
         ),
         tested=interval(scores.test_top1, data.num_test_images),
         data=_of_data(data.told()),
-        mean=numbers(data.mean),
-        std=numbers(data.std),
+        mean=numbers(None if known is None else known.mean),
+        std=numbers(None if known is None else known.std),
         proxy=listed(run.environment.proxy.told()),
         search_command=session.command,
         git_revision=session.git_revision,
@@ -161,7 +162,7 @@ def name_of(run: Run, trial: TrialRecord) -> str:
 
 def _of_data(told: Mapping[str, Any]) -> str:
     """Its name and counts; the digest of its images, and how many files were skipped, in words."""
-    text = listed(told, skip=("mean", "std", "classes", "fingerprint", "skipped"))
+    text = listed(told, skip=("mean", "std", "by_size", "classes", "fingerprint", "skipped"))
     digest = mark_of(told.get("fingerprint") or {})
     skipped = len(told.get("skipped") or ())
     more = [f"digest of the images {digest}"] if digest else []

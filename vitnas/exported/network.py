@@ -72,8 +72,9 @@ def export_network(
         scores = Scores(epochs, top1, test_top1, anew=True)
     network_with(config, weights, file)
     data = run.environment.data
-    if preprocessing is None and data.mean and data.std:
-        preprocessing = trained_on(data.name or "", data.mean, data.std)
+    known = data.normalisation(config.image_hw)
+    if preprocessing is None and known is not None:
+        preprocessing = trained_on(data.name or "", known.mean, known.std)
     content = Content(
         config.model_copy(update={"name": name_of(run, trial)}),
         weights,

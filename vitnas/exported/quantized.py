@@ -18,6 +18,9 @@ from vitnas.exported.runtime import run_with
 CALIBRATION = 256
 """Training images that int8 is calibrated on."""
 _BATCH = 32
+_HIDDEN = -50.0
+"""A logit so much lower than the others has no share in a softmax."""
+_MOVING = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Quantizer:
                 skip_symbolic_shape=True,
                 skip_optimization=True,  # it would rename the operators
             )
-        self._left = _products_with_stacks(self._ready)
+        self._left = _in_float(self._ready)
 
     def write(self, path: Path, *, only: Iterable[str] = (), without: Iterable[str] = ()) -> Path:
         """Write the network in int8.
@@ -59,7 +62,8 @@ class Quantizer:
         Args:
             path: the file.
             only: names of the operators that are int8; none: all that can be.
-            without: names of those that stay in float; so does the product of the class token's
+            without: names of those that stay in float; so do masked logits with their softmax, of
+                which int8 would leave nothing but the mask, and the product of the class token's
                 query and its static key (`cska`), which onnxruntime cannot multiply in int8.
         """
         from onnxruntime import quantization
@@ -84,17 +88,41 @@ class Quantizer:
         return path
 
 
-def _products_with_stacks(file: Path) -> list[str]:
+def _in_float(file: Path) -> list[str]:
+    """The names of the operators that int8 does not suit."""
+    import onnx
+
+    graph = onnx.load(file).graph
+    return [*_products_with_stacks(graph), *_masks(graph)]
+
+
+def _products_with_stacks(graph: Any) -> list[str]:
     """The names of the operators that multiply by several fixed matrices.
 
     With a scale for each channel, onnxruntime writes these in int8 and cannot run them.
     """
-    import onnx
-
-    graph = onnx.load(file).graph
     stacks = {tensor.name for tensor in graph.initializer if len(tensor.dims) > 2}
     products = (node for node in graph.node if node.op_type == "MatMul")
     return [node.name for node in products if node.input[1] in stacks]
+
+
+def _masks(graph: Any) -> list[str]:
+    """The names of the operators that hide logits, and of those that take these: the softmax, and
+    what moves them before it."""
+    from onnx import numpy_helper
+
+    kept = (one for one in graph.initializer if one.data_type == one.FLOAT)
+    arrays = ((one.name, numpy_helper.to_array(one)) for one in kept)
+    masks = {name for name, array in arrays if array.size and array.min() < _HIDDEN}
+    masked: set[str] = set()
+    names = []
+    for node in graph.node:  # each after those that it takes from
+        hides = node.op_type in ("Add", "Where") and not masks.isdisjoint(node.input)
+        if hides or not masked.isdisjoint(node.input):
+            names.append(node.name)
+            if hides or node.op_type in _MOVING:
+                masked.update(node.output)
+    return names
 
 
 class _Reader:

@@ -13,7 +13,6 @@ from torch import nn
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
-from vitnas.nn.layers.reattention import Reattention
 from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.shuffle import TokenShuffle
 from vitnas.nn.mixers import TokenMixer
@@ -48,7 +47,7 @@ def plan_resize(stages: Iterable[Stage], old: ModelConfig, new: ModelConfig) -> 
         before, after = layout_of(old, index), layout_of(new, index)
         changes.append(Change(stage, "grid", after.grid))
         for module in stage.modules():
-            if isinstance(module, (TokenMixer, Reattention, TokenShuffle)):
+            if isinstance(module, (TokenMixer, TokenShuffle)):
                 changes += module.resized(before, after)
     return changes
 

@@ -12,7 +12,8 @@ from vitnas.run import Run
 from vitnas.sessions import Session
 
 _NAMED = 20  # classes
-_APART = ("classes", "fingerprint")  # names have a row, a fingerprint repeats the numbers
+_APART = ("classes", "fingerprint", "by_size")
+"""Names have a row, a fingerprint repeats the numbers, and values by size are long."""
 
 
 def space_name(run: Run) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,16 @@ from vitnas.config.files import exists, is_file
 from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
-from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE
+from vitnas.exported.folder import WEIGHTS_FILE
+from vitnas.exported.hub import read_preprocessing
 from vitnas.exported.read import load
 from vitnas.training.device import autocast
 from vitnas.training.images import Images
 from vitnas.training.split import Split
 
 _MOST_BYTES = 1 << 30
+_Stated = tuple[nn.Module, Mapping[str, Any]]
+"""A network, with `mean` and `std` of its pixels from 0 to 1 where they are known."""
 
 
 def soft_cross_entropy(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
@@ -120,33 +123,33 @@ def _answered(split: Split, teacher: Teacher, size: int) -> Split:
 def load_teacher(config: DistillConfig, images: Images, device: torch.device) -> Teacher:
     """The teacher that a recipe names, checked against the images.
 
-    An exported folder sees the student's pixels as they are, since it was trained on the same data;
-    a timm model sees them with the mean and deviation that it was trained with.
+    It sees the pixels with the mean and deviation that it was trained with, as config.json of an
+    exported folder or timm says; as the student does where nothing says it.
 
     Raises:
         ConfigError: no such teacher, or one for other classes or another image size.
         DataError: its weights cannot be read or fetched.
     """
     assert config.teacher is not None
-    folder = Path(config.teacher)
-    ours = exists(folder / WEIGHTS_FILE)
-    model = _exported(config) if ours else _timm_model(config, images)
-    same_pixels = ours and not exists(folder / GRAFT_FILE)  # a graft is a network of timm's
-    teacher = Teacher(
-        model, device, *((None, None) if same_pixels else _renormalise(model, images))
-    )
+    is_ours = exists(Path(config.teacher, WEIGHTS_FILE))
+    model, stated = _exported(config) if is_ours else _timm_model(config, images)
+    teacher = Teacher(model, device, *_renormalise(stated, images))
     _check_fits(teacher.model, config.teacher, images)
     return teacher
 
 
-def _exported(config: DistillConfig) -> nn.Module:
+def _exported(config: DistillConfig) -> _Stated:
     if config.weights is not None:
         rule = "an exported folder has its own weights"
         raise ConfigError(rule, address="distill.weights", value=config.weights)
-    return load(str(config.teacher))
+    folder = Path(str(config.teacher))
+    model: Any = load(folder)
+    how = read_preprocessing(folder, model.in_chans)
+    known = getattr(model, "pretrained_cfg", None) if how is None else vars(how)
+    return model, known or {}
 
 
-def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
+def _timm_model(config: DistillConfig, images: Images) -> _Stated:
     import timm
 
     name = str(config.teacher)
@@ -164,7 +167,7 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
         options = {"checkpoint_path": config.weights, **fresh}
     try:
         with only_errors_of("huggingface_hub"):  # which logs each of its retries
-            model: nn.Module = timm.create_model(name, **options)
+            model: Any = timm.create_model(name, **options)
     except Exception as error:  # the hub, pickle, safetensors and timm each raise their own errors
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         where = config.weights or "its weights"
@@ -172,7 +175,7 @@ def _timm_model(config: DistillConfig, images: Images) -> nn.Module:
         raise DataError(
             f"teacher {name}: {where} cannot be loaded: {problem[:200]}{hint}"
         ) from None
-    return model
+    return model, getattr(model, "pretrained_cfg", None) or {}
 
 
 def _declared_classes(name: str) -> int | None:
@@ -187,10 +190,11 @@ def _declared_classes(name: str) -> int | None:
     return classes
 
 
-def _renormalise(model: nn.Module, images: Images) -> tuple[Tensor, Tensor] | tuple[None, None]:
-    """From pixels normalised for the student to pixels normalised for a timm teacher."""
-    cfg = getattr(model, "pretrained_cfg", None) or {}
-    mean, std = (torch.tensor(cfg.get(key) or ()) for key in ("mean", "std"))
+def _renormalise(
+    stated: Mapping[str, Any], images: Images
+) -> tuple[Tensor, Tensor] | tuple[None, None]:
+    """From pixels normalised for the student to pixels normalised for the teacher."""
+    mean, std = (torch.tensor(stated.get(key) or ()) for key in ("mean", "std"))
     if len(mean) != images.in_chans or len(std) != images.in_chans:
         return None, None
     ours = torch.tensor(images.mean), torch.tensor(images.std)

@@ -115,16 +115,17 @@ class Images:
                     rule += f": {shorten(self.names)}"
                 raise ConfigError(rule, address=address, value=found, nearest=shorten(expected))
 
-    def check_same(self, fingerprint: Mapping[str, Any]) -> None:
+    def check_same(self, before: Mapping[str, Any] | None) -> None:
         """Refuse images that are not those of a run.
 
         Args:
-            fingerprint: what the run knows of its images (see `vitnas.data.source.DataSource`).
+            before: the run's fingerprint; None: it tells none.
 
         Raises:
             DataError: they have changed.
         """
-        if changes := changed_images(fingerprint, self.fingerprint):
+        changes = [] if before is None else changed_images(before, self.fingerprint)
+        if changes:
             rule = "the images that train, score or test have changed since the run began"
             raise DataError(f"{self.name}: {rule}: {'; '.join(changes)}")
 

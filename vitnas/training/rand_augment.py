@@ -169,6 +169,11 @@ def _add_below_the_middle(x: Tensor, more: Tensor) -> Tensor:
     return torch.where(x < 128, (x + more.to(x.device)).clamp_max(255), x)
 
 
+def _solarize(x: Tensor, level: Tensor) -> Tensor:
+    """From `level` on values are turned over. It may be 256, which torchvision refuses."""
+    return torch.where(x < level.to(x.device), x, 255 - x)
+
+
 def _blur(x: Tensor, radius: float) -> Tensor:
     """Beyond the edges the outermost pixels repeat, as with Pillow."""
     wide = F.pad(x, [_REACH] * 4, padding_mode="edge")
@@ -178,8 +183,8 @@ def _blur(x: Tensor, radius: float) -> Tensor:
 
 
 _CHANGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "Posterize": _each(lambda x, bits: F.posterize(x, int(bits))),
-    "Solarize": _each(F.solarize),
+    "Posterize": _each(lambda x, bits: F.posterize(x, min(8, int(bits)))),
+    "Solarize": _solarize,
     "Color": saturation,
     "Contrast": contrast,
     "Brightness": brightness,

@@ -182,8 +182,7 @@ def _prepare(
             raise error.at(prefix="recipe") from None
     else:
         images = load_data(plan.data, plan.config.image_hw)
-    if plan.fingerprint is not None:
-        images.check_same(plan.fingerprint)
+    images.check_same(plan.fingerprint)
     images.check_fits(plan.config)
     kept = images.train.subset(recipe.train_fraction, images.split_seed) if files is None else files
     check_enough(len(kept), len(images.train), recipe.train_fraction, "recipe.train_fraction")

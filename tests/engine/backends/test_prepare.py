@@ -24,6 +24,7 @@ from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.request import Request
 from vitnas.errors import ConfigError, DataError, DeviceError
 from vitnas.records import Outcome
+from vitnas.training.data import load_data
 
 
 def check_reads_once(backend: Backend, folder: Path) -> None:
@@ -44,6 +45,19 @@ def check_reads_once(backend: Backend, folder: Path) -> None:
 
 def test_this_process_reads_once(tmp_path: Path) -> None:
     check_reads_once(SerialBackend(0.0), tmp_path / "data")
+
+
+def test_each_size_of_images_has_its_own_mean_and_deviation() -> None:
+    tree = make_space().to_tree()
+    tree["model"] |= {"img_size": {"choice": [8, 16]}}
+    data = SerialBackend(0.0).prepare(make_space(**tree)).data
+    assert data.mean is None
+    large, small = (data.normalisation((side, side)) for side in (16, 8))
+    assert large is not None
+    assert small is not None
+    assert large.std != small.std
+    images = load_data(DataConfig(), 16)
+    assert large.mean == pytest.approx(images.mean, abs=1e-6)
 
 
 def test_more_images_are_read_when_more_are_asked_for(tmp_path: Path) -> None:

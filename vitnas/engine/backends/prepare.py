@@ -206,7 +206,7 @@ def _check_fits(space: SearchSpace, images: Images) -> None:
 
 
 def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
-    """What was trained and scored on; without mean and deviation where each size has its own.
+    """What was trained and scored on.
 
     Raises:
         DataError: there are too few images for so many folds.
@@ -216,14 +216,17 @@ def _data(by_size: Mapping[tuple[int, int], Images]) -> Data:
         "name": images.name,
         "num_classes": images.num_classes,
         "classes": [printable(name) for name in images.names] or None,
-        "mean": [round(value, 6) for value in images.mean],
-        "std": [round(value, 6) for value in images.std],
         "num_train_images": len(images.train),
         "num_val_images": sum(len(images.fold(number).val) for number in range(images.folds)),
         "num_test_images": len(images.test()) if images.has_test else 0,
         "fingerprint": dict(images.fingerprint),
         "skipped": list(images.skipped),
     }
-    if len(by_size) > 1:
-        del facts["mean"], facts["std"]
+    told = {f"{h}x{w}": _normalisation(each) for (h, w), each in by_size.items()}
+    facts |= {"by_size": told} if len(told) > 1 else _normalisation(images)
     return Data.model_validate({name: told for name, told in facts.items() if told is not None})
+
+
+def _normalisation(images: Images) -> dict[str, list[float]]:
+    values = {"mean": images.mean, "std": images.std}
+    return {name: [round(value, 6) for value in each] for name, each in values.items()}

@@ -32,7 +32,6 @@ class Reattention(nn.Module):
         scale: 1 in the paper; another constant in the official code.
         eps: epsilon of the `layer` norm; 1e-5 in vit-pytorch. It has an effect, because the values
             over the heads are very similar.
-        normalized: whether the rows of the maps have the sum 1. It matters only for `resized`.
 
     Shape: map `(B, h, N, N)` -> the same.
     MACs: ``h * h * N * N``, and 2 (batch) or 5 (layer) per entry of the map for the norm.
@@ -45,11 +44,9 @@ class Reattention(nn.Module):
         bias: bool = True,
         scale: float = 1.0,
         eps: float = 1e-5,
-        *,
-        normalized: bool = True,
     ) -> None:
         super().__init__()
-        self.scale, self.normalized = scale, normalized
+        self.scale = scale
         self.theta = nn.Conv2d(num_heads, num_heads, 1, bias=bias)
         self.over_heads = norm == "layer"
         self.norm = _NORMS[norm](num_heads, eps)
@@ -87,14 +84,15 @@ class Reattention(nn.Module):
 
     @torch.no_grad()
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """Scale by r = N / N', where N is the old number of tokens and N' the new one.
+        """Scale by r = M / M', where M is the old number of keys and M' the new one.
 
         The rows of a map have the sum 1, so its entries and their deviation change by the factor r.
         The mixed map must change by r, too, so that A' V keeps its size. If the rows have another
-        sum, their entries do not depend on N, and nothing changes.
+        sum, their entries do not depend on M, and nothing is to be changed.
+
+        Args:
+            old, new: the layouts of the keys.
         """
-        if not self.normalized:
-            return []
         ratio, changes = old.tokens / new.tokens, []
         if self.theta.bias is not None:
             changes.append(Change(self.theta, "bias", ratio * self.theta.bias))

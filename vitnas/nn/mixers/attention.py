@@ -149,11 +149,13 @@ class AttentionMixer(TokenMixer):
 
     @torch.no_grad()
     def resized(self, old: TokenLayout, new: TokenLayout) -> list[Change]:
-        """Without a softmax a map sums over all keys, so the projection has to shrink it."""
-        if self.normalized:
-            return []
-        share = self._keys_of(old).tokens / self._keys_of(new).tokens
-        return [Change(self.proj, "weight", share * self.proj.weight)]
+        """Without a softmax a map sums over all keys, so the projection has to shrink it. With one,
+        its entries get smaller, which re-attention has to know."""
+        before, after = self._keys_of(old), self._keys_of(new)
+        if not self.normalized:
+            share = before.tokens / after.tokens
+            return [Change(self.proj, "weight", share * self.proj.weight)]
+        return [] if self.reattention is None else self.reattention.resized(before, after)
 
 
 def options_at(place: Place) -> dict[str, Any]:
@@ -199,11 +201,4 @@ def _reattention_at(place: Place) -> Reattention | None:
     if not place.reattention:
         return None
     wanted, stage = place.config.reattention, place.stage_config
-    return Reattention(
-        stage.heads,
-        wanted.norm,
-        wanted.bias,
-        wanted.scale,
-        wanted.norm_eps,
-        normalized=stage.attn_act == "softmax",
-    )
+    return Reattention(stage.heads, wanted.norm, wanted.bias, wanted.scale, wanted.norm_eps)

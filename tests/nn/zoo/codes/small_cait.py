@@ -24,11 +24,13 @@ class SmallCait(nn.Module):
         img_size: int = 16,
         patch: int = 4,
         classes: int = 7,
+        channels: int = 3,
     ) -> None:
         super().__init__()
         self.heads, self.patch, self.kind = heads, patch, kind
         tokens = (img_size // patch) ** 2
-        self.to_patch_embedding = nn.Sequential(nn.Identity(), nn.Linear(3 * patch**2, width))
+        numbers = channels * patch**2
+        self.to_patch_embedding = nn.Sequential(nn.Identity(), nn.Linear(numbers, width))
         self.pos_embedding = nn.Parameter(torch.zeros(1, tokens, width))
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         for name, count, of_class in (("patch", depth, False), ("cls", class_depth, True)):

@@ -10,7 +10,12 @@ from torch import nn
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small_cait import SmallCait
-from tests.nn.zoo.weights.through import check_scores, converted, refused
+from tests.nn.zoo.weights.through import (
+    check_scores,
+    check_where_it_will_run,
+    converted,
+    refused,
+)
 from vitnas.nn.graft.families import mixers_of
 
 MIXERS = {"attention": "TalkingAttention", "stu": "ska", "cstu": "cska"}
@@ -57,6 +62,12 @@ def test_other_shapes_are_refused(change: dict[str, Any], more: tuple[str, ...],
         if shape:
             state[name] = torch.zeros(shape)
     refused(state, "ska_small", *more, match=said)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", MIXERS)
+def test_the_folder_is_checked_where_it_will_run(kind: str) -> None:
+    check_where_it_will_run(code_of(kind, depth=1, channels=1, classes=10), MIXERS[kind])
 
 
 @pytest.mark.nightly

@@ -12,7 +12,12 @@ from torch import nn
 import vitnas
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small_cvt import SmallCvt
-from tests.nn.zoo.weights.through import check_scores, converted, refused
+from tests.nn.zoo.weights.through import (
+    check_scores,
+    check_where_it_will_run,
+    converted,
+    refused,
+)
 from vitnas.nn.graft.families import mixers_of
 
 SIZES: dict[str, Any] = {"widths": (16, 24, 36), "heads": (1, 3, 6), "depths": (1, 2, 2)}
@@ -83,6 +88,12 @@ def test_other_shapes_are_refused(change: dict[str, Any], more: tuple[str, ...],
 
 def test_the_error_of_another_code_names_this_one() -> None:
     refused(code_of("stu").state_dict(), "sret", match="they fit --from ska_small")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kind", "mixer"), [("stu", "ska"), ("cstu", "cska")])
+def test_the_folder_is_checked_where_it_will_run(kind: str, mixer: str) -> None:
+    check_where_it_will_run(code_of(kind, depths=(1, 1, 1), channels=1, classes=10), mixer)
 
 
 @pytest.mark.nightly

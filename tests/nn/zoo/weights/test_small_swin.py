@@ -11,7 +11,12 @@ from torch import nn
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small_swin import SmallSwin
-from tests.nn.zoo.weights.through import check_scores, converted, refused
+from tests.nn.zoo.weights.through import (
+    check_scores,
+    check_where_it_will_run,
+    converted,
+    refused,
+)
 from vitnas.nn.graft.families import mixers_of
 
 MIXERS = {"attention": "PlacedAttention", "stu": "ska", "cstu": "cska"}
@@ -78,6 +83,14 @@ def test_a_weight_that_is_not_finite_is_refused() -> None:
     state = dict(code_of("stu").state_dict())
     state[f"{FIRST}k"] = torch.full_like(state[f"{FIRST}k"], float("-inf"))
     refused(state, "ska_small", match=f"a.pth: '{FIRST}k' has numbers that are not finite")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["stu", "cstu"])
+def test_the_folder_is_checked_where_it_will_run(kind: str) -> None:
+    """In shifted windows the logits are masked."""
+    sizes = {"depths": (2, 2), "heads": (2, 4), "factors": (2, 2), "channels": 1, "classes": 10}
+    check_where_it_will_run(code_of(kind, **sizes), MIXERS[kind])
 
 
 @pytest.mark.nightly

@@ -7,10 +7,13 @@ import torch
 
 from tests.nn.zoo.codes.common import filled
 from tests.nn.zoo.codes.small_vit import SmallCstuVit
-from tests.nn.zoo.weights.through import check_scores, converted, refused
+from tests.nn.zoo.weights.through import (
+    check_scores,
+    check_where_it_will_run,
+    converted,
+    refused,
+)
 from vitnas import api
-from vitnas.config.data import DataConfig
-from vitnas.deploy import check
 from vitnas.nn.graft.families import mixers_of
 from vitnas.nn.zoo.weights.small_vit import patch_of, pixels_last
 
@@ -65,11 +68,8 @@ def test_the_folder_is_diagnosed() -> None:
 
 @pytest.mark.nightly
 def test_the_folder_is_checked_where_it_will_run() -> None:
-    pytest.importorskip("onnxruntime")
-    converted(filled(SmallCstuVit(24, 1, 2, hidden=36, channels=1, classes=10)), "ska_small")
-    (one,) = check.deploy_check("net", DataConfig(), rounds=1).networks
-    assert set(one.forms) == {"float", "int8", "fp16"}
-    assert set(one.changed) == {"cska"}
+    code = filled(SmallCstuVit(24, 1, 2, hidden=36, channels=1, classes=10))
+    check_where_it_will_run(code, "cska")
 
 
 @pytest.mark.nightly

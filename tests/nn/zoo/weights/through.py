@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 import vitnas
 from vitnas.cli import main
+from vitnas.config.data import DataConfig
+from vitnas.deploy import check
 
 BARE, RUNS = ("--formats", "none"), ("--formats", "py")
 MHSA = {"token_mixer": "mhsa"}
@@ -51,6 +53,20 @@ def check_scores(
         torch.testing.assert_close(ours(images), expected, rtol=1e-5, atol=1e-5)
         found, wanted = ours.double()(images.double()), code.double()(images.double())
     torch.testing.assert_close(found, wanted, rtol=exact, atol=exact)
+
+
+def check_where_it_will_run(code: nn.Module, mixer: str) -> None:
+    """`vitnas deploy-check` of the folder; in int8 `mixer` keeps nearly all answers.
+
+    Args:
+        code: for ten classes of grey images.
+    """
+    pytest.importorskip("onnxruntime")
+    converted(code, "ska_small")
+    (one,) = check.deploy_check("net", DataConfig(), rounds=1).networks
+    assert set(one.forms) == {"float", "int8", "fp16"}
+    assert list(one.changed) == [mixer]
+    assert one.changed[mixer] < 5
 
 
 def refused(state: Mapping[str, Tensor], layout: str, *more: str, match: str = "") -> str:
