@@ -87,7 +87,8 @@ def train(
         to: the folder; must not exist or be empty.
         run, trial: the network is that of this trial and is trained on the run's images; the result
             goes into the run, too (see `vitnas.trained_long.plan_for`).
-        baseline: what is trained so instead: `vgg-17`, or `vgg` for one of the trial's FLOPs.
+        baseline: what is trained so instead: `vgg-17`, `vgg` for one of the trial's FLOPs, or
+            `timm:NAME`.
         data: a data set's name, `name:folder`, or a folder of images by class; None = `digits`.
         recipe: the name of a shipped recipe, a file, or a `Recipe`; None = `small`, or the run's.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
