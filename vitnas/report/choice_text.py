@@ -12,7 +12,7 @@ from vitnas.cost.description import describe_table
 from vitnas.errors import typed
 from vitnas.records import TrialRecord
 from vitnas.report.choice import Picked
-from vitnas.report.long_against import to_compare
+from vitnas.report.long_against import to_compare, to_tune
 from vitnas.report.longer import long_row
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.outlook import ENOUGH, Outlook
@@ -85,13 +85,18 @@ def _beside_text(choice: Picked) -> list[str]:
 
 def _compare_text(choice: Picked) -> list[str]:
     """How to see whether it is better than a baseline once both are trained long."""
-    commands = to_compare(choice.run, choice.trial.number)
-    if not commands:
-        return []
-    question = (
-        "Is it better than a baseline of like FLOPs, both trained long? The report says so after"
+    run, number = choice.run, choice.trial.number
+    plain = (
+        "Is it better than a baseline of like FLOPs, both trained long? The report says so after:"
     )
-    return [f"{question}:", *(f"  {command}" for command in commands)]
+    published = "Is it better than a network of timm, by name, that starts from published weights?"
+    lines: list[str] = []
+    for question, commands in (
+        (plain, to_compare(run, number)),
+        (published, to_tune(run, number)),
+    ):
+        lines += [question, *(f"  {command}" for command in commands)] if commands else []
+    return lines
 
 
 def _long_text(choice: Picked) -> list[str]:

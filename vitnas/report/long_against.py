@@ -185,6 +185,15 @@ def to_compare(run: Run, number: int) -> tuple[str, ...]:
     return f"{_train(run, number)} --to my_network", f"{theirs} --to my_baseline"
 
 
+def to_tune(run: Run, number: int) -> tuple[str, ...]:
+    """The command that trains published weights further on the run's images; none once the trial
+    stands against such a network."""
+    if any(one.ours.trial == number and one.theirs.weights for one in long_against(run)):
+        return ()
+    options = "--baseline timm:NAME --init-from timm:NAME --to my_tuned"
+    return (f"vitnas train --for {typed(run.path)} {options}",)
+
+
 def best_family(run: Run, flops: int) -> str:
     """The family of the highest top-1 on the scoring images at these FLOPs, interpolated along log
     FLOPs as in `vitnas.versus`; the first one where none has a member so small."""
