@@ -12,6 +12,7 @@ from scipy.stats import t as student
 from tests.report.runs import run_of, trial
 from vitnas.noise import binomial_error
 from vitnas.records import Outcome, TrialRecord
+from vitnas.report.caveats import sentences
 from vitnas.report.trust import assess
 
 PATH = Path("results/small")
@@ -49,6 +50,18 @@ def test_taus_see_a_ranking_turn_round() -> None:
     assert dict(trust.taus) == {1: pytest.approx(-1 / 3), 2: pytest.approx(-1 / 3)}
     assert trust.flops_tau == pytest.approx(-1 / 3)
     assert (trust.epochs, trust.num_ranked) == (3, 3)
+
+
+def test_how_much_the_front_still_learns_is_told() -> None:
+    curves = [(10.0, 20.0, 30.0, 40.0, 44.0, 45.0), (10.0, 20.0, 30.0, 50.0, 50.0, 57.0)]
+    trials = [trial(n, curve=curve, flops=10**n) for n, curve in enumerate(curves, start=4)]
+    trust = assess(run_of(PATH, *trials, trial(9, curve=(1.0, 80.0), flops=10**9)))
+    assert trust.late_gain == pytest.approx((5.0 + 7.0) / 2), "two epochs have no last third"
+    (told,) = [text for text in sentences(trust) if "still learn" in text]
+    assert told.startswith("The front's members gained 6.0 points in the last third of their 6 ")
+    assert "`proxy: {epochs: 12}`" in told
+    assert not any("still learn" in text for text in sentences(replace(trust, late_gain=1.9)))
+    assert assess(run_of(PATH, trial(9, curve=(1.0, 80.0)))).late_gain is None
 
 
 def test_only_finite_curves_of_the_usual_length_are_ranked() -> None:

@@ -14,6 +14,9 @@ from vitnas.report.tested import comparison_text
 from vitnas.report.text import count_text, plural, signed_text
 from vitnas.report.trust import Trust
 
+_MUCH = 2.0
+"""Points in the last third of a training; with a rate that falls to 0 it gains little there."""
+
 
 def sentences(trust: Trust) -> list[str]:
     """One short paragraph with numbers for each limit of the ranking. There is at least one."""
@@ -23,6 +26,7 @@ def sentences(trust: Trust) -> list[str]:
         _int8(trust),
         _sampling(trust),
         _fidelity(trust),
+        _late(trust),
         _long(trust),
         agreement_text(trust.long),
         _censoring(trust),
@@ -89,6 +93,19 @@ def _fidelity(trust: Trust) -> str:
     if trust.num_ranked < 20:
         text += " So few trials make these taus rough."
     return text
+
+
+def _late(trust: Trust) -> str:
+    """How far the front is from the end of its learning."""
+    if trust.late_gain is None or trust.late_gain < _MUCH:
+        return ""
+    return (
+        f"The front's members gained {trust.late_gain:.1f} points in the last third of their "
+        f"{plural(trust.epochs, 'epoch')}: they still learn, so networks that learn fast may rank "
+        f"too high. More epochs (`proxy: {{epochs: {2 * trust.epochs}}}`) tell more, and so do "
+        "long trainings of a network and of a baseline of its FLOPs (`vitnas pick` prints both "
+        "commands)."
+    )
 
 
 def _long(trust: Trust) -> str:

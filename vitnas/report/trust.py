@@ -27,6 +27,9 @@ MOST_FOR_TAU = 1500
 _EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
 
 
+_FEWEST_EPOCHS = 3
+
+
 @dataclass(frozen=True)
 class Trust:
     """The limits of the ranking. None means that the run does not say it.
@@ -41,6 +44,8 @@ class Trust:
             top-1 in truth, too, a mean over neighbours; None without replicates.
         taus: (epoch, Kendall's tau-b between top-1 after this epoch and after the last one).
         flops_tau: Kendall's tau-b between FLOPs and top-1 after the last epoch.
+        late_gain: points of top-1 that the front's members gained in the last third of their
+            epochs, a mean over them; None below three epochs.
         num_ranked: number of complete trials from which the taus are computed.
         num_complete: number of all complete trials.
         epochs: epochs of a complete trial.
@@ -88,6 +93,7 @@ class Trust:
     calibration: Calibration | RunError | None = None
     ordered: float | None = None
     long: LongAgreement | None = None
+    late_gain: float | None = None
     int8_minus_float: float | None = None
 
 
@@ -127,6 +133,7 @@ def assess(run: Run) -> Trust:
         calibration=_calibration(run),
         ordered=_ordered(run),
         long=agreement_of(run),
+        late_gain=_late_gain(members),
         int8_minus_float=_int8_minus_float(members),
     )
 
@@ -142,6 +149,13 @@ def _close(run: Run) -> int:
     """Number of neighbours that differ by less than the standard error of their difference."""
     pairs = pairwise(estimated(run, trial) for trial in run.front)
     return sum(abs(b.top1 - a.top1) < hypot(a.error, b.error) for a, b in pairs)
+
+
+def _late_gain(members: Sequence[TrialRecord]) -> float | None:
+    """Of their own trainings, without replicates."""
+    curves = [trial.curve for trial in members if trial.epochs >= _FEWEST_EPOCHS]
+    gains = [curve[-1] - curve[round(2 * len(curve) / 3) - 1] for curve in curves]
+    return fmean(gains) if gains else None
 
 
 def _int8_minus_float(members: Sequence[TrialRecord]) -> float | None:
