@@ -97,7 +97,7 @@ def test_the_csv_files_hold_candidates_and_replicates(run: Run) -> None:
 
 def test_the_words_say_what_it_means(run: Run) -> None:
     text = " ".join(sentences(assess(run)))
-    assert "2 networks that may be on the front got 4 replicates" in text
+    assert "2 of 4 networks that reached the end got 4 replicates" in text
     assert "not counted: 1 replicate that did not reach the end" in text
     assert "times as much as the binomial error" in text
     assert "Of 3 on the front, 2 are confident and 1 not. Other images" in text

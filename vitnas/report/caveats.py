@@ -181,9 +181,9 @@ def _seeds(trust: Trust) -> str:
     if trust.spread is None:
         return _one_seed(trust)
     text = (
-        f"{plural(trust.num_repeated, 'network')} that may be on the front got "
-        f"{plural(trust.num_replicates, 'replicate')}, trainings with other seeds, and their top-1 "
-        "is the mean of all their trainings"
+        f"{trust.num_repeated:,} of {plural(trust.num_complete, 'network')} that reached the end "
+        f"got {plural(trust.num_replicates, 'replicate')}, trainings with other seeds, and their "
+        "top-1 is the mean of all their trainings"
     )
     if trust.num_lost_replicates:
         lost = plural(trust.num_lost_replicates, "replicate")

@@ -50,11 +50,24 @@ def test_out_of_memory_alone_is_the_architecture_s(controller_of: Make, tmp_path
 
 
 def test_several_may_be_alone_at_a_time_on_a_device_each(controller_of: Make) -> None:
-    controller = controller_of(num_trials=2)
+    controller = controller_of(num_trials=2, budget=Budget(gpus=0.5))
     first, second = begin(controller), begin(controller)
     out_of_memory(controller, first)
     out_of_memory(controller, second)
     assert {begin(controller).number, begin(controller).number} == {first.number, second.number}
+
+
+def test_on_the_cpu_one_is_alone_at_a_time(controller_of: Make) -> None:
+    """All workers share the machine's memory, and nothing but the controller keeps them apart."""
+    controller = controller_of(num_trials=2)
+    for job in (begin(controller), begin(controller)):
+        out_of_memory(controller, job)
+    alone = begin(controller)
+    assert controller.next() is None
+    assert not controller.done
+    train(controller, alone)
+    train(controller, begin(controller))
+    assert controller.done
 
 
 def test_a_resumed_run_knows_what_has_to_be_alone(controller_of: Make) -> None:

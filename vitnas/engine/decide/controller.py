@@ -279,9 +279,15 @@ class Controller:
         if waiting.lost:
             return waiting.lost.popleft()
         number = new()
-        if number is None and waiting.alone and self._in_flight <= self._alone:
+        if number is None and waiting.alone and self._may_be_alone():
             return waiting.alone.popleft()
         return number
+
+    def _may_be_alone(self) -> bool:
+        """Whether a training would have its device for itself: a whole GPU is held for it, and on
+        the CPU nothing else trains."""
+        are_alone = self._in_flight <= self._alone
+        return are_alone and (not self._in_flight or self.rules.budget.gpus > 0)
 
     def _pick_new(self) -> int | None:
         if not self._may_draw():
