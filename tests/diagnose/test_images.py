@@ -83,6 +83,14 @@ def test_a_network_that_knows_its_normalisation_keeps_it(folder: Path) -> None:
     assert (images.mean.tolist(), images.std.tolist()) == ([[[127.5]]], [[[25.5]]])
 
 
+def test_values_for_other_channels_are_not_the_network_s() -> None:
+    """As timm has them for a network that was built for grey images."""
+    of_timm = replace(taker(), mean=(0.5, 0.5, 0.5), std=(0.1, 0.1, 0.1))
+    assert torch.equal(
+        show(DataConfig(), of_timm, 4).images.mean, load_data(DataConfig(), 8).val.mean
+    )
+
+
 def test_a_folder_with_classes_shows_what_is_held_out(folder: Path) -> None:
     for index, path in enumerate(sorted(folder.glob("*.png"))):
         target = folder / "train" / "ab"[index % 2] / path.name

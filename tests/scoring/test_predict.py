@@ -9,11 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import vitnas
 from vitnas.errors import ConfigError, DataError
+from vitnas.exported.preprocessing import Preprocessing, unknown
+from vitnas.scoring.classifier import Classifier
 from vitnas.scoring.images import BATCH
+from vitnas.scoring.predict import assumed
 
 
 def digits_at(place: Path, number: int) -> list[Path]:
@@ -51,6 +55,20 @@ def test_a_broken_file_is_skipped_and_the_order_kept(colours_net: Path, tmp_path
     assert set(names) == {"blue", "green", "red"}
     assert sum(shares) == pytest.approx(1)
     assert list(shares) == sorted(shares, reverse=True)
+
+
+def test_values_that_the_weights_do_not_say_are_told() -> None:
+    """As of a checkpoint that was converted: config.json has usual values, and says so."""
+
+    def net(how: Preprocessing | None) -> Classifier:
+        cpu = torch.device("cpu")
+        return Classifier("net", "PyTorch", torch.nn.Identity(), 1, (8, 8), 2, cpu, how)
+
+    assert assumed(net(Preprocessing((0.3,), (0.2,)))) == ""
+    for how in (None, unknown(1)):
+        line = assumed(net(how))
+        assert line.startswith("net: does not say how images are prepared; they are scaled to ")
+        assert line.endswith("with mean 0.5 and deviation 0.5")
 
 
 def test_a_folder_stands_for_its_images(digits_net: Path, tmp_path: Path) -> None:

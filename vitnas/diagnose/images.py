@@ -139,10 +139,11 @@ def _from_files(
 
 
 def _of_network(subject: Subject) -> tuple[Tensor, Tensor] | None:
-    """Mean and deviation (C, 1, 1) that the network says, in units of a byte."""
-    if not (subject.mean and subject.std):
+    """Mean and deviation (C, 1, 1) that the network says for its channels, in units of a byte."""
+    said = subject.mean or (), subject.std or ()
+    if any(len(values) != subject.in_chans for values in said):
         return None
-    mean, std = (255 * torch.tensor(v)[:, None, None] for v in (subject.mean, subject.std))
+    mean, std = (255 * torch.tensor(values)[:, None, None] for values in said)
     return mean, std
 
 

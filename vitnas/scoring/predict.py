@@ -31,9 +31,9 @@ class Prediction:
 
 def assumed(classifier: Classifier) -> str:
     """How images are prepared where the network does not say; empty where it does."""
-    if classifier.preprocessing is not None:
+    how = classifier.preprocessing or unknown(classifier.in_chans)
+    if not how.remark:
         return ""
-    how = unknown(classifier.in_chans)
     return (
         f"{classifier.name}: does not say how images are prepared; they are {how.words}, with "
         f"mean {', '.join(map(str, how.mean))} and deviation {', '.join(map(str, how.std))}"
