@@ -113,13 +113,13 @@ def write_images(root: Path, quick: bool, scenes: str | None = None) -> None:
                 draw(images[number], name).save(folder / f"{name:05}.png")
 
 
-def own_space(root: Path, quick: bool) -> dict[str, Any]:
+def own_space(root: Path, quick: bool, lr: float | None = None) -> dict[str, Any]:
     """The README's space for somebody's own images, made this folder's."""
     readme = (ROOT / "README.md").read_text()
     (text,) = re.findall(r"```yaml\n(name: my_space\n.*?)```", readme, flags=re.DOTALL)
     space: dict[str, Any] = yaml.safe_load(text)
     space["data"]["root"] = str(root)
-    space["proxy"] = {"epochs": 1 if quick else EPOCHS}
+    space["proxy"] = {"epochs": 1 if quick else EPOCHS} | ({} if lr is None else {"lr": lr})
     space["model"] |= {"img_size": SIDE, "num_classes": 10}
     return space
 
@@ -142,10 +142,10 @@ def options(quick: bool, seed: int, trials: int, replicates: int) -> Iterator[st
         yield from ("--no-baselines", "--backend", "serial")
 
 
-def search(folder: Path, quick: bool, *asked: str) -> dict[str, float]:
+def search(folder: Path, quick: bool, lr: float | None, *asked: str) -> dict[str, float]:
     """Search the images of a folder, and read what came of it."""
     space, run = folder / "my_space.yaml", folder / "run"
-    space.write_text(yaml.safe_dump(own_space(folder / "images", quick), sort_keys=False))
+    space.write_text(yaml.safe_dump(own_space(folder / "images", quick, lr), sort_keys=False))
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     command = (str(ROOT / "search.py"), str(space), "--out", str(run))
     seconds, done = fresh_process(*command, *asked)
@@ -168,6 +168,7 @@ def main() -> None:
     add_replicates(parser)
     parser.add_argument("--to", type=Path, help="keep images and run in this new folder")
     add_scenes(parser)
+    parser.add_argument("--lr", type=float, help="learning rate of all networks")
     asked = parser.parse_args()
     with folder_in_memory() as temporary:
         folder = asked.to or Path(temporary)
@@ -176,7 +177,7 @@ def main() -> None:
         figures: Figures = {
             "seed": asked.seed,
             "images": f"scenes of {asked.scenes}" if asked.scenes else "plain",
-            **search(folder, asked.quick, *wanted),
+            **search(folder, asked.quick, asked.lr, *wanted),
         }
     bounds = {"ahead_points": {"min": 1.0}, "ahead_share": {"min": 0.8}}
     conclude("folder", asked.quick, figures, {"complete": {"min": 1}} if asked.quick else bounds)
