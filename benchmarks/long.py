@@ -90,17 +90,26 @@ def recipe_of(run: Path, changes: dict[str, Any]) -> ProxyConfig:
 
 
 def train(given: Given, run: Path, proxy: ProxyConfig, whole: bool, seed: int) -> Tried:
-    """One training of one network, in a process of its own; `whole`: on all images but test."""
+    """One training of one network, in a process of its own; `whole`: on all images but test.
+
+    Raises:
+        RunError: it diverges.
+    """
     import torch
 
     from vitnas.training.data import load_data
+    from vitnas.training.score import Diverged
 
     torch.set_num_threads(1)
     space = space_of(run)
     data, side = space.config.data, max(space.image_sizes())
     if whole:
         data = data.model_copy(update={"val_split": "test", "val_fraction": 0.0})
-    return tried(given, [seed], load_data(data, side, proxy.train_fraction), proxy)
+    try:
+        return tried(given, [seed], load_data(data, side, proxy.train_fraction), proxy)
+    except Diverged as error:
+        what = "-".join(map(str, given)) if isinstance(given, tuple) else "one of the front"
+        raise RunError(f"{what}, seed {seed}: diverged ({error}); take another --recipe") from None
 
 
 def end_with_parent() -> None:

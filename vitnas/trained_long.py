@@ -28,10 +28,9 @@ from vitnas.longer import PROXY, LongTraining, add, check_can_add, setting_of
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.training.plan import Plan, make_plan
-from vitnas.training.start import FromTimm
+from vitnas.training.start import TIMM, FromTimm
 
 _SHAPE = ("image_hw", "in_chans", "num_classes")
-_TIMM = "timm:"
 _NONE = "no trial is complete yet, so there is no network to train"
 _OF_THE_RUN = {"data": "--data", "img_size": "--img-size", "score_on": "--score-on"}
 
@@ -134,17 +133,19 @@ def keeping(
 
 def _name(network: Baseline | GraftFile) -> str:
     """`vgg-17` or `timm:resnet10t`."""
-    return network.name if isinstance(network, Baseline) else _TIMM + network.model
+    return network.name if isinstance(network, Baseline) else TIMM + network.model
 
 
 def _of_timm(run: Run, number: int | None, name: str) -> GraftFile:
     """The network of timm of this name, without grafts, for the run's images."""
+    from timm.models import split_model_name_tag
+
     if number is not None:
         rule = "a network of timm has a size of its own; drop --trial"
-        raise ConfigError(rule, address="--baseline", value=_TIMM + name)
+        raise ConfigError(rule, address="--baseline", value=TIMM + name)
     shape = {field: getattr(run.complete[0].network, field) for field in _SHAPE}
     options = {"img_size": shape.pop("image_hw"), **shape}
-    plain = name.partition(".")[0]  # a tag names weights, which --init-from takes
+    plain, _ = split_model_name_tag(name)  # the tag names weights, which --init-from takes
     file = validate(GraftFile, {"model": plain, "options": options, "grafts": []})
     try:
         size_of_design(file)
@@ -160,8 +161,8 @@ def _baseline(run: Run, number: int | None, name: str) -> Baseline | GraftFile:
 
     if not run.complete:
         raise RunError(f"{run.path}: {_NONE}")
-    if name.startswith(_TIMM):
-        return _of_timm(run, number, name.removeprefix(_TIMM))
+    if name.startswith(TIMM):
+        return _of_timm(run, number, name.removeprefix(TIMM))
     family, _, width = name.partition("-")
     if family not in FAMILIES:
         rule = f"no such family; known are {', '.join(FAMILIES)}, and timm:NAME"
@@ -214,7 +215,7 @@ def _check_network(run: Run, trial: TrialRecord, plan: Plan, model: str | Path) 
     theirs, changes = trial.network, {"drop_path_rate": trial.network.drop_path_rate}
     given = plan.config
     if not isinstance(given, ModelConfig):
-        what = f"{_TIMM}{given.name}" if isinstance(given, GraftFile) else "a baseline"
+        what = f"{TIMM}{given.name}" if isinstance(given, GraftFile) else "a baseline"
         rule = f"is {what}, and not the network of trial {trial.number}"
         raise RunError(f"{model}: {rule} of {run.path}; leave MODEL out to train the trial's own")
     if plan.recipe.drop_path_rate is not None:

@@ -19,7 +19,7 @@ from vitnas.report.long_against import (
     long_against,
     next_baseline,
     to_compare,
-    to_tune,
+    to_fine_tune,
 )
 from vitnas.report.page import render_pages
 from vitnas.report.verdict import verdict
@@ -150,9 +150,9 @@ def test_a_network_that_starts_from_trained_weights_is_a_rival_of_its_own(tmp_pa
 def test_trained_weights_do_not_replace_a_baseline_that_starts_from_nothing(
     tmp_path: Path,
 ) -> None:
-    assert "--baseline timm:NAME" in to_tune(run_with(tmp_path, ours(0, 93.0)), 0)[0]
+    assert "--baseline timm:NAME" in to_fine_tune(run_with(tmp_path, ours(0, 93.0)), 0)[0]
     run = run_with(tmp_path, published("small", 200_000, 96.0))
-    assert to_tune(run, 0) == ()
+    assert to_fine_tune(run, 0) == ()
     assert "--baseline resnet" in next_baseline(run)
     assert "--baseline resnet" in to_compare(run, 0)[1]
 

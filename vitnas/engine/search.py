@@ -255,7 +255,8 @@ class _Search:
         Where this run measures, what was measured on another device cannot be compared. Where an
         earlier session was killed meanwhile, this one makes up for what is missing.
         """
-        was_last = any(trial.taken for trial in controller.trials[-1:])
+        before = controller.trials
+        was_last = bool(before) and before[-1].taken  # then weights may be missing, too
         device, notice = self.found.measured_on, self.watcher.notice
         taken, elsewhere = 0, Counter[str]()
         for folder, candidate, trial, replicates in self.start.known:

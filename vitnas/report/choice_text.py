@@ -12,7 +12,7 @@ from vitnas.cost.description import describe_table
 from vitnas.errors import typed
 from vitnas.records import TrialRecord
 from vitnas.report.choice import Picked
-from vitnas.report.long_against import to_compare, to_tune
+from vitnas.report.long_against import to_compare, to_fine_tune
 from vitnas.report.longer import long_row
 from vitnas.report.networks import network_line, network_lines
 from vitnas.report.outlook import ENOUGH, Outlook
@@ -93,7 +93,7 @@ def _compare_text(choice: Picked) -> list[str]:
     lines: list[str] = []
     for question, commands in (
         (plain, to_compare(run, number)),
-        (published, to_tune(run, number)),
+        (published, to_fine_tune(run, number)),
     ):
         lines += [question, *(f"  {command}" for command in commands)] if commands else []
     return lines

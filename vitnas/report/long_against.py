@@ -66,18 +66,18 @@ def long_against(run: Run) -> tuple[Against, ...]:
 
 def _pairs(run: Run, group: Sequence[LongResult]) -> Iterator[Against]:
     baselines = [one for each in run.long.settings for one in each if one.trial is None]
-    tuned = [one for one in baselines if one.weights]
+    pretrained = [one for one in baselines if one.weights]
     fresh = [one for one in group if one.trial is None and not one.weights]
     for ours in group:
         if ours.trial is None:
             continue
         cost = flops_of(run, ours)
         like = [one for one in fresh if _are_like(cost, flops_of(run, one))]
-        no_larger = [one for one in tuned if 0 < flops_of(run, one) <= LIKE_FLOPS * cost]
+        no_larger = [one for one in pretrained if 0 < flops_of(run, one) <= LIKE_FLOPS * cost]
         for rivals in filter(None, (like, no_larger)):
             rival = max(rivals, key=lambda one: one.top1)
-            scattered = {id(one): one for one in (*group, rival)}.values()
-            found = _against(run, scattered, ours, rival, (cost, flops_of(run, rival)))
+            trained = group if rival in group else (*group, rival)
+            found = _against(run, trained, ours, rival, (cost, flops_of(run, rival)))
             if found is not None:
                 yield found
 
@@ -185,12 +185,12 @@ def to_compare(run: Run, number: int) -> tuple[str, ...]:
     return f"{_train(run, number)} --to my_network", f"{theirs} --to my_baseline"
 
 
-def to_tune(run: Run, number: int) -> tuple[str, ...]:
-    """The command that trains published weights further on the run's images; none once the trial
-    stands against such a network."""
+def to_fine_tune(run: Run, number: int) -> tuple[str, ...]:
+    """The command that fine-tunes published weights on the run's images; none once the trial stands
+    against such a network."""
     if any(one.ours.trial == number and one.theirs.weights for one in long_against(run)):
         return ()
-    options = "--baseline timm:NAME --init-from timm:NAME --to my_tuned"
+    options = "--baseline timm:NAME --init-from timm:NAME --to fine_tuned"
     return (f"vitnas train --for {typed(run.path)} {options}",)
 
 

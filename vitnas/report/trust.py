@@ -25,9 +25,7 @@ from vitnas.run import Run
 
 MOST_FOR_TAU = 1500
 _EPOCH_SHARES = (1 / 6, 1 / 4, 1 / 3, 1 / 2, 3 / 4)
-
-
-_FEWEST_EPOCHS = 3
+_FEWEST_EPOCHS = 3  # that have a last third
 
 
 @dataclass(frozen=True)

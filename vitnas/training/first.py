@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import timm
+from timm.models import split_model_name_tag
 from torch import nn
 
 from vitnas.config.design import Design
@@ -19,7 +20,7 @@ from vitnas.exported.read import load
 from vitnas.nn.graft.networks import classifier_names, timm_pretrained
 from vitnas.nn.graft.whole import build_graft
 from vitnas.nn.weights import load_state, state_of
-from vitnas.training.start import FromTimm
+from vitnas.training.start import TIMM, FromTimm
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,10 @@ def _of_timm(design: Design, start: FromTimm) -> _Source:
 
 def _host(design: GraftFile, start: FromTimm) -> _Source:
     """The graft with timm's weights in all that is not new; timm resizes and drops what it must."""
-    ours, theirs = (name.partition(".")[0] for name in (design.model, start.name))
+    ours, theirs = (split_model_name_tag(name)[0] for name in (design.model, start.name))
     if ours != theirs:
         rule = f"is another network than {design.model}"
-        raise ConfigError(rule, address="init_from", value=start.text, nearest=f"timm:{ours}")
+        raise ConfigError(rule, address="init_from", value=start.text, nearest=f"{TIMM}{ours}")
     network = build_graft(design.model_copy(update={"model": start.name}), True, start.weights)
     stated = timm.get_pretrained_cfg(start.name)
     classes = design.num_classes if stated is None else stated.num_classes
@@ -116,8 +117,8 @@ def _same_network(design: Design, start: FromTimm) -> _Source:
 
 
 def _check_name(start: FromTimm) -> None:
-    if not timm.is_model(start.name.partition(".")[0]):
+    if not timm.is_model(split_model_name_tag(start.name)[0]):
         nearest = nearest_name(start.name, timm.list_models())
-        near = nearest and f"timm:{nearest}"
+        near = nearest and f"{TIMM}{nearest}"
         rule = "timm has no such model"
         raise ConfigError(rule, address="init_from", value=start.text, nearest=near)

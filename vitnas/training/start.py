@@ -9,7 +9,8 @@ from vitnas.config.files import exists, is_file
 from vitnas.errors import DataError
 from vitnas.exported.folder import WEIGHTS_FILE, sha256_of
 
-_TIMM = "timm:"
+TIMM = "timm:"
+"""What stands before the name of a network of timm."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class FromTimm:
     @property
     def text(self) -> str:
         """As it was asked for: `timm:NAME` or `timm:NAME:FILE`."""
-        return _TIMM + (self.name if self.weights is None else f"{self.name}:{self.weights}")
+        return TIMM + (self.name if self.weights is None else f"{self.name}:{self.weights}")
 
 
 def start_of(text: str) -> Path | FromTimm:
@@ -36,8 +37,8 @@ def start_of(text: str) -> Path | FromTimm:
     Raises:
         DataError: the folder is none, or there is no such file, or the text is empty.
     """
-    if text.startswith(_TIMM):
-        name, _, file = text.removeprefix(_TIMM).partition(":")
+    if text.startswith(TIMM):
+        name, _, file = text.removeprefix(TIMM).partition(":")
         if file and not is_file(file):
             raise DataError(f"{file}: no such file")
         return FromTimm(name, file or None)

@@ -176,9 +176,14 @@ def is_of_any_size(name: str) -> bool:
 
     A static key in it is then for one size.
     """
-    from timm.models import get_pretrained_cfg, is_model, is_model_in_modules
+    from timm.models import (
+        get_pretrained_cfg,
+        is_model,
+        is_model_in_modules,
+        split_model_name_tag,
+    )
 
-    plain = name.partition(".")[0]
+    plain, _ = split_model_name_tag(name)
     if not is_model(plain) or is_model_in_modules(plain, _SIZED):
         return False
     stated = get_pretrained_cfg(plain)
@@ -216,8 +221,9 @@ def _from_timm(
     name: str, fields: dict[str, Any], pretrained: bool = False, weights: str | None = None
 ) -> nn.Module:
     import timm
+    from timm.models import split_model_name_tag
 
-    if not timm.is_model(name.partition(".")[0]):
+    if not timm.is_model(split_model_name_tag(name)[0]):
         known = [*BUILT_HERE, *timm.list_models(pretrained=False)]
         rule = "timm has no such model" if name else "is required: a network's name"
         raise ConfigError(rule, address="model", value=name, nearest=nearest_name(name, known))

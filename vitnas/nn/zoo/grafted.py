@@ -47,7 +47,10 @@ def layers_of(file: GraftFile) -> dict[str, Any]:
 
 
 def _base(file: GraftFile) -> str:
-    return file.model.partition(".")[0]
+    from timm.models import split_model_name_tag
+
+    name: str = split_model_name_tag(file.model)[0]
+    return name
 
 
 def vitnas_graft(
