@@ -265,16 +265,6 @@ def test_an_axis_waits_for_what_it_depends_on() -> None:
     assert sum(1 for _ in space.networks()) == 3
 
 
-def test_options_that_say_the_same_are_offered_once() -> None:
-    space = space_of({"stages": [stage(residual={"choice": [None, "plain", "lrc"]})]})
-    assert [config.key for config in space.networks()] == list(
-        dict.fromkeys(config.key for config in space.networks())
-    )
-    trial = Questions(0)
-    space.suggest(trial)
-    assert [question[:2] for question in trial.asked] == [["stages[0].residual@0,2", [None, "lrc"]]]
-
-
 @pytest.mark.parametrize(
     ("field", "options", "named"),
     [

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from itertools import cycle, islice
 from typing import Any, get_args
 
 from vitnas.config import rules
-from vitnas.config.collected import shortest
 from vitnas.config.field_rule import FieldRule, itself
 from vitnas.config.fits import (
     broad_problem,
@@ -36,10 +34,21 @@ from vitnas.config.fits import (
     too_many_blocks,
     windows_misfit,
 )
-from vitnas.config.mixers import MIXERS, mixer_named, names_with
+from vitnas.config.meanings import (
+    collected_layers,
+    falls,
+    linear_or_none,
+    mixer_paths,
+    named_widths,
+    residual,
+    schedule,
+    square,
+    turns,
+)
+from vitnas.config.mixers import MIXERS, names_with
 from vitnas.config.network import Network
 from vitnas.config.parts import BroadConfig, NotSettled, ReattentionConfig, Residual
-from vitnas.config.pattern import MixerPattern, settled, shortest_pattern
+from vitnas.config.pattern import MixerPattern
 from vitnas.config.stage import StageConfig
 
 
@@ -98,12 +107,6 @@ def _has_blocks(network: Network) -> bool:
     return any_stage(network, lambda stage: stage.has_norm)
 
 
-def _falls(network: Network) -> bool:
-    """Whether a linear temperature takes more than one value."""
-    first, last = network.attention_span
-    return first != last
-
-
 def _of_mixer(
     field: str, meaning: Callable[[StageConfig, Any, Network], Any] = itself
 ) -> FieldRule[StageConfig]:
@@ -119,58 +122,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _mixer_paths(stage: StageConfig, mixer: Any, _: Network) -> Any:
-    """An announced name of another package's mixer and its path are one mixer.
-
-    Patterns are the same if all blocks have the same mixers.
-    """
-    if isinstance(mixer, MixerPattern) and mixer.problem(stage.depth) is None:
-        return shortest_pattern(tuple(map(_path, mixer.of_blocks(stage.depth))))
-    return _path(mixer) if isinstance(mixer, str) else mixer
-
-
-def _turns(stage: StageConfig, pattern: tuple[str, ...], _: Network) -> Any:
-    """The mixers of the blocks that follow the pattern."""
-    assert isinstance(stage.token_mixer, MixerPattern)
-    left = stage.depth - stage.token_mixer.tail
-    return tuple(map(_path, islice(cycle(settled(pattern)), left)))
-
-
 def _mixer_in_turn(index: int) -> FieldRule[StageConfig]:
     """The rule of one mixer in a pattern."""
-    return FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=item_misfit)
-
-
-def _path(name: str) -> str:
-    return name if name in MIXERS else mixer_named(name).path
-
-
-def _square(network: Network, size: Any, _: Network) -> Any:
-    return size if isinstance(size, int) or len(set(size)) > 1 else size[0]
-
-
-def _named_widths(network: Network, widths: Any, _: Network) -> Any:
-    default = network.stem.default_widths(network.stages[0].embed_dim)
-    return None if widths is None or tuple(widths) == default else widths
-
-
-def _collected_layers(network: Network, layers: str | None, _: Network) -> str | None:
-    stages = [stage for stage, _ in network.tapped_layers]
-    return shortest(layers, stages, flat=len(network.stages) == 1)
-
-
-def _linear_or_none(network: Network, kind: str, _: Network) -> str:
-    return "none" if kind == "linear" and not _falls(network) else kind
-
-
-def _schedule(stage: StageConfig, groups: tuple[int, ...], _: Network) -> tuple[int, ...]:
-    """The groups of each pass, where these are given."""
-    schedule = rules.schedule_of(groups, stage.passes)
-    return (1,) * len(schedule) if stage.facts.groups == "ignored" else schedule
-
-
-def _residual(stage: StageConfig, residual: Residual | None, network: Network) -> Residual:
-    return residual or network.residual if stage.has_blocks else "plain"
+    return FieldRule(meaning=mixer_paths, own=MIXERS, misfit=item_misfit)
 
 
 def _groups_of_pass(index: int) -> FieldRule[StageConfig]:
@@ -189,7 +143,7 @@ _IN_BLOCKS = f"a stage has another mixer than {_WHOLE}"
 
 NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "name": FieldRule("never", lambda network: False),
-    "img_size": FieldRule(meaning=_square),
+    "img_size": FieldRule(meaning=square),
     "stem.width": FieldRule("`stem.kind` is `deepvit`", lambda n: n.stem.kind == "deepvit"),
     "stem.convs": FieldRule(
         "`stem.kind` is `conv`",
@@ -209,7 +163,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "stem.widths": FieldRule(
         "`stem.kind` is `conv`, with two convolutions or more",
         lambda network: network.stem.kind == "conv" and network.stem.convolutions > 1,
-        _named_widths,
+        named_widths,
     ),
     "downsample": FieldRule("there are two stages or more", lambda n: len(n.stages) > 1),
     **{
@@ -256,11 +210,11 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
     "head.mlp_norm_eps": FieldRule("`head.kind` is `mlp`", lambda n: n.head.kind == "mlp"),
     "attn_drop_rate": FieldRule("a stage has attention", _has_attention),
     "temperature.kind": FieldRule(
-        "a stage has attention", _has_attention, _linear_or_none, own=("none", "learnable")
+        "a stage has attention", _has_attention, linear_or_none, own=("none", "learnable")
     ),
     "temperature.last": FieldRule(
         "`temperature.kind` is `linear`, with two attention blocks or more",
-        lambda network: network.temperature.kind == "linear" and _falls(network),
+        lambda network: network.temperature.kind == "linear" and falls(network),
     ),
     "reattention_blocks": FieldRule(
         f"the last stage with {_listed(names_with('reattention'))} has g = 1 in every pass",
@@ -283,7 +237,7 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         for name in BroadConfig.model_fields
     },
     "broad.layers": FieldRule(
-        "`broad.gamma` above 0", lambda network: network.broad.gamma > 0, _collected_layers
+        "`broad.gamma` above 0", lambda network: network.broad.gamma > 0, collected_layers
     ),
     "broad.gamma": FieldRule(
         f"a stage has {_listed(names_with('taps'))} with `stride_kv` 1, and the heads of the last "
@@ -294,9 +248,9 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
 """By address in a model file."""
 
 STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
-    "token_mixer": FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=mixer_misfit),
-    "token_mixer.pattern": FieldRule(meaning=_turns, item=_mixer_in_turn),
-    "token_mixer.last": FieldRule(meaning=_mixer_paths, own=MIXERS, misfit=last_misfit),
+    "token_mixer": FieldRule(meaning=mixer_paths, own=MIXERS, misfit=mixer_misfit),
+    "token_mixer.pattern": FieldRule(meaning=turns, item=_mixer_in_turn),
+    "token_mixer.last": FieldRule(meaning=mixer_paths, own=MIXERS, misfit=last_misfit),
     "token_mixer.blocks": FieldRule(
         "`last` is given",
         lambda stage: isinstance(m := stage.token_mixer, MixerPattern) and m.last is not None,
@@ -327,7 +281,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
         misfit=partial(heads_misfit, "head_dim"),
     ),
     "passes": FieldRule(misfit=passes_misfit, is_limit=True),
-    "groups": FieldRule(meaning=_schedule, misfit=schedule_misfit, item=_groups_of_pass),
+    "groups": FieldRule(meaning=schedule, misfit=schedule_misfit, item=_groups_of_pass),
     "loop": FieldRule(
         "there are two passes and two blocks or more",
         lambda stage: len(stage.groups) > 1 and stage.depth > 1,
@@ -335,7 +289,7 @@ STAGE_RULES: dict[str, FieldRule[StageConfig]] = {
     "mlp_ratio": FieldRule(f"`token_mixer` is not {_WHOLE}", lambda stage: not stage.facts.whole),
     "nll_ratio": FieldRule("there are two passes or more", lambda stage: len(stage.groups) > 1),
     "residual": FieldRule(
-        meaning=_residual,
+        meaning=residual,
         own=get_args(Residual),
     ),
     "norm": FieldRule(
