@@ -97,6 +97,13 @@ def test_timms_weights_go_into_all_that_is_not_grafted(graft: Path, tmp_path: Pa
     assert plan.identity()["init_from"].startswith(f"{NAME} ")
 
 
+def test_a_file_that_holds_no_weights_is_one_line(graft: Path, tmp_path: Path) -> None:
+    (tmp_path / "weights.pth").write_text("hello")
+    start = FromTimm(NAME, str(tmp_path / "weights.pth"))
+    with pytest.raises(DataError, match=r"weights\.pth: it is damaged, or no file of weights$"):
+        begun(make_plan(graft), start)
+
+
 @pytest.mark.slow
 def test_timms_weights_go_into_a_model_of_the_zoo(tmp_path: Path) -> None:
     """BViT without broad attention is timm's DeiT, whose three channels and size are fitted."""

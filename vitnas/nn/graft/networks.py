@@ -252,6 +252,8 @@ def timm_pretrained(name: str, weights: str | None = None, **fields: Any) -> nn.
             model: nn.Module = timm.create_model(name, pretrained=True, **source, **fields)
     except Exception as error:  # whatever the hub's client, the network or the file may raise
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if why.isdigit():  # torch names the first byte that it does not know
+            why = "it is damaged, or no file of weights"
         place = "its weights" if weights is None else weights
         raise DataError(f"{name}: timm cannot get {place}: {printable(why)[:200]}") from None
     return model
