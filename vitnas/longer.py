@@ -41,6 +41,8 @@ class LongTraining(Facts):
         recipe: its name.
         weights: where the first weights come from, as `timm:resnet10t.c3_in1k`; empty: from
             nothing.
+        lr: peak learning rate of a baseline by the run's recipe, where its family has another one
+            than the trials.
         setting: twelve hex digits of all that this training has in common with those that it can
             be compared with: recipe, images and first weights (see `setting_of`).
         seconds: wall time of its epochs, those before a kill included.
@@ -59,6 +61,7 @@ class LongTraining(Facts):
     seed: int
     recipe: Text
     weights: Text = ""
+    lr: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     setting: Text
     seconds: Amount
     device: Text = ""
@@ -82,7 +85,7 @@ class LongResult:
     """A network after its long trainings of one setting.
 
     Attributes:
-        trial, baseline, flops, key, epochs, recipe, weights, setting: see `LongTraining`.
+        trial, baseline, flops, key, epochs, recipe, weights, lr, setting: see `LongTraining`.
         seeds: of these trainings, in the order of the file.
         top1: percent on the scoring images, the mean over the seeds.
         test_top1: the same on the test images; None where one of the trainings has none.
@@ -97,6 +100,7 @@ class LongResult:
     epochs: int
     recipe: str
     weights: str
+    lr: float | None
     setting: str
     seeds: tuple[int, ...]
     top1: float
@@ -112,8 +116,11 @@ class LongResult:
 
     @property
     def started(self) -> str:
-        """`baseline timm:resnet10t from the weights timm:resnet10t.c3_in1k`, or as `called`."""
-        return f"{self.called} from the weights {self.weights}" if self.weights else self.called
+        """`baseline timm:resnet10t from the weights timm:resnet10t.c3_in1k`, `baseline vgg-17 at
+        lr 0.016`, or as `called`."""
+        if self.weights:
+            return f"{self.called} from the weights {self.weights}"
+        return self.called if self.lr is None else f"{self.called} at lr {self.lr:g}"
 
 
 @dataclass(frozen=True)
@@ -132,9 +139,9 @@ class LongTrainings:
     def settings(self) -> tuple[tuple[LongResult, ...], ...]:
         """The networks of each setting: trials by number, then baselines by name; the setting of
         the most networks first, then that of the most epochs."""
-        groups: dict[str, dict[str, list[LongTraining]]] = {}
+        groups: dict[str, dict[tuple[str, float | None], list[LongTraining]]] = {}
         for one in sorted(self.trainings, key=_place):
-            groups.setdefault(one.setting, {}).setdefault(one.key, []).append(one)
+            groups.setdefault(one.setting, {}).setdefault((one.key, one.lr), []).append(one)
         results = (tuple(map(_result, group.values())) for group in groups.values())
         return tuple(sorted(results, key=lambda group: (-len(group), -group[0].epochs)))
 
@@ -161,7 +168,7 @@ def _place(one: LongTraining) -> tuple[bool, int, str]:
 
 
 def _result(own: Sequence[LongTraining]) -> LongResult:
-    """The result of trainings of one network and setting."""
+    """The result of trainings of one network, learning rate and setting."""
     tests = [one.test_top1 for one in own if one.test_top1 is not None]
     is_tested = len(tests) == len(own)
     return LongResult(
@@ -172,6 +179,7 @@ def _result(own: Sequence[LongTraining]) -> LongResult:
         epochs=own[0].epochs,
         recipe=own[0].recipe,
         weights=own[0].weights,
+        lr=own[0].lr,
         setting=own[0].setting,
         seeds=tuple(one.seed for one in own),
         top1=fmean(one.top1 for one in own),

@@ -186,9 +186,14 @@ class BaselineRecord(TrainingRecord):
 
     Attributes:
         network: what it is.
+        lr: peak learning rate of its trainings; 0 if unknown.
+        rates: top-1 in percent on the scoring split by each rate that it was tried at, the lowest
+            first, where these are several; None for a training that did not reach its end.
     """
 
     network: Baseline
+    lr: float = 0.0
+    rates: tuple[tuple[float, float | None], ...] = ()
 
     @property
     def family(self) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def plan_for(
         model: the trial's network, in a file or a folder; None = as the run has it. It gets the
             name that an export gives it.
         recipe: see `make_plan`; None = the run's own short one, with `epochs` or three times as
-            many as its own.
+            many as its own. A baseline then has the learning rate that the run found for its
+            family.
         baseline: what is trained instead: a family and a width, as `vgg-17`; a family alone, of
             which the member nearest to the trial in FLOPs is taken; or `timm:NAME`, a network of
             timm at the run's image size.
@@ -80,7 +82,10 @@ def plan_for(
     if recipe is None:
         epochs = options.pop("epochs", None)
         epochs = TIMES * space.proxy.epochs if epochs is None else epochs
-        recipe = _plain(space.proxy.for_epochs(epochs))
+        proxy = space.proxy.for_epochs(epochs)
+        if isinstance(own, Baseline):
+            proxy = proxy.at_rate(_rate(run, own, proxy.lr))
+        recipe = _plain(proxy)
         plan = replace(make_plan(model or own, space.data, recipe, **options), recipe_name=PROXY)
     else:
         plan = make_plan(model or own, space.data, recipe, **options)
@@ -105,8 +110,13 @@ def keeping(
     else:
         flops = size_of_design(network).flops
         whose = {"baseline": _name(network), "flops": flops, "key": network.key}
-    start = plan.init_from
+    start, setting = plan.init_from, plan.identity()
     weights = start.text if isinstance(start, FromTimm) else str(start or "")
+    if plan.recipe_name == PROXY and isinstance(network, Baseline):
+        own = validate(SpaceConfig, dict(run.space)).proxy
+        if plan.recipe.lr != own.lr:  # the recipe is the run's all the same
+            whose["lr"] = plan.recipe.lr
+            setting["recipe"] |= {"lr": own.lr, "min_lr": own.min_lr}
 
     def keep(log: Sequence[dict[str, Any]], test_top1: float | None) -> None:
         from vitnas.engine.backends.worker import device_name
@@ -120,7 +130,7 @@ def keeping(
             seed=plan.seed,
             recipe=printable(plan.recipe_name),
             weights=printable(weights),
-            setting=setting_of(plan.identity()),
+            setting=setting_of(setting),
             seconds=sum(entry["seconds"] for entry in log),
             device=device_name(str(resolve_device(device))),
             ended=time.time(),
@@ -187,6 +197,14 @@ def _baseline(run: Run, number: int | None, name: str) -> Baseline | GraftFile:
         )
         raise ConfigError(rule, address="--baseline", value=name)
     return found.baseline
+
+
+def _rate(run: Run, baseline: Baseline, own: float) -> float:
+    """The learning rate that the run found for this baseline, or for the next one of its family in
+    width; `own` where it has none."""
+    family = [one for one in run.baselines if one.family == baseline.family and one.lr]
+    near = min(family, key=lambda one: abs(log(one.width / baseline.width)), default=None)
+    return own if near is None else near.lr
 
 
 def _trial(run: Run, number: int | None) -> TrialRecord:

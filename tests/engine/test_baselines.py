@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
+from math import log2
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -19,14 +20,10 @@ from tests.engine.test_search import folder_space
 from tests.report.runs import run_of, trial
 from vitnas.baselines.sizes import line_up
 from vitnas.config.baseline import Baseline, PricedBaseline
+from vitnas.config.training import ProxyConfig
 from vitnas.engine.backends.serial import SerialBackend
-from vitnas.engine.baselines import (
-    repeat_what_counts,
-    requests_for,
-    shared_cache,
-    train_baselines,
-)
-from vitnas.engine.batch.book import read_entries
+from vitnas.engine.baselines import Baselines, shared_cache
+from vitnas.engine.batch.book import Book, read_entries
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
@@ -63,14 +60,33 @@ def never(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
     raise AssertionError(f"{list(requests)} are trained again")
 
 
-def train(path: Path, cache: Cache, answers=instantly) -> list[str]:  # type: ignore[no-untyped-def]
+def baselines(
+    path: Path,
+    answers: Answers = instantly,
+    cache: Cache | None = None,
+    told: list[str] | None = None,
+    some: Sequence[PricedBaseline] = (),
+    proxy: ProxyConfig = PROXY,
+) -> Baselines:
+    """Those of a run with seed 0, whose lines go to `told`."""
+    tell = [] if told is None else told
+    return Baselines(
+        path,
+        some or members(),
+        proxy,
+        0,
+        answers,
+        cache or Cache(None),
+        notice=tell.append,
+        ended=tell.append,
+        doing=lambda line: None,
+    )
+
+
+def train(path: Path, cache: Cache, answers: Answers = instantly) -> list[str]:
     told: list[str] = []
-    train_baselines(path, requests_for(members(), PROXY, 0), answers, cache, **tellers(told))
+    baselines(path, answers, cache, told).train()
     return told
-
-
-def tellers(told: list[str]) -> dict[str, Any]:
-    return {"notice": told.append, "ended": told.append, "doing": lambda line: None}
 
 
 @pytest.mark.slow
@@ -79,12 +95,13 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     run = run_search(SPACE, tmp_path / "run", OPTIONS, ended=told.append)
     entries = read_entries(tmp_path / "run" / FILE_NAME)
     assert (len(run.trials), run.num_baselines) == (1, 4)
-    assert [entry.answer.flops for entry in entries] == [member.flops for member in members()]
+    assert {entry.answer.flops for entry in entries} == {member.flops for member in members()}
     for entry in entries:
         assert len(entry.answer.curve) == PROXY.epochs
         assert entry.answer.test_top1 is not None
     assert max(entry.answer.curve[-1] for entry in entries) > 60  # chance is 10
-    assert sum(line.startswith("[baseline ") for line in told) == 4
+    assert sum(line.startswith("[rate ") for line in told) == len(entries) - 3
+    assert sum(line.startswith("[baseline ") for line in told) == 3
 
 
 @pytest.mark.slow
@@ -133,8 +150,11 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
         train(tmp_path, Cache(None), interrupted)
     assert len(read_entries(tmp_path / FILE_NAME)) == 2
     told = train(tmp_path, Cache(None))
-    assert [line[:14] for line in told] == ["[baseline 3/4]", "[baseline 4/4]"]
-    assert len({entry.key for entry in read_entries(tmp_path / FILE_NAME)}) == 4
+    assert [line[:14].strip() for line in told] == [
+        "[rate 1/1] vgg",
+        *(f"[baseline {number}/4]" for number in (2, 3, 4)),
+    ]
+    assert len({entry.key for entry in read_entries(tmp_path / FILE_NAME)}) == 6
     assert train(tmp_path, Cache(None), never) == []
 
 
@@ -177,27 +197,19 @@ class Stopped:
 
 
 class Repeats:
-    """A run of one trial and its baselines, of which `times` more trainings are wanted."""
+    """A run of two trials and its baselines, of which `times` more trainings are wanted."""
 
     def __init__(self, path: Path, times: int = 2) -> None:
-        self.path, self.times, self.rounds = path, times, list[int]()
+        self.path, self.times, self.rounds = path, times, 0
 
     def read(self) -> Run:
-        members = read_baselines(self.path)
+        self.rounds += 1
         ends = trial(0, 55.0, 1_000, test_top1=55.0), trial(1, 50.0, 10_000_000)
-        return run_of(self.path, *ends, baselines=members)
-
-    def train(self, members: Sequence[PricedBaseline], answers: Answers = by_seed) -> None:
-        self.rounds.append(len(members))
-        requests: dict[Request, PricedBaseline] = {}
-        for repetition in range(1, self.times + 1):
-            requests |= requests_for(members, PROXY, 0, repetition)
-        train_baselines(self.path, requests, answers, Cache(None), again=True, **tellers([]))
+        return run_of(self.path, *ends, baselines=read_baselines(self.path))
 
     def run(self, answers: Answers = by_seed) -> tuple[BaselineRecord, ...]:
-        first = requests_for(members(12), PROXY, 0)
-        train_baselines(self.path, first, by_seed, Cache(None), **tellers([]))
-        repeat_what_counts(members(12), self.read, partial(self.train, answers=answers))
+        baselines(self.path, by_seed, some=members(12)).train()
+        baselines(self.path, answers, some=members(12)).repeat(self.times, self.read)
         return tuple(replace(one, ended=None) for one in self.read().baselines)
 
 
@@ -211,9 +223,11 @@ def test_what_decides_the_comparison_is_trained_again_and_nothing_else(tmp_path:
     for one in found:
         assert len(one.test_trainings) == len(one.trainings)
         assert one.top1 == pytest.approx(fmean(one.trainings))
-    seeds = [entry.request["seed"] for entry in read_entries(tmp_path / FILE_NAME)]
-    assert len(set(seeds)) == len(seeds) == sum(numbers.values())
-    assert len(repeats.rounds) > 1, "means of three change who counts"
+    entries = read_entries(tmp_path / FILE_NAME)
+    seeds = [(entry.request["seed"], entry.request["proxy"]["lr"]) for entry in entries]
+    further = sum(len(one.rates) - 1 for one in found if one.rates)
+    assert len(set(seeds)) == len(seeds) == sum(numbers.values()) + further
+    assert repeats.rounds > 3, "means of three change who counts"
 
 
 def test_stopped_anywhere_among_repeats_a_run_resumes_as_if_it_had_not_been(tmp_path: Path) -> None:
@@ -230,7 +244,7 @@ def test_stopped_anywhere_among_repeats_a_run_resumes_as_if_it_had_not_been(tmp_
 def test_another_run_takes_them_from_the_cache(tmp_path: Path) -> None:
     cache = Cache({"images": "the same"})
     train(tmp_path / "first", cache)
-    assert len(train(tmp_path / "second", cache, never)) == 4
+    assert len(train(tmp_path / "second", cache, never)) == 6
     first, second = (read_entries(tmp_path / name / FILE_NAME) for name in ("first", "second"))
     assert [entry.answer for entry in first] == [entry.answer for entry in second]
     assert {entry.taken for entry in first} == {False}
@@ -243,7 +257,7 @@ def test_a_failure_is_told_and_does_not_end_the_others(tmp_path: Path) -> None:
             yield request, Answer(outcome=Outcome.DIVERGED, error="loss is nan")
 
     told = train(tmp_path, Cache(None), diverging)
-    assert len(told) == 4
+    assert len(told) == 6
     assert all("diverged" in line and "loss is nan" in line for line in told)
 
 
@@ -251,8 +265,7 @@ def test_a_rate_that_diverges_is_an_outcome(tmp_path: Path) -> None:
     hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0, "epochs": 1})
     backend = SerialBackend(0.0)
     backend.prepare(SPACE)
-    requests = requests_for(members(), hot, 0)
-    train_baselines(tmp_path, requests, backend.answers, Cache(None), **tellers([]))
+    baselines(tmp_path, backend.answers, proxy=hot).train()
     outcomes = {entry.answer.outcome for entry in read_entries(tmp_path / FILE_NAME)}
     assert outcomes <= {Outcome.COMPLETE, Outcome.DIVERGED}
 
@@ -271,3 +284,81 @@ def test_changes_that_no_revision_names_share_nothing() -> None:
         cache = shared_cache(SPACE.config.data, Data(), "cpu", facts)
         cache.put(request, DONE)
         assert cache.get(request) == expected
+
+
+def of_rates(best: Mapping[str, float]) -> Answers:
+    """Trainings whose top-1 falls by ten points with each doubling from their family's best rate;
+    twice as much diverges from 0.1 on."""
+
+    def answers(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request in requests:
+            assert isinstance(request.subject, Baseline)
+            off = abs(log2(request.proxy.lr / best[request.subject.family]))
+            curve = (90 - 10 * off,) * EPOCHS
+            failed = Answer(outcome=Outcome.DIVERGED, error="loss is nan")
+            done = DONE.model_copy(update={"curve": curve, "test_top1": curve[0] - 5})
+            yield request, failed if request.proxy.lr > 0.1 else done
+
+    return answers
+
+
+def test_each_family_has_the_rate_that_its_own_member_climbs_to(tmp_path: Path) -> None:
+    own = 0.008
+    best = {"vgg": 4 * own, "dwcnn": own, "mobilenet": own / 2}
+    proxy, some = PROXY.at_rate(own), members(12)
+    baselines(tmp_path, of_rates(best), some=some, proxy=proxy).train()
+    found = read_baselines(tmp_path)
+    assert len(found) == len(some)
+    for one in found:
+        assert one.lr == best[one.family]
+        assert (one.top1, one.test_top1) == (90.0, 85.0)
+    tried = {one.family: [lr for lr, _ in one.rates] for one in found if one.rates}
+    assert tried == {
+        "vgg": [own / 2, own, 2 * own, 4 * own, 8 * own],
+        "dwcnn": [own / 2, own, 2 * own],
+        "mobilenet": [own / 4, own / 2, own, 2 * own],
+    }
+    assert sum(bool(one.rates) for one in found) == 3, "one member of each family"
+
+
+def test_stopped_anywhere_it_climbs_as_if_it_had_not_been(tmp_path: Path) -> None:
+    best = {"vgg": 4 * PROXY.lr, "dwcnn": PROXY.lr, "mobilenet": PROXY.lr / 4}
+
+    def after(number: int, folder: Path) -> list[str]:
+        left = iter(range(number))
+
+        def some_only(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+            return (pair for pair, _ in zip(of_rates(best)(requests), left, strict=False))
+
+        with suppress(KeyboardInterrupt):
+            baselines(folder, some_only, some=members(12)).train()
+        baselines(folder, of_rates(best), some=members(12)).train()
+        return sorted(entry.key for entry in read_entries(folder / FILE_NAME))
+
+    whole = after(0, tmp_path / "whole")
+    for number in range(1, len(whole)):
+        assert after(number, tmp_path / str(number)) == whole
+
+
+def test_replicates_are_trained_at_the_rate_of_their_baseline(tmp_path: Path) -> None:
+    best = {"vgg": 2 * PROXY.lr, "dwcnn": PROXY.lr / 2, "mobilenet": PROXY.lr}
+    repeats = Repeats(tmp_path)
+    baselines(tmp_path, of_rates(best), some=members(12)).train()
+    baselines(tmp_path, of_rates(best), some=members(12)).repeat(2, repeats.read)
+    repeated = [one for one in repeats.read().baselines if one.replicates]
+    assert repeated
+    assert {one.trainings for one in repeated} == {(90.0,) * 3}
+
+
+def test_a_run_of_an_older_version_is_trained_at_the_rates_of_its_families(tmp_path: Path) -> None:
+    """It has all its baselines at the recipe's rate."""
+    answers = of_rates({"vgg": 2 * PROXY.lr})
+    old = baselines(tmp_path)
+    for member in members():
+        ((request, answer),) = answers([old._request(member, PROXY.lr)])
+        Book(tmp_path / FILE_NAME).put(request, answer.model_copy(update={"flops": member.flops}))
+    assert {one.top1 for one in read_baselines(tmp_path)} == {80.0}
+    baselines(tmp_path, answers).train()
+    found = read_baselines(tmp_path)
+    assert {(one.lr, one.top1) for one in found} == {(2 * PROXY.lr, 90.0)}
+    assert sorted(len(one.rates) for one in found) == [2, 2, 2, 4]

@@ -57,6 +57,14 @@ class ProxyConfig(Recipe):
         shape."""
         return self.model_copy(update={"epochs": epochs, **_schedule(self, epochs)})
 
+    def at_rate(self, lr: float) -> ProxyConfig:
+        """The same training with another peak rate; the lowest one changes in proportion.
+
+        Args:
+            lr: above 0, at most 1.
+        """
+        return self.model_copy(update={"lr": lr, "min_lr": self.min_lr * (lr / self.lr)})
+
     def told(self) -> dict[str, Any]:
         """The fields as plain values; of those that few recipes have, only what is not off."""
         off = ProxyConfig().model_dump(mode="json")

@@ -94,7 +94,7 @@ class SearchOptions(BackendOptions):
         bool,
         Option(
             "Train reference networks of the space's FLOPs after the trials, too: a plain CNN and "
-            "others, on the same images in the same way."
+            "others, on the same images in the same way, each family at its own learning rate."
         ),
     ] = True
     keep_weights: Annotated[

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
-from vitnas.config.baseline import PricedBaseline
 from vitnas.config.space import SearchSpace
 from vitnas.data.telling import Teller
 from vitnas.engine import session
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings, check_onnx
 from vitnas.engine.backends.worker import Trained
-from vitnas.engine.baselines import (
-    repeat_what_counts,
-    requests_for,
-    shared_cache,
-    train_baselines,
-)
-from vitnas.engine.batch.request import Request
+from vitnas.engine.baselines import Baselines, shared_cache
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -303,34 +296,27 @@ class _Search:
 
     def _train_baselines(self) -> None:
         """Train what the front is compared with, then again what decides the comparison."""
-        members, times = self.found.baselines, self.options.replicates
-        try:
-            self._answer(members, range(1))
-            if times:
-                again = partial(self._answer, repetitions=range(1, times + 1))
-                repeat_what_counts(members, self._read, again)
-        except KeyboardInterrupt:
-            session.note(self.store, ended_by="interrupted")
-            raise
-
-    def _answer(self, members: Sequence[PricedBaseline], repetitions: range) -> None:
-        """Train baselines, or take them from the user's cache; repetition 0 is the first one."""
         environment, config = self.store.attrs["environment"], self.space.config
-        seed, int8 = environment["seed"], config.objectives.is_int8
-        requests: dict[Request, PricedBaseline] = {}
-        for repetition in repetitions:
-            requests |= requests_for(members, config.proxy, seed, repetition, int8)
         now = environment["sessions"][-1]
-        train_baselines(
+        baselines = Baselines(
             self.store.path,
-            requests,
+            self.found.baselines,
+            config.proxy,
+            environment["seed"],
             self.backend.answers,
             shared_cache(config.data, self.found.data, self.found.device, now),
             notice=self.watcher.notice,
             ended=self.watcher.ended,
             doing=self.watcher.doing,
-            again=0 not in repetitions,
+            int8=config.objectives.is_int8,
         )
+        try:
+            baselines.train()
+            if self.options.replicates:
+                baselines.repeat(self.options.replicates, self._read)
+        except KeyboardInterrupt:
+            session.note(self.store, ended_by="interrupted")
+            raise
 
     def _read(self) -> Run:
         return study.read_run(self.store.path)

@@ -91,7 +91,8 @@ def _same_benchmark(run: Run) -> _Found:
     if not trained:
         return NO, "nothing is compared: no baseline was trained to the end"
     baselines = plural(trained, "baseline")
-    return YES, f"{baselines}: the same images, recipe and code as the trials"
+    rates = "; each family at its own learning rate" if any(b.rates for b in run.baselines) else ""
+    return YES, f"{baselines}: the same images, recipe and code as the trials{rates}"
 
 
 def _confounders(run: Run) -> _Found:

@@ -141,8 +141,10 @@ def _baselines(run: Run, cost: str) -> list[Tree]:
 
 def _baseline_hover(one: BaselineRecord) -> str:
     test = "" if one.mean_test_top1 is None else f" (test {percent_text(one.mean_test_top1)} %)"
+    rate = f", lr {one.lr:g}" if one.lr else ""
     return (
-        f"<b>baseline {one.family}</b>, width {one.width}<br>top-1 {percent_text(one.top1)} %{test}"
+        f"<b>baseline {one.family}</b>, width {one.width}{rate}"
+        f"<br>top-1 {percent_text(one.top1)} %{test}"
         f"<br>{count_text(one.flops)} FLOPs, {count_text(one.num_params)} parameters"
     )
 

@@ -246,7 +246,8 @@ def _front_columns(row: FrontRow, ratio: str) -> dict[str, Any]:
 
 BASELINE_COLUMNS = (
     "family", "width", "outcome", "top1_percent", "test_top1_percent", "flops", "num_params",
-    "epochs", "seconds", "seed", "curve_top1_percent", "error", "num_trainings",
+    "epochs", "seconds", "seed", "curve_top1_percent", "error", "num_trainings", "lr",
+    "top1_percent_by_lr",
 )  # fmt: skip
 
 
@@ -270,6 +271,8 @@ def _baseline_row(one: BaselineRecord) -> dict[str, Any]:
         "curve_top1_percent": ";".join(str(_rounded(value)) for value in one.curve),
         "error": one.error,
         "num_trainings": len(one.trainings) if one.outcome is Outcome.COMPLETE else None,
+        "lr": one.lr or None,
+        "top1_percent_by_lr": ";".join(f"{lr:g}={_rounded(top1)}" for lr, top1 in one.rates),
     }
 
 

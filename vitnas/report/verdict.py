@@ -130,6 +130,20 @@ def _left(run: Run) -> str:
     return f" {left} of {of} {have} not been trained yet; the best of all may be better."
 
 
+def rates_text(run: Run) -> str:
+    """How the baselines got their learning rates, in a sentence; empty where one was tried."""
+    tried = [one for one in run.baselines if one.rates]
+    if not tried:
+        return ""
+    numbers = [len(one.rates) for one in tried]
+    fewest, most = min(numbers), max(numbers)
+    some = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return (
+        f"Each family has its own learning rate: one of its members was trained at {some} rates, "
+        "and the best one by the scoring images was taken for all. The trials share one rate."
+    )
+
+
 def baseline_rows(run: Run) -> list[Mapping[str, str]]:
     """The table of the baselines as text, sorted by family and FLOPs."""
     return [_row(one) for one in run.baselines]
@@ -141,6 +155,7 @@ def _row(one: BaselineRecord) -> Mapping[str, Any]:
         "width": str(one.width),
         "flops": count_text(one.flops or None),
         "params": count_text(one.num_params or None),
+        "lr": f"{one.lr:g}" if one.lr else NOTHING,
         "top1": percent_text(one.top1) if one.top1 is not None else one.outcome.value,
         "test": percent_text(one.mean_test_top1),
         "trainings": str(len(one.trainings)) if one.top1 is not None else NOTHING,

@@ -15,6 +15,7 @@ from vitnas.cost.survey import median_network
 from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
+from vitnas.engine.batch.rates import FIRST, pilot
 from vitnas.errors import ConfigError, printable
 from vitnas.exported.programs import without_onnx
 from vitnas.sessions import Data
@@ -174,7 +175,8 @@ def _seconds_of(subject: ModelConfig | Baseline, worker: Worker) -> float | None
 
 
 def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> float | None:
-    """Estimated from the smallest and the largest of each family; None on a GPU."""
+    """Estimated from the smallest and the largest of each family, the rates that each family is
+    tried at with them; None on a GPU."""
     from vitnas.training.timing import seconds_between
 
     def timed(member: PricedBaseline) -> tuple[int, float] | None:
@@ -189,7 +191,8 @@ def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> 
         first, last = timed(family[0]), timed(family[-1])
         if first is None or last is None:
             return None
-        total += sum(seconds_between(member.flops, (first, last)) for member in family)
+        trained = [*family, *[pilot(family)] * (FIRST - 1)]
+        total += sum(seconds_between(member.flops, (first, last)) for member in trained)
     return total
 
 

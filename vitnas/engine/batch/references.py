@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 
 from vitnas.config.baseline import Baseline
 from vitnas.engine.batch.book import Entry, read_entries
+from vitnas.engine.batch.rates import best_rate
 from vitnas.errors import RunError
 from vitnas.records import BaselineRecord, repeated
 
@@ -19,7 +21,8 @@ FILE_NAME = "baselines.jsonl"
 def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
     """Every baseline of the run, by family in the order of training and by FLOPs.
 
-    A baseline's further trainings stand after its first one in the file.
+    Of several learning rates the best one counts (see `vitnas.engine.batch.rates`). At each rate a
+    baseline's further trainings stand after its first one in the file.
 
     Raises:
         RunError: the file is damaged.
@@ -34,11 +37,16 @@ def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
     return tuple(sorted(found, key=lambda one: (families.index(one.family), one.flops)))
 
 
-def _together(trainings: list[BaselineRecord]) -> BaselineRecord:
+def _together(trainings: Sequence[BaselineRecord]) -> BaselineRecord:
     """One record of a baseline's trainings."""
-    first, *again = trainings
+    by_rate: dict[float, list[BaselineRecord]] = {}
+    for one in trainings:
+        by_rate.setdefault(one.lr, []).append(one)
+    rates = {lr: of_rate[0].top1 for lr, of_rate in sorted(by_rate.items())}
+    first, *again = by_rate[best_rate(rates)]
     ended = max((one.ended for one in trainings if one.ended is not None), default=None)
-    return replace(repeated(first, again), ended=ended)
+    several = tuple(rates.items()) if len(rates) > 1 else ()
+    return replace(repeated(first, again), ended=ended, rates=several)
 
 
 def _record(folder: Path, entry: Entry) -> BaselineRecord:
@@ -48,9 +56,12 @@ def _record(folder: Path, entry: Entry) -> BaselineRecord:
         rule = f"{folder / FILE_NAME}: the training {entry.key} is not a baseline's"
         raise RunError(f"{rule}; remove its line, and it is done again") from None
     seed: Any = entry.request.get("seed")
+    proxy: Any = entry.request.get("proxy")
+    lr: Any = proxy.get("lr") if isinstance(proxy, Mapping) else None
     answer = entry.answer
     return BaselineRecord(
         network=baseline,
+        lr=lr if isinstance(lr, float) else 0.0,
         outcome=answer.outcome,
         flops=answer.flops or 0,
         num_params=answer.num_params or 0,

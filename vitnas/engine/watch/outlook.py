@@ -25,7 +25,8 @@ def outlook(
         epochs: of one training.
         seconds: of one training; None where it is not known.
         num_baselines: how many follow.
-        baseline_seconds: of one worker for all of them; None where it is not known.
+        baseline_seconds: of one worker for all of them, the first learning rates of each family
+            among them; None where it is not known.
     """
     left = None if num_trials is None else max(0, num_trials - num_ended)
     if left == 0:

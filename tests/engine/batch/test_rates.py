@@ -1,0 +1,83 @@
+"""Which learning rates a family of references is tried at, and which one it then has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log2
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.config.test_baseline import DIGITS
+from vitnas.config.baseline import PricedBaseline
+from vitnas.engine.batch.rates import FIRST, best_rate, pilot, untried, within_reach
+
+
+def climbed(own: float, top1: Mapping[int, float | None]) -> dict[float, float | None]:
+    """All rates that are tried where a rate of 2^k times `own` reaches `top1[k]`."""
+    tried: dict[float, float | None] = {}
+    while new := untried(tried, own):
+        assert not set(new) & set(tried)
+        tried |= {lr: top1[round(log2(lr / own))] for lr in new}
+    return tried
+
+
+def test_a_peak_at_the_recipe_s_rate_takes_three_trainings() -> None:
+    tried = climbed(0.01, {-1: 60.0, 0: 70.0, 1: 65.0})
+    assert sorted(tried) == [0.005, 0.01, 0.02]
+    assert len(tried) == FIRST
+    assert best_rate(tried) == 0.01
+
+
+def test_it_climbs_until_a_rate_is_better_than_both_beside_it() -> None:
+    tried = climbed(0.01, {-1: 60.0, 0: 70.0, 1: 75.0, 2: 80.0, 3: 79.0})
+    assert sorted(tried) == [0.005, 0.01, 0.02, 0.04, 0.08]
+    assert best_rate(tried) == 0.04
+
+
+def test_what_does_not_reach_its_end_is_worse_than_anything() -> None:
+    tried = climbed(0.01, {-2: 10.0, -1: 20.0, 0: None, 1: None})
+    assert best_rate(tried) == 0.005
+    assert best_rate({0.1: None, 0.2: 0.0}) == 0.2
+
+
+def test_where_nothing_reaches_its_end_the_recipe_s_rate_stays() -> None:
+    tried = climbed(0.01, dict.fromkeys(range(-1, 2)))
+    assert best_rate(tried) == 0.01
+
+
+def test_equal_rates_do_not_lead_away_from_the_recipe_s() -> None:
+    """Images that are too easy: each rate has 100 %."""
+    tried = climbed(0.01, dict.fromkeys(range(-1, 2), 100.0))
+    assert best_rate(tried) == 0.01
+
+
+@pytest.mark.parametrize(("own", "highest"), [(0.01, 0.08), (0.25, 1.0), (0.3, 0.6), (1.0, 1.0)])
+def test_no_rate_is_beyond_what_a_recipe_can_have(own: float, highest: float) -> None:
+    rates = within_reach(own)
+    assert (rates[0], rates[-1]) == (own / 8, highest)
+    assert own in rates
+    assert set(climbed(own, dict(enumerate(range(7), start=-3)))) <= set(rates)
+
+
+@given(
+    st.floats(1e-6, 1.0),
+    st.lists(st.none() | st.floats(0.0, 100.0), min_size=7, max_size=7),
+)
+def test_the_best_rate_is_no_worse_than_those_beside_it(
+    own: float, reached: list[float | None]
+) -> None:
+    top1 = dict(enumerate(reached, start=-3))
+    tried = climbed(own, top1)
+    best = best_rate(tried)
+    beside = [lr for lr in (best / 2, best * 2) if lr in within_reach(own)]
+    assert all(lr in tried for lr in beside)
+    assert all((tried[lr] or -1.0) <= (tried[best] or 0.0) for lr in beside)
+    assert len(tried) <= len(within_reach(own))
+
+
+@pytest.mark.parametrize(("number", "place"), [(1, 0), (2, 0), (3, 1), (4, 1)])
+def test_the_pilot_is_in_the_middle_of_its_family(number: int, place: int) -> None:
+    family = [PricedBaseline(DIGITS, flops, 1) for flops in range(1, number + 1)]
+    assert pilot(family[::-1]) is family[place]

@@ -1,0 +1,62 @@
+"""Which learning rates a family of reference networks is tried at, and which of them it then has.
+
+The recipe of a space is chosen for its own networks, and a convolution by the book may want several
+times the rate of a network with attention. So one member of each family climbs by factors of two
+from the recipe's rate until a rate is better than both beside it; its scoring images decide. The
+other members take the family's rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vitnas.config.baseline import PricedBaseline
+
+FIRST = 3
+"""Rates that each family is tried at, at least: the recipe's, half of it and twice as much."""
+_FURTHEST = 8.0  # from the recipe's rate, both ways
+_MOST = 1.0  # that a recipe can have
+
+
+def pilot(family: Sequence[PricedBaseline]) -> PricedBaseline:
+    """The member that finds the rate of its family: in the middle of its sizes, the smaller of two.
+
+    Args:
+        family: all members that a run has.
+    """
+    return sorted(family, key=lambda member: member.flops)[(len(family) - 1) // 2]
+
+
+def within_reach(own: float) -> tuple[float, ...]:
+    """All rates that may be tried where `own` is the recipe's, the lowest first."""
+    rates = [own / _FURTHEST]
+    while (higher := 2 * rates[-1]) <= min(own * _FURTHEST, _MOST):
+        rates.append(higher)
+    return tuple(rates)
+
+
+def untried(tried: Mapping[float, float | None], own: float) -> list[float]:
+    """The rates to try next; none once the best one has been tried between its neighbours.
+
+    The first three come together, so that a run that was stopped among them climbs as if it had not
+    been.
+
+    Args:
+        tried: top-1 in percent by rate; None for a training that did not reach its end.
+        own: the recipe's rate.
+    """
+    reach = within_reach(own)
+    first = [lr for lr in (own, own / 2, own * 2) if lr in reach]
+    best = own if not set(tried).issuperset(first) else best_rate(tried)
+    return [lr for lr in (best, best / 2, best * 2) if lr in reach and lr not in tried]
+
+
+def best_rate(tried: Mapping[float, float | None]) -> float:
+    """The rate of the highest top-1; of equal ones the middle one, the lower of two.
+
+    Args:
+        tried: as of `untried`; not empty.
+    """
+    reached = {lr: -1.0 if top1 is None else top1 for lr, top1 in tried.items()}
+    best = sorted(lr for lr, top1 in reached.items() if top1 == max(reached.values()))
+    return best[(len(best) - 1) // 2]
