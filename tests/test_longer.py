@@ -57,6 +57,14 @@ def test_a_baseline_is_known_by_its_name(tmp_path: Path) -> None:
             LongTraining(**{**training(3).model_dump(), **fields})
 
 
+def test_a_baseline_at_another_learning_rate_is_told_apart(tmp_path: Path) -> None:
+    add(tmp_path, of_baseline("vgg-4", top1=90.0))
+    add(tmp_path, of_baseline("vgg-4", seed=1, lr=0.016))
+    (group,) = read_long(tmp_path, KEYS).settings
+    assert [one.started for one in group] == ["baseline vgg-4", "baseline vgg-4 at lr 0.016"]
+    assert [one.seeds for one in group] == [(0,), (1,)]
+
+
 def test_a_damaged_line_is_skipped_and_named(tmp_path: Path) -> None:
     """Half a line, too, that another process left: the next one does not continue it."""
     add(tmp_path, training(3))

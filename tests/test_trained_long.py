@@ -25,11 +25,12 @@ from vitnas.errors import VitnasError
 from vitnas.exported.card import name_of
 from vitnas.exported.design import read_design, size_of_design
 from vitnas.longer import FILE_NAME, setting_of
-from vitnas.records import Outcome
+from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.page import render_pages
 from vitnas.run import Run
 from vitnas.trained_long import keeping, plan_for
 
+SMALL_LR = load_recipe("small").lr
 VGG = Baseline(family="vgg", width=4, image_hw=(8, 8), in_chans=1, num_classes=10)
 
 
@@ -157,6 +158,28 @@ def test_a_baseline_is_trained_as_a_trial_is(run: Run) -> None:
     assert theirs.config == VGG
     assert setting_of(theirs.identity()) == setting_of(ours.identity())
     assert theirs.origin.endswith(f", baseline vgg-4, space {run.name}")
+
+
+def test_a_baseline_has_the_learning_rate_of_its_family(run: Run) -> None:
+    """That of the next width; the setting is the same, so that both results can be compared."""
+    own = run.space["proxy"]["lr"]
+    facts: dict[str, Any] = {"outcome": Outcome.COMPLETE, "flops": 10**4, "curve": (90.0,)}
+    rates = {3: 2 * own, 40: own / 2}
+    found = tuple(
+        BaselineRecord(network=VGG.changed(width=width), lr=lr, **facts)
+        for width, lr in rates.items()
+    )
+    searched, number = replace(run, baselines=found), run.complete[0].number
+    plan = plan_for(searched, None, baseline="vgg-4")
+    assert plan.recipe.lr == 2 * own
+    assert plan_for(searched, None, baseline="vgg-39").recipe.lr == own / 2
+    assert plan_for(searched, None, baseline="dwcnn-4").recipe.lr == own
+    assert plan_for(searched, None, baseline="vgg-4", recipe="small").recipe.lr == SMALL_LR
+    for one in (plan, plan_for(searched, number)):
+        keeping(searched, number, one, "cpu", "out")([{"top1": 80.0, "seconds": 1.0}], 79.0)
+    ((ours, theirs),) = api.load_run(run.path).long.settings
+    assert (ours.lr, theirs.lr) == (None, 2 * own)
+    assert theirs.started == f"baseline vgg-4 at lr {2 * own:g}"
 
 
 def test_a_family_alone_has_the_flops_of_the_trial(run: Run) -> None:

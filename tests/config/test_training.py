@@ -98,6 +98,14 @@ def test_another_number_of_epochs_keeps_the_schedule_s_shape(tmp_path: Path) -> 
     assert plain.for_epochs(20) == ProxyConfig(epochs=20, warmup_epochs=2.0)
 
 
+def test_another_rate_keeps_the_shape_of_the_schedule() -> None:
+    falling = ProxyConfig(lr=0.008, min_lr=0.002).at_rate(0.016)
+    assert (falling.lr, falling.min_lr) == (0.016, 0.004)
+    constant = ProxyConfig(lr=0.3, min_lr=0.3).at_rate(0.15)
+    assert constant.lr == constant.min_lr == 0.15
+    assert ProxyConfig(lr=0.01).at_rate(0.01) == ProxyConfig(lr=0.01)
+
+
 def test_a_recipe_file_is_looked_for_beside_the_space(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("{lr: 0.25, epochs: 8, mixup: 0.4}\n")
     space = load_space(space_with({"recipe": "mine.yaml", "epochs": 4}, tmp_path))

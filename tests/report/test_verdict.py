@@ -10,7 +10,7 @@ from tests.report.runs import run_of, trial
 from tests.test_versus import baseline, run_with
 from vitnas.records import Outcome
 from vitnas.report import summary_text, write_report
-from vitnas.report.verdict import _basis, _winners, baseline_rows, verdict
+from vitnas.report.verdict import _basis, _winners, baseline_rows, rates_text, verdict
 from vitnas.versus import versus
 
 
@@ -131,16 +131,42 @@ def test_a_baseline_that_was_repeated_stands_there_once_with_its_mean(tmp_path: 
     members = baseline("plain", 10_000, 55.0, 54.0, **again), baseline("other", 900_000, 83.0, 81.0)
     write_report(run_of(tmp_path, *run_with().trials, baselines=members))
     cells = (
-        "| plain | 8 | 10.0 k | – | 2 | 56.00 | 56.00 |",
-        "| other | 8 | 900 k | – | 1 | 83.00 |",
+        "| plain | 8 | 10.0 k | – | – | 2 | 56.00 | 56.00 |",
+        "| other | 8 | 900 k | – | – | 1 | 83.00 |",
     )
     assert all(row in (tmp_path / "report.md").read_text() for row in cells)
     plain = (tmp_path / "baselines.csv").read_text().splitlines()[1]
     assert plain.startswith("plain,8,complete,56.0,56.0,10000,")
-    assert plain.endswith(",2")
+    assert plain.endswith(",2,,")
     page = (tmp_path / "report.html").read_text()
     assert page.count("baseline plain") == 1
     assert "top-1 56.00 % (test 56.00 %)" in page
+
+
+def test_the_learning_rates_that_were_tried_are_told(tmp_path: Path) -> None:
+    tried = ((0.004, 50.0), (0.008, None), (0.016, 55.0))
+    further = (*tried, (0.032, 51.0))
+    members = (
+        baseline("plain", 10_000, 55.0, 54.0, lr=0.016, rates=tried),
+        baseline("plain", 900_000, 83.0, 81.0, lr=0.016),
+        baseline("other", 800_000, 73.0, 71.0, lr=0.008, rates=further),
+    )
+    run = run_of(tmp_path, *run_with().trials, baselines=members)
+    write_report(run)
+    assert rates_text(run).startswith("Each family has its own learning rate: one of its members")
+    assert " at 3 to 4 rates, " in rates_text(run)
+    assert rates_text(run) in (tmp_path / "report.md").read_text()
+    assert rates_text(run) in (tmp_path / "report.html").read_text()
+    assert (
+        "| plain | 8 | 10.0 k | – | 0.016 | 55.00 | 54.00 |" in (tmp_path / "report.md").read_text()
+    )
+    lines = (tmp_path / "baselines.csv").read_text().splitlines()
+    assert [line.rsplit(",", 2)[1:] for line in lines[1:3]] == [
+        ["0.016", "0.004=50.0;0.008=;0.016=55.0"],
+        ["0.016", ""],
+    ]
+    alone = replace(run, baselines=members[1:2])
+    assert rates_text(alone) == ""
 
 
 def test_a_report_of_a_run_without_baselines_has_no_file_of_them(tmp_path: Path) -> None:

@@ -272,7 +272,9 @@ def _baseline_row(one: BaselineRecord) -> dict[str, Any]:
         "error": one.error,
         "num_trainings": len(one.trainings) if one.outcome is Outcome.COMPLETE else None,
         "lr": one.lr or None,
-        "top1_percent_by_lr": ";".join(f"{lr:g}={_rounded(top1)}" for lr, top1 in one.rates),
+        "top1_percent_by_lr": ";".join(
+            f"{lr:g}={'' if top1 is None else _rounded(top1)}" for lr, top1 in one.rates
+        ),
     }
 
 

@@ -29,6 +29,25 @@ def test_they_come_by_family_and_flops_with_all_that_is_known(tmp_path: Path) ->
     assert (found[0].top1, found[0].test_top1, found[0].num_params, found[0].seed) == (50, 48, 7, 3)
 
 
+def test_of_several_learning_rates_the_best_one_counts(tmp_path: Path) -> None:
+    """The first training of each is compared, so that replicates change no rate."""
+    book = Book(tmp_path / FILE_NAME)
+    for lr, seed, top1 in ((0.01, 3, 50.0), (0.02, 3, 60.0), (0.005, 3, None), (0.02, 4, 20.0)):
+        request = Request(DIGITS, ProxyConfig(lr=lr), seed)
+        done = ANSWER.model_copy(update={"curve": (40.0, top1), "test_top1": top1, "flops": 9})
+        failed = Answer(outcome=Outcome.DIVERGED, error="loss is nan", flops=9)
+        book.put(request, failed if top1 is None else done)
+    (found,) = read_baselines(tmp_path)
+    assert (found.lr, found.trainings, found.test_trainings) == (0.02, (60.0, 20.0), (60.0, 20.0))
+    assert found.rates == ((0.005, None), (0.01, 50.0), (0.02, 60.0))
+
+
+def test_one_learning_rate_is_no_choice(tmp_path: Path) -> None:
+    Book(tmp_path / FILE_NAME).put(Request(DIGITS, ProxyConfig(lr=0.01), 3), ANSWER)
+    (found,) = read_baselines(tmp_path)
+    assert (found.lr, found.rates) == (0.01, ())
+
+
 @pytest.mark.parametrize(
     "request_text", ["{}", '{"baseline": 3}', '{"baseline": {"family": "<b>", "width": 1}}']
 )
