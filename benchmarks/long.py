@@ -3,8 +3,9 @@
 `python benchmarks/long.py RUN`: baselines of the run that no smaller one beats on the scoring
 images, evenly over FLOPs, and for each of them the best network of the front with no more FLOPs.
 Both are chosen by the run's short trainings. Each is trained from nothing for `--epochs` by the
-run's recipe, with several seeds, one core each, and scored once on the run's test images.
-`--recipe` changes fields of that recipe, `--whole` trains on the scoring images, too. A quick run
+run's recipe, a baseline at the learning rate of its family, with several seeds, one core each, and
+scored once on the run's test images. `--recipe` changes fields of that recipe; a learning rate is
+then everybody's. `--whole` trains on the scoring images, too. A quick run
 searches scikit-learn's digits first.
 """
 
@@ -45,6 +46,13 @@ class Pair(NamedTuple):
     theirs: BaselineRecord
 
 
+class Trained(NamedTuple):
+    """A network, and how it is trained."""
+
+    given: Given
+    proxy: ProxyConfig
+
+
 def pairs(run: Run, most: int) -> list[Pair]:
     """At most `most` of them, from the first to the last one evenly; one alone is the last."""
     known = sorted((one for one in run.baselines if one.top1), key=lambda one: one.flops)
@@ -64,12 +72,17 @@ def names(pair: Pair) -> tuple[str, str]:
     return f"trial {pair.ours.number}", f"{pair.theirs.family}-{pair.theirs.width}"
 
 
-def networks(chosen: Sequence[Pair]) -> dict[str, Given]:
-    """By name; a network that is in two pairs is trained once."""
-    found: dict[str, Given] = {}
+def networks(chosen: Sequence[Pair], proxy: ProxyConfig, lr: float | None) -> dict[str, Trained]:
+    """By name, each with its recipe; a network that is in two pairs is trained once.
+
+    `lr`: that all are trained at; None = the proxy's, and that of its family for a baseline.
+    """
+    found: dict[str, Trained] = {}
     for pair in chosen:
-        given = pair.ours.network.model_dump(), (pair.theirs.family, pair.theirs.width)
-        found |= zip(names(pair), given, strict=True)
+        ours, theirs = names(pair)
+        found[ours] = Trained(pair.ours.network.model_dump(), proxy)
+        own = proxy.at_rate(lr or pair.theirs.lr or proxy.lr)
+        found[theirs] = Trained((pair.theirs.family, pair.theirs.width), own)
     return found
 
 
@@ -89,7 +102,7 @@ def recipe_of(run: Path, changes: dict[str, Any]) -> ProxyConfig:
     return validate(ProxyConfig, {**own.written(), **changes})
 
 
-def train(given: Given, run: Path, proxy: ProxyConfig, whole: bool, seed: int) -> Tried:
+def train(asked: Trained, run: Path, whole: bool, seed: int) -> Tried:
     """One training of one network, in a process of its own; `whole`: on all images but test.
 
     Raises:
@@ -101,7 +114,7 @@ def train(given: Given, run: Path, proxy: ProxyConfig, whole: bool, seed: int) -
     from vitnas.training.score import Diverged
 
     torch.set_num_threads(1)
-    space = space_of(run)
+    (given, proxy), space = asked, space_of(run)
     data, side = space.config.data, max(space.image_sizes())
     if whole:
         data = data.model_copy(update={"val_split": "test", "val_fraction": 0.0})
@@ -123,14 +136,11 @@ def end_with_parent() -> None:
     Thread(target=watch, daemon=True).start()
 
 
-def all_trained(
-    run: Path, given: Sequence[Given], proxy: ProxyConfig, whole: bool, seeds: int
-) -> list[Tried]:
+def all_trained(run: Path, asked: Sequence[Trained], whole: bool, seeds: int) -> list[Tried]:
     """Each network with each seed; a process a core. Each training is told when it ends."""
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), end_with_parent) as pool:
         runs = [
-            [pool.submit(train, one, run, proxy, whole, seed) for seed in range(seeds)]
-            for one in given
+            [pool.submit(train, one, run, whole, seed) for seed in range(seeds)] for one in asked
         ]
         for future in as_completed(one for own in runs for one in own):
             ended = future.result()
@@ -146,15 +156,23 @@ def told(name: str, one: Tried, short: float | None) -> tuple[str, ...]:
 
 
 def compared(
-    run: Path, proxy: ProxyConfig, whole: bool, seeds: int, most: int
+    run: Path,
+    proxy: ProxyConfig,
+    whole: bool,
+    seeds: int,
+    most: int,
+    lr: float | None = None,
 ) -> dict[str, float | str | list[str]]:
-    """Train the pairs, print their table, and tell by how many points ours are above theirs."""
+    """Train the pairs, print their table, and tell by how many points ours are above theirs.
+
+    `lr`: see `networks`.
+    """
     chosen = pairs(read_run(run), most)
     if not chosen:
         raise RunError(f"{run}: has no baseline with the FLOPs of a network of its front")
-    given = networks(chosen)
-    trained = all_trained(run, list(given.values()), proxy, whole, seeds)
-    found = dict(zip(given, trained, strict=True))
+    asked = networks(chosen, proxy, lr)
+    trained = all_trained(run, list(asked.values()), whole, seeds)
+    found = dict(zip(asked, trained, strict=True))
     both = [(found[ours], found[theirs]) for ours, theirs in map(names, chosen)]
     rows = []
     for pair in chosen:
@@ -193,7 +211,8 @@ def main() -> None:
         changes = {**asked.recipe, "epochs": asked.epochs}
         try:
             proxy = recipe_of(asked.run, changes)
-            found = compared(asked.run, proxy, asked.whole, asked.seeds, asked.pairs)
+            lr = asked.recipe.get("lr")
+            found = compared(asked.run, proxy, asked.whole, asked.seeds, asked.pairs, lr)
         except VitnasError as error:
             parser.error(str(error))
         figures = {**changes, "whole": asked.whole, **found}
