@@ -7,8 +7,9 @@ are always the same. `--replicates 2` trains what decides the comparison with th
 more. `--scenes` takes other articles and a harder task: each article is turned, has a size and a
 place of its own, and lies on coloured stripes. `--scenes digits` has scikit-learn's handwritten
 digits in place of the articles, which nothing in `images_64` was designed with: 900 of them for
-training and 897 others for the test, in several scenes each. A quick run takes the digits, and no
-baselines.
+training and 897 others for the test, in several scenes each. `--tune` lets the search tune its
+recipe first, as `vitnas search` does with a folder; else all networks have the space's. A quick run
+takes the digits, and no baselines.
 """
 
 from __future__ import annotations
@@ -135,9 +136,11 @@ def add_scenes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def options(quick: bool, seed: int, trials: int, replicates: int) -> Iterator[str]:
-    yield from ("--no-tune", "--seed", str(seed), "--trials", str(3 if quick else trials))
+def options(quick: bool, seed: int, trials: int, replicates: int, tune: bool) -> Iterator[str]:
+    yield from ("--seed", str(seed), "--trials", str(3 if quick else trials))
     yield from ("--replicates", str(replicates))
+    if not tune:
+        yield "--no-tune"
     if quick:
         yield from ("--no-baselines", "--backend", "serial")
 
@@ -169,11 +172,12 @@ def main() -> None:
     parser.add_argument("--to", type=Path, help="keep images and run in this new folder")
     add_scenes(parser)
     parser.add_argument("--lr", type=float, help="learning rate of all networks")
+    parser.add_argument("--tune", action="store_true", help="tune the recipe first")
     asked = parser.parse_args()
     with folder_in_memory() as temporary:
         folder = asked.to or Path(temporary)
         write_images(folder / "images", asked.quick, asked.scenes)
-        wanted = options(asked.quick, asked.seed, asked.trials, asked.replicates)
+        wanted = options(asked.quick, asked.seed, asked.trials, asked.replicates, asked.tune)
         figures: Figures = {
             "seed": asked.seed,
             "images": f"scenes of {asked.scenes}" if asked.scenes else "plain",
