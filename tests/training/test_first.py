@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import torch
 from torch import nn
 
 import vitnas
+from tests.training.conftest import fill_folder
+from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import load_config
 from vitnas.config.recipe import Recipe
 from vitnas.errors import ConfigError, DataError, VitnasError
 from vitnas.exported.convert import in_our_words
 from vitnas.exported.folder import write_classes
 from vitnas.exported.grafts import graft_named
+from vitnas.exported.hub import read_preprocessing
 from vitnas.exported.read import load
 from vitnas.training.first import start_from
 from vitnas.training.plan import Plan, make_plan
@@ -40,7 +44,7 @@ def graft(tmp_path: Path) -> Path:
 def begun(plan: Plan, start: Path | FromTimm, **known: Any) -> tuple[nn.Module, str]:
     """A network with its first weights, and what is said of them."""
     model = fresh_model(plan.config, 0, CPU)
-    return model, start_from(model, plan.config, start, **known)
+    return model, start_from(model, plan.config, start, **known).line
 
 
 def trained(model_file: Path, to: Path) -> Path:
@@ -58,7 +62,7 @@ def test_classes_of_other_names_are_other_classes(model_file: Path, tmp_path: Pa
         ([f"tree {number}" for number in range(10)], "without its classifier of 10 other classes"),
     ):
         model = fresh_model(config, 0, CPU)
-        assert start_from(model, config, old, names).endswith(ends)
+        assert start_from(model, config, old, names).line.endswith(ends)
 
 
 def test_a_graft_gives_its_weights_to_other_classes_at_another_size(graft: Path) -> None:
@@ -95,6 +99,35 @@ def test_timms_weights_go_into_all_that_is_not_grafted(graft: Path, tmp_path: Pa
     torch.testing.assert_close(ours["patch_embed.proj.weight"], summed)
     assert torch.equal(ours["blocks.0.mlp.fc1.weight"], theirs["blocks.0.mlp.fc1.weight"])
     assert plan.identity()["init_from"].startswith(f"{NAME} ")
+
+
+def test_what_the_weights_know_pixels_by_comes_with_them(graft: Path, model_file: Path) -> None:
+    plan = make_plan(graft)
+    config = json.loads((graft / "config.json").read_text())
+    first = start_from(fresh_model(plan.config, 0, CPU), plan.config, graft)
+    assert tuple(first.stated["mean"]) == tuple(config["pretrained_cfg"]["mean"])
+    assert tuple(first.stated["std"]) == tuple(config["pretrained_cfg"]["std"])
+
+
+@pytest.mark.slow
+def test_published_weights_are_trained_further_on_pixels_as_they_know_them(tmp_path: Path) -> None:
+    """timm's mean and deviation, and not those of the images; the folder has them, too."""
+    fill_folder(tmp_path / "images")
+    options = {**OPTIONS, "in_chans": 3, "num_classes": 3}
+    design = GraftFile.model_validate({"model": NAME, "options": options, "grafts": []})
+    torch.save(timm.create_model(NAME, **options).state_dict(), tmp_path / "host.pth")
+    recipe = Recipe.model_validate({"epochs": 1, "batch_size": 4})
+
+    def mean(to: str, start: str | None) -> tuple[float, ...]:
+        plan = make_plan(design, str(tmp_path / "images"), recipe, init_from=start)
+        how = read_preprocessing(train_network(plan, tmp_path / to, device="cpu"), 3)
+        assert how is not None
+        return how.mean
+
+    stated = timm.get_pretrained_cfg(NAME)
+    assert stated is not None
+    assert mean("tuned", f"timm:{NAME}:{tmp_path / 'host.pth'}") == pytest.approx(stated.mean)
+    assert mean("fresh", None) != pytest.approx(stated.mean, abs=0.01)
 
 
 def test_a_file_that_holds_no_weights_is_one_line(graft: Path, tmp_path: Path) -> None:

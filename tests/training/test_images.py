@@ -100,6 +100,26 @@ def test_moving_to_where_they_are_shares_memory(digits: Images) -> None:
     assert moved.test() is digits.test()
 
 
+def test_another_normalisation_is_that_of_all_splits(digits: Images) -> None:
+    found = digits.normalised_by({"mean": (0.5,), "std": (0.25,)})
+    assert (found.mean, found.std) == ((0.5,), (0.25,))
+    for before, after in (
+        (digits.train, found.train),
+        (digits.val, found.val),
+        (digits.test(), found.test()),
+    ):
+        pixels = after.normalise(after.pixels[:3])
+        torch.testing.assert_close(pixels, (before.pixels[:3] / 255 - 0.5) / 0.25)
+    assert digits.mean != (0.5,), "nothing is changed in place"
+
+
+@pytest.mark.parametrize("stated", [{}, {"mean": (0.5,) * 3, "std": (0.2,) * 3}, {"mean": (0.5,)}])
+def test_a_normalisation_that_does_not_fit_is_left(
+    digits: Images, stated: dict[str, tuple[float, ...]]
+) -> None:
+    assert digits.normalised_by(stated) is digits
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("num_classes", 5), ("in_chans", 3), ("img_size", 16)]
 )

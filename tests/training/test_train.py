@@ -117,7 +117,7 @@ def test_a_trained_network_learns_other_classes(model_file: Path, tmp_path: Path
     model, before = fresh_model(wanted.config, 0, torch.device("cpu")), load(old).state_dict()
     fresh = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     line = f"starts from the weights of {old} without its classifier of 10 other classes"
-    assert start_from(model, wanted.config, old) == line
+    assert start_from(model, wanted.config, old).line == line
     for name, tensor in model.state_dict().items():
         source = fresh if name.startswith("head.classifier.") else before
         assert torch.equal(tensor, source[name]), name

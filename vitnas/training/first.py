@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.convert import in_our_words
 from vitnas.exported.design import brought_to, read_design
+from vitnas.exported.hub import read_preprocessing
 from vitnas.exported.read import load
 from vitnas.nn.graft.networks import classifier_names, timm_pretrained
 from vitnas.nn.graft.whole import build_graft
@@ -32,17 +33,33 @@ class _Source:
         title: where it is from.
         classes: of its classifier.
         names: of these; empty where they are not known.
+        stated: `mean` and `std` of the pixels from 0 to 1 that it was trained with, if known.
     """
 
     network: nn.Module
     title: str
     classes: int
     names: tuple[str, ...] = ()
+    stated: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FirstWeights:
+    """What a network has got.
+
+    Attributes:
+        line: where the weights come from, in one line.
+        stated: `mean` and `std` of each channel that they know pixels by, from 0 to 1; what is not
+            known is missing.
+    """
+
+    line: str
+    stated: Mapping[str, Any]
 
 
 def start_from(
     model: nn.Module, design: Design, start: Path | FromTimm, names: Sequence[str] = ()
-) -> str:
+) -> FirstWeights:
     """Copy the weights of an exported folder, or of timm, brought to the size of `model`.
 
     Position tables and static keys are interpolated. A classifier of other classes (another number,
@@ -54,9 +71,6 @@ def start_from(
         start: an exported network, equal but for size and classes; or weights of timm, for a
             network of timm with grafts (all but its new parts) or one that timm has, too.
         names: of the classes of `model`; none where they are only numbered.
-
-    Returns:
-        Where the first weights come from, in one line.
 
     Raises:
         ConfigError: they are another network's.
@@ -71,7 +85,9 @@ def start_from(
     own = () if is_same else classifier_names(model)
     load_state(model, state_of(source.network), file or source.title, own)
     line = f"starts from the weights of {source.title}"
-    return line if is_same else f"{line} without its classifier of {source.classes:,} other classes"
+    if not is_same:
+        line += f" without its classifier of {source.classes:,} other classes"
+    return FirstWeights(line, source.stated)
 
 
 def _of_folder(design: Design, folder: Path) -> _Source:
@@ -81,9 +97,11 @@ def _of_folder(design: Design, folder: Path) -> _Source:
         raise ConfigError(rule, file=folder)
     network: Any = load(folder)
     classes, names = network.num_classes, getattr(network, "label_names", ())
+    how = read_preprocessing(folder, network.in_chans)
+    stated = _stated(network) if how is None else vars(how)
     if network.image_hw != design.image_hw:
         network = brought_to(network, theirs, design.image_hw)
-    return _Source(network, str(folder), classes, names)
+    return _Source(network, str(folder), classes, names, stated)
 
 
 def _of_timm(design: Design, start: FromTimm) -> _Source:
@@ -102,7 +120,7 @@ def _host(design: GraftFile, start: FromTimm) -> _Source:
     network = build_graft(design.model_copy(update={"model": start.name}), True, start.weights)
     stated = timm.get_pretrained_cfg(start.name)
     classes = design.num_classes if stated is None else stated.num_classes
-    return _Source(network, start.text, classes)
+    return _Source(network, start.text, classes, stated=_stated(network))
 
 
 def _same_network(design: Design, start: FromTimm) -> _Source:
@@ -110,10 +128,15 @@ def _same_network(design: Design, start: FromTimm) -> _Source:
     _check_name(start)
     theirs: Any = timm_pretrained(start.name, start.weights, in_chans=design.in_chans)
     network: nn.Module
+    stated = _stated(theirs)
     found, network = in_our_words(theirs)
     if found.image_hw != design.image_hw:
         network = brought_to(network, found, design.image_hw)
-    return _Source(network, start.text, found.num_classes)
+    return _Source(network, start.text, found.num_classes, stated=stated)
+
+
+def _stated(network: nn.Module) -> Mapping[str, Any]:
+    return getattr(network, "pretrained_cfg", None) or {}
 
 
 def _check_name(start: FromTimm) -> None:

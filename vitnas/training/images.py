@@ -129,6 +129,21 @@ class Images:
             rule = "the images that train, score or test have changed since the run began"
             raise DataError(f"{self.name}: {rule}: {'; '.join(changes)}")
 
+    def normalised_by(self, stated: Mapping[str, Any]) -> Images:
+        """The same images with another normalisation.
+
+        Args:
+            stated: `mean` and `std` of each channel, for pixels from 0 to 1; where they are missing
+                or of another number of channels, the normalisation stays.
+        """
+        mean, std = (torch.tensor(stated.get(key) or ()) for key in ("mean", "std"))
+        if not len(mean) == len(std) == self.in_chans:
+            return self
+        both = {"mean": 255 * mean[:, None, None], "std": 255 * std[:, None, None]}
+        train, val = (replace(part, **both) for part in (self.train, self.val))
+        test = None if self._test is None else replace(self._test, **both)
+        return replace(self, train=train, val=val, _test=test)
+
     def fold(self, number: int) -> Images:
         """The same images, of which others score: another part of `train`, as large as `val`.
 

@@ -186,11 +186,12 @@ def _prepare(
     images.check_fits(plan.config)
     kept = images.train.subset(recipe.train_fraction, images.split_seed) if files is None else files
     check_enough(len(kept), len(images.train), recipe.train_fraction, "recipe.train_fraction")
-    teacher = load_teacher(recipe.distill, images, device) if recipe.distill.teacher else None
     model = fresh_model(plan.config, plan.seed, device)
     start = ""
     if plan.init_from is not None:
-        start = start_from(model, plan.config, plan.init_from, images.names)
+        first = start_from(model, plan.config, plan.init_from, images.names)
+        start, images = first.line, images.normalised_by(first.stated)
+    teacher = load_teacher(recipe.distill, images, device) if recipe.distill.teacher else None
     how: dict[str, Any] = {"files": files, "teacher": teacher, "workers": workers, "ranks": ranks}
     training = FinalTraining(model, recipe, images, plan.seed, device, **how)
     return training, images, start
