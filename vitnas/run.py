@@ -82,6 +82,13 @@ class Run:
         return proxy.get("epochs") or 0 if isinstance(proxy, Mapping) else 0
 
     @property
+    def lr(self) -> float | None:
+        """Peak learning rate of its trials; None where the space does not say."""
+        proxy = self.space.get("proxy")
+        found = proxy.get("lr") if isinstance(proxy, Mapping) else None
+        return found if isinstance(found, float) and found > 0 else None
+
+    @property
     def front(self) -> tuple[TrialRecord, ...]:
         """The non-dominated complete trials (estimate of top-1 up, costs the better way), sorted by
         the first cost, the best first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.report.runs import ENVIRONMENT, run_of, trial
-from vitnas.records import Outcome
+from tests.report.runs import ENVIRONMENT, SPACE, reference, run_of, trial
+from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.caveats import sentences
 from vitnas.report.trust import assess
 
@@ -52,6 +53,35 @@ def test_top1_in_int8_is_told_with_what_int8_costs() -> None:
     trials = [trial(n, 50.0 + n, 10 ** (n + 4), float_top1=51.0 + n) for n in range(3)]
     assert "top-1 in int8 minus that in float is −1.00 points on average" in said(*trials)
     assert "int8" not in said(trial(0))
+
+
+def baselines_at(*rates: float) -> tuple[BaselineRecord, ...]:
+    """A family each, whose rates of 0.004, 0.008 and 0.016 were tried and one was chosen."""
+    tried = tuple((lr, 50.0) for lr in (0.004, 0.008, 0.016))
+    return tuple(
+        BaselineRecord(network=reference(family), outcome=Outcome.COMPLETE, lr=lr, rates=tried)
+        for family, lr in zip(("vgg", "dwcnn", "resnet", "vit"), rates, strict=False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ((0.016, 0.032, 0.016), r"All 3 families .* higher learning rate \(0.016 to 0.032\) than"),
+        ((0.016,) * 4, r"All 4 families .* \(0.016\) than the trials have \(0.008\)\. .* too low"),
+        ((0.004, 0.002, 0.004), r"a lower learning rate \(0.002 to 0.004\) .* too high for"),
+        ((0.016, 0.032), None),
+        ((0.016, 0.032, 0.008), None),
+        ((0.016, 0.032, 0.004), None),
+    ],
+)
+def test_families_of_baselines_tell_that_the_learning_rate_is_wrong(
+    rates: tuple[float, ...], expected: str | None
+) -> None:
+    space = {**SPACE, "proxy": {"lr": 0.008}}
+    text = said(trial(0), space=space, baselines=baselines_at(*rates))
+    assert bool(re.search(expected or "families of baselines", text)) == (expected is not None)
+    assert "families of baselines" not in said(trial(0), baselines=baselines_at(*rates))
 
 
 def test_a_starved_range_of_flops_is_named() -> None:

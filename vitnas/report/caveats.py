@@ -16,6 +16,7 @@ from vitnas.report.trust import Trust
 
 _MUCH = 2.0
 """Points in the last third of a training; with a rate that falls to 0 it gains little there."""
+_FAMILIES = 3  # of baselines, whose learning rates say something of the recipe's
 
 
 def sentences(trust: Trust) -> list[str]:
@@ -27,6 +28,7 @@ def sentences(trust: Trust) -> list[str]:
         _sampling(trust),
         _fidelity(trust),
         _late(trust),
+        _rate(trust),
         _long(trust),
         agreement_text(trust.long),
         _censoring(trust),
@@ -105,6 +107,22 @@ def _late(trust: Trust) -> str:
         f"too high. More epochs (`proxy: {{epochs: {2 * trust.epochs}}}`) tell more, and so do "
         "long trainings of a network and of a baseline of its FLOPs (`vitnas pick` prints both "
         "commands)."
+    )
+
+
+def _rate(trust: Trust) -> str:
+    """Whether the families of baselines agree that another learning rate is better here."""
+    factors = sorted(trust.rate_factors)
+    if trust.lr is None or len(factors) < _FAMILIES or factors[0] <= 1 <= factors[-1]:
+        return ""
+    way = "higher" if factors[0] > 1 else "lower"
+    low, high = (f"{factor * trust.lr:g}" for factor in (factors[0], factors[-1]))
+    best = low if low == high else f"{low} to {high}"
+    return (
+        f"All {len(factors)} families of baselines learn best at a {way} learning rate ({best}) "
+        f"than the trials have ({trust.lr:g}). So the trials' rate may be too "
+        f"{'low' if way == 'higher' else 'high'} for these images, and the front better than it "
+        "looks; `vitnas tune` finds a rate."
     )
 
 

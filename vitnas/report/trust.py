@@ -44,6 +44,9 @@ class Trust:
         flops_tau: Kendall's tau-b between FLOPs and top-1 after the last epoch.
         late_gain: points of top-1 that the front's members gained in the last third of their
             epochs, a mean over them; None below three epochs.
+        lr: peak learning rate of the trials.
+        rate_factors: the learning rate that each family of baselines has found for itself, in
+            multiples of `lr`.
         num_ranked: number of complete trials from which the taus are computed.
         num_complete: number of all complete trials.
         epochs: epochs of a complete trial.
@@ -92,6 +95,8 @@ class Trust:
     ordered: float | None = None
     long: LongAgreement | None = None
     late_gain: float | None = None
+    lr: float | None = None
+    rate_factors: tuple[float, ...] = ()
     int8_minus_float: float | None = None
 
 
@@ -132,6 +137,8 @@ def assess(run: Run) -> Trust:
         ordered=_ordered(run),
         long=agreement_of(run),
         late_gain=_late_gain(members),
+        lr=run.lr,
+        rate_factors=tuple(one.lr / run.lr for one in run.baselines if run.lr and one.rates),
         int8_minus_float=_int8_minus_float(members),
     )
 
