@@ -73,6 +73,15 @@ def is_path(name: str) -> bool:
     return re.fullmatch(PATH, name) is not None
 
 
+def why_missing(path: str) -> str | None:
+    """Why `package.module:Name` cannot be had where its package is not installed; None where it is.
+    Imports nothing."""
+    from importlib.util import find_spec  # slow, and `vitnas --help` does without
+
+    package = path.partition(":")[0].partition(".")[0]
+    return _not_installed(package) if find_spec(package) is None else None
+
+
 def load(path: str, *, address: str = "") -> Any:
     """The object at `package.module:Name`. Importing a module runs its code.
 
@@ -98,10 +107,14 @@ def _why_not(module: str, error: BaseException) -> str:
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return f"importing {module} failed: {type(error).__name__}: {error}"
     if error.name == package:
-        return f"the package {package} is not installed here, nor in a folder of PYTHONPATH"
+        return _not_installed(package)
     if module == error.name or module.startswith(error.name + "."):
         return f"the package {package} has no module {error.name}"
     return f"the package {package} needs {error.name}, which is not installed"
+
+
+def _not_installed(package: str) -> str:
+    return f"the package {package} is not installed here, nor in a folder of PYTHONPATH"
 
 
 @contextmanager

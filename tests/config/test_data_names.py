@@ -73,6 +73,17 @@ def test_training_images_must_be_there_to_train_on(
     assert read_data("few").root == "few", "which may have test images"
 
 
+def test_a_function_of_a_package_that_is_not_there_is_refused_before_anything_else() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_data("no_such_package.images:make", trains=True)
+    assert str(caught.value) == (
+        "--data = 'no_such_package.images:make': the package no_such_package is not installed "
+        "here, nor in a folder of PYTHONPATH"
+    )
+    assert read_data("no_such_package:make").name == "no_such_package:make", "it is only priced"
+    assert read_data("vitnas.plugins:load", trains=True).name == "vitnas.plugins:load"
+
+
 def test_a_mistake_in_a_space_file_is_at_its_place(tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text("extends: digits\nname: my\ndata: {name: imagefolder}\n")
     with pytest.raises(ConfigError, match=r"my\.yaml: data\.root: is required"):

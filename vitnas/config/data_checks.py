@@ -9,12 +9,13 @@ from vitnas.config.data import PACKAGES, DataConfig, class_names
 from vitnas.config.design import Design
 from vitnas.config.files import is_folder
 from vitnas.errors import ConfigError, nearest_name
+from vitnas.plugins import is_path, why_missing
 from vitnas.words import plural
 
 
 def check_data_there(data: DataConfig) -> None:
     """Refuse an image folder without `train/`, of one class, a split or classes that it does not
-    have, without reading an image, and data of timm's that need a package which is not installed.
+    have, without reading an image, and data that need a package which is not installed.
 
     Says nothing of a folder that is not there, or of other data.
 
@@ -24,6 +25,8 @@ def check_data_there(data: DataConfig) -> None:
     if package := missing_package(data):
         rule = f"needs the package {package}, which is not installed"
         raise ConfigError(rule, address="dataset", value=data.dataset)
+    if is_path(data.name) and (reason := why_missing(data.name)):
+        raise ConfigError(reason, address="name", value=data.name)
     if data.name != "imagefolder" or data.folder is None:
         return
     if is_folder(data.folder) and not is_folder(data.folder / "train"):
