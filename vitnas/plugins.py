@@ -8,6 +8,7 @@ nothing here imports before `load` is called, and inside `closed()` nobody calls
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -79,7 +80,8 @@ def why_missing(path: str) -> str | None:
     from importlib.util import find_spec  # slow, and `vitnas --help` does without
 
     package = path.partition(":")[0].partition(".")[0]
-    return _not_installed(package) if find_spec(package) is None else None
+    is_there = package in sys.modules or find_spec(package) is not None
+    return None if is_there else _not_installed(package)
 
 
 def load(path: str, *, address: str = "") -> Any:
