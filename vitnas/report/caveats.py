@@ -16,7 +16,7 @@ from vitnas.report.trust import Trust
 
 _MUCH = 2.0
 """Points in the last third of a training; with a rate that falls to 0 it gains little there."""
-_FAMILIES = 3  # of baselines, whose learning rates say something of the recipe's
+_FAMILIES = 3  # of baselines: fewer say nothing of the recipe's learning rate
 
 
 def sentences(trust: Trust) -> list[str]:
@@ -111,18 +111,21 @@ def _late(trust: Trust) -> str:
 
 
 def _rate(trust: Trust) -> str:
-    """Whether the families of baselines agree that another learning rate is better here."""
-    factors = sorted(trust.rate_factors)
-    if trust.lr is None or len(factors) < _FAMILIES or factors[0] <= 1 <= factors[-1]:
+    """Whether most families of baselines, with the best one, want another learning rate here."""
+    factors = trust.rate_factors
+    if trust.lr is None or not factors or factors[0] == 1:
         return ""
-    way = "higher" if factors[0] > 1 else "lower"
-    low, high = (f"{factor * trust.lr:g}" for factor in (factors[0], factors[-1]))
-    best = low if low == high else f"{low} to {high}"
+    is_higher = factors[0] > 1
+    same = sorted(one for one in factors if one != 1 and (one > 1) == is_higher)
+    if len(same) < max(_FAMILIES, len(factors) // 2 + 1):
+        return ""
+    low, high = (f"{factor * trust.lr:g}" for factor in (same[0], same[-1]))
+    way, off = ("higher", "low") if is_higher else ("lower", "high")
     return (
-        f"All {len(factors)} families of baselines learn best at a {way} learning rate ({best}) "
-        f"than the trials have ({trust.lr:g}). So the trials' rate may be too "
-        f"{'low' if way == 'higher' else 'high'} for these images, and the front better than it "
-        "looks; `vitnas tune` finds a rate."
+        f"{len(same)} of {len(factors)} families of baselines, the best one among them, learn best "
+        f"at a {way} learning rate ({low if low == high else f'{low} to {high}'}) than the trials "
+        f"have ({trust.lr:g}). So this rate may be too {off} for these images, and another search "
+        "may find a better front; `vitnas tune` finds a rate."
     )
 
 

@@ -46,7 +46,7 @@ class Trust:
             epochs, a mean over them; None below three epochs.
         lr: peak learning rate of the trials.
         rate_factors: the learning rate that each family of baselines has found for itself, in
-            multiples of `lr`.
+            multiples of `lr`; that of the most accurate baseline first.
         num_ranked: number of complete trials from which the taus are computed.
         num_complete: number of all complete trials.
         epochs: epochs of a complete trial.
@@ -138,7 +138,7 @@ def assess(run: Run) -> Trust:
         long=agreement_of(run),
         late_gain=_late_gain(members),
         lr=run.lr,
-        rate_factors=tuple(one.lr / run.lr for one in run.baselines if run.lr and one.rates),
+        rate_factors=_rate_factors(run),
         int8_minus_float=_int8_minus_float(members),
     )
 
@@ -154,6 +154,16 @@ def _close(run: Run) -> int:
     """Number of neighbours that differ by less than the standard error of their difference."""
     pairs = pairwise(estimated(run, trial) for trial in run.front)
     return sum(abs(b.top1 - a.top1) < hypot(a.error, b.error) for a, b in pairs)
+
+
+def _rate_factors(run: Run) -> tuple[float, ...]:
+    if run.lr is None:
+        return ()
+    best: dict[str, float] = {}
+    for one in run.baselines:
+        best[one.family] = max(best.get(one.family, 0.0), one.top1 or 0.0)
+    found = {one.family: one.lr / run.lr for one in run.baselines if one.rates}
+    return tuple(found[family] for family in sorted(found, key=lambda family: -best[family]))
 
 
 def _late_gain(members: Sequence[TrialRecord]) -> float | None:
