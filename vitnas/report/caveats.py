@@ -124,8 +124,8 @@ def _rate(trust: Trust) -> str:
     return (
         f"{len(same)} of {len(factors)} families of baselines, the best one among them, learn best "
         f"at a {way} learning rate ({low if low == high else f'{low} to {high}'}) than the trials "
-        f"have ({trust.lr:g}). So this rate may be too {off} for these images, and another search "
-        "may find a better front; `vitnas tune` finds a rate."
+        f"have ({trust.lr:g}). So this rate may be too {off} for these images, and a search with "
+        "another one may find a better front; `vitnas tune SPACE --front-of` this run tries some."
     )
 
 

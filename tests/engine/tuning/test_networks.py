@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from tests.engine.conftest import make_space
+from tests.report.runs import run_of, tree, trial
 from vitnas.config.space import load_space
 from vitnas.cost.closed_form import closed_form
-from vitnas.engine.tuning.networks import varied_networks
-from vitnas.errors import ConfigError
+from vitnas.engine.tuning.networks import front_networks, varied_networks
+from vitnas.errors import ConfigError, RunError
+from vitnas.run import Run
 
 
 def test_they_are_spread_over_flops_and_mixers() -> None:
@@ -36,3 +39,32 @@ def test_a_small_space_gives_all_that_it_has() -> None:
 def test_limits_that_no_network_meets_are_one_line() -> None:
     with pytest.raises(ConfigError, match=r"limits.flops.max = 1.0: no network"):
         varied_networks(make_space(limits={"flops": {"max": 1.0}}), 3, 0)
+
+
+def run_of_front(*flops: int, size: int = 32) -> Run:
+    """Each network is more accurate than all cheaper ones; its depth is its place."""
+    trials = (
+        trial(n, 50.0 + n, cost, config=tree("mhsa", depth=n + 1) | {"img_size": size})
+        for n, cost in enumerate(flops)
+    )
+    return run_of(Path("results/run"), *trials)
+
+
+def test_a_front_gives_networks_evenly_over_its_flops() -> None:
+    space, run = load_space("hybrid_cifar"), run_of_front(10**5, 10**6, 2 * 10**6, 10**7, 10**9)
+    depths = [[one.stages[0].depth for one in front_networks(space, run, n)] for n in range(1, 7)]
+    assert depths[1:] == [[1, 5], [1, 4, 5], [1, 3, 4, 5], [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]
+    assert run.knee is not None
+    assert depths[0] == [run.knee.network.stages[0].depth]
+
+
+def test_a_run_without_a_front_for_these_images_is_one_line() -> None:
+    space = load_space("hybrid_cifar")
+    with pytest.raises(RunError, match=r"results/run: --front-of: no trial is complete yet"):
+        front_networks(space, run_of_front(), 3)
+    rule = (
+        r"its networks are for 64 x 64 px, 3 channels and 10 classes, those of the space "
+        r"hybrid_cifar for 32 x 32 px, 3 channels and 10 classes$"
+    )
+    with pytest.raises(RunError, match=rf"^results/run: --front-of: {rule}"):
+        front_networks(space, run_of_front(10**5, size=64), 3)

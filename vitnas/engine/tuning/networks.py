@@ -10,6 +10,9 @@ from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.survey import nothing_within, priced_within
+from vitnas.errors import RunError
+from vitnas.records import TrialRecord
+from vitnas.run import Run
 from vitnas.seeds import derive_seed
 
 _DRAWS = 200
@@ -45,6 +48,48 @@ def varied_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelCo
         flops, config = _best_near(wanted, found, chosen)
         chosen[config.key] = flops, config
     return tuple(config for _, config in sorted(chosen.values(), key=lambda pair: pair[0]))
+
+
+def front_networks(space: SearchSpace, run: Run, number: int) -> tuple[ModelConfig, ...]:
+    """Networks of a run's front, evenly spread over log FLOPs, its ends among them.
+
+    Args:
+        space: for whose images they must be.
+        run: any run; its front is by expected top-1.
+        number: how many; fewer are found on a smaller front. One alone is the knee.
+
+    Returns:
+        Cheapest first.
+
+    Raises:
+        RunError: the front is empty, or of networks for other images.
+    """
+    members = sorted(run.front, key=lambda trial: trial.flops)
+    if not members or run.knee is None:
+        raise RunError(f"{run.path}: --front-of: no trial is complete yet, so there is no front")
+    for trial in members:
+        _check_images(space, run, trial.network)
+    number = min(number, len(members))
+    if number == 1:
+        return (run.knee.network,)
+    low, high = (log(max(trial.flops, 1)) for trial in (members[0], members[-1]))
+    chosen: list[TrialRecord] = []
+    for index in range(number):
+        wanted = low + (high - low) * index / (number - 1)
+        left = [trial for trial in members if trial not in chosen]
+        chosen.append(min(left, key=lambda trial: abs(log(max(trial.flops, 1)) - wanted)))
+    return tuple(trial.network for trial in sorted(chosen, key=lambda trial: trial.flops))
+
+
+def _check_images(space: SearchSpace, run: Run, network: ModelConfig) -> None:
+    ours, theirs = (
+        (f"{one.image_hw[0]} x {one.image_hw[1]} px", one.in_chans, one.num_classes)
+        for one in (space.example, network)
+    )
+    if theirs[1:] != ours[1:] or network.image_hw not in space.image_sizes():
+        called = "{}, {} channels and {} classes"
+        rule = f"its networks are for {called.format(*theirs)}, those of the space {space.name} for"
+        raise RunError(f"{run.path}: --front-of: {rule} {called.format(*ours)}")
 
 
 def _best_near(

@@ -18,6 +18,14 @@ class TuneOptions(BackendOptions):
     networks: Annotated[
         int, Option("Networks that a recipe is tried on, spread over log FLOPs and mixers.", 1, 100)
     ] = 4
+    front_of: Annotated[
+        str | None,
+        Option(
+            "A results folder: its front's networks, spread over log FLOPs, in place of networks "
+            "drawn from the space. What a search has chosen may want another recipe than a "
+            "network at random."
+        ),
+    ] = None
     minutes: Annotated[
         float | None,
         Option(

@@ -16,8 +16,9 @@ from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.batch.book import Book, images_name
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.store.folder import check_folder, locked, make_folder
+from vitnas.engine.store.study import read_run
 from vitnas.engine.tuning.knobs import Recipes
-from vitnas.engine.tuning.networks import varied_networks
+from vitnas.engine.tuning.networks import front_networks, varied_networks
 from vitnas.engine.tuning.options import TuneOptions
 from vitnas.engine.tuning.result import BOOK_FILE, Tuned, check_result, ranked, told
 from vitnas.engine.tuning.tuner import Tuner
@@ -56,7 +57,8 @@ def run_tune(
 
     Raises:
         RunError: the folder cannot be used, or is of another space or other images; no training
-            ended well, or none in time.
+            ended well, or none in time; the run of `front_of` cannot be read, or has no front for
+            these images.
         ConfigError, DataError, DeviceError: as of a search.
         KeyboardInterrupt: Ctrl-C; what had been trained is kept.
     """
@@ -93,10 +95,16 @@ def tune_on(
     Args:
         epochs: whether other numbers of epochs are tried at the end, too.
     """
-    networks = varied_networks(space, options.networks, options.seed)
+    networks = _networks(space, options)
     make_folder(path)
     with locked(path):
         return Tuning(space, path, options, backend, found, notice, doing).find(networks, epochs)
+
+
+def _networks(space: SearchSpace, options: TuneOptions) -> tuple[ModelConfig, ...]:
+    if options.front_of is None:
+        return varied_networks(space, options.networks, options.seed)
+    return front_networks(space, read_run(Path(options.front_of)), options.networks)
 
 
 class Tuning:
