@@ -56,8 +56,12 @@ def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: Tri
     kept, _ = weights_of(searched, member, None, print)
     assert subject.name == f"tiny_trial_{member.number}"
     assert (subject.mean, subject.std) == (told.mean, told.std)
+    assert subject.network.label_names == ()
     for name, tensor in safetensors.torch.load(kept).items():
         assert torch.equal(subject.network.state_dict()[name], tensor)
+    named = told.model_copy(update={"classes": ["b", "a"]})
+    run = replace(searched, environment=searched.environment.model_copy(update={"data": named}))
+    assert kept_subject(run, member).network.label_names == ("b", "a")
 
 
 def test_weights_that_are_not_kept_name_the_command(searched: Run, member: TrialRecord) -> None:
