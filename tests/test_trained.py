@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -67,3 +68,13 @@ def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: Tri
 def test_weights_that_are_not_kept_name_the_command(searched: Run, member: TrialRecord) -> None:
     with pytest.raises(RunError, match=r"trial 99 are not kept .* --trial 99 --to DIR trains"):
         kept_subject(searched, replace(member, number=99))
+
+
+def test_a_network_that_came_late_to_the_front_is_told_so(
+    searched: Run, member: TrialRecord, tmp_path: Path
+) -> None:
+    """Replicates may bring it there when its weights are gone."""
+    with pytest.raises(
+        RunError, match=r"not kept \(it came to the front when they were deleted\):"
+    ):
+        kept_subject(replace(searched, path=tmp_path), member)

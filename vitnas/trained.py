@@ -69,9 +69,11 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
     weights = kept.get(trial.number)
     if weights is None:
         command = f"vitnas export {typed(run.path)} --trial {trial.number} --to DIR"
+        is_late = any(member.number == trial.number for member in run.front)
+        why = "it came to the front when they were deleted" if is_late else "those of the front are"
         raise RunError(
-            f"{run.path}: the weights of trial {trial.number} are not kept (those of the front "
-            f"are): {command} trains them again"
+            f"{run.path}: the weights of trial {trial.number} are not kept ({why}): {command} "
+            "trains them again"
         )
     network: Any = network_with(trial.network, weights, kept.path(trial.number))
     network.label_names = tuple(map(printable, run.environment.data.classes or ()))
