@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -56,10 +57,24 @@ def test_a_trial_is_looked_into_with_its_kept_weights(searched: Run, member: Tri
     kept, _ = weights_of(searched, member, None, print)
     assert subject.name == f"tiny_trial_{member.number}"
     assert (subject.mean, subject.std) == (told.mean, told.std)
+    assert subject.network.label_names == ()
     for name, tensor in safetensors.torch.load(kept).items():
         assert torch.equal(subject.network.state_dict()[name], tensor)
+    named = told.model_copy(update={"classes": ["b", "a"]})
+    run = replace(searched, environment=searched.environment.model_copy(update={"data": named}))
+    assert kept_subject(run, member).network.label_names == ("b", "a")
 
 
 def test_weights_that_are_not_kept_name_the_command(searched: Run, member: TrialRecord) -> None:
     with pytest.raises(RunError, match=r"trial 99 are not kept .* --trial 99 --to DIR trains"):
         kept_subject(searched, replace(member, number=99))
+
+
+def test_a_network_that_came_late_to_the_front_is_told_so(
+    searched: Run, member: TrialRecord, tmp_path: Path
+) -> None:
+    """Replicates may bring it there when its weights are gone."""
+    with pytest.raises(
+        RunError, match=r"not kept \(it came to the front when they were deleted\):"
+    ):
+        kept_subject(replace(searched, path=tmp_path), member)

@@ -14,7 +14,7 @@ from vitnas.data.telling import Teller
 from vitnas.diagnose.subject import Subject, subject_of
 from vitnas.durations import span
 from vitnas.engine.store.weights import KeptWeights
-from vitnas.errors import RunError, VitnasError, typed
+from vitnas.errors import RunError, VitnasError, printable, typed
 from vitnas.exported.check import NUMBER
 from vitnas.exported.preprocessing import Preprocessing, trained_on
 from vitnas.nn.model import build_model
@@ -69,11 +69,14 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
     weights = kept.get(trial.number)
     if weights is None:
         command = f"vitnas export {typed(run.path)} --trial {trial.number} --to DIR"
+        is_late = any(member.number == trial.number for member in run.front)
+        why = "it came to the front when they were deleted" if is_late else "those of the front are"
         raise RunError(
-            f"{run.path}: the weights of trial {trial.number} are not kept (those of the front "
-            f"are): {command} trains them again"
+            f"{run.path}: the weights of trial {trial.number} are not kept ({why}): {command} "
+            "trains them again"
         )
-    network = network_with(trial.network, weights, kept.path(trial.number))
+    network: Any = network_with(trial.network, weights, kept.path(trial.number))
+    network.label_names = tuple(map(printable, run.environment.data.classes or ()))
     where = f"those of trial {trial.number} in {run.path}"
     return _with_values(run, subject_of(network, f"{run.name}_trial_{trial.number}", where))
 

@@ -105,6 +105,17 @@ def test_a_list_leaves_out_what_holds_for_every_network_of_it() -> None:
     assert one_lines([]) == []
 
 
+def test_a_list_tells_image_sizes_that_differ() -> None:
+    """A space may search them, and then they are all that tells some networks apart."""
+    sizes = [32, [32, 64], [64, 32]]
+    configs = [_changed({}, img_size=size) for size in sizes]
+    plain = "1x cska 32 h1 > 2x mhsa 64 h2"
+    told = [f"{plain} | img_size {size}" for size in ("32", "[32,64]", "[64,32]")]
+    assert one_lines(configs) == told
+    assert one_lines([configs[1], configs[1]]) == [plain, plain]
+    assert "img_size" not in one_line(configs[1])
+
+
 @pytest.mark.parametrize("name", ["digits", "fashion_32", "hybrid_cifar"])
 def test_different_networks_of_a_list_have_different_lines(name: str) -> None:
     space = load_space(name)

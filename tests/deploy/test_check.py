@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.engine.conftest import SMALL, make_space
@@ -14,6 +15,7 @@ from vitnas.deploy.text import check_text
 from vitnas.engine.search import run_search
 from vitnas.errors import VitnasError
 from vitnas.run import Run
+from vitnas.scoring.answers import Answers
 
 
 @pytest.mark.slow
@@ -59,6 +61,29 @@ def test_networks_for_images_of_several_sizes(tmp_path: Path) -> None:
         assert one.trial is not None
         trial = next(trial for trial in run.complete if trial.number == one.trial)
         assert one.forms["float"].top1 == pytest.approx(trial.curve[-1], abs=0.5)
+
+
+_ONE_AND_TWO = ([True] * 8 + [False] * 2, [True] * 8 + [False, True])
+"""Of ten images, those that are right where one and where two have changed."""
+
+
+def _right(*marks: bool) -> Answers:
+    """Answers to images of two classes, of which these are right."""
+    labels, one = np.zeros(len(marks), np.int64), np.ones(len(marks))
+    predicted = 1 - np.array(marks, np.int64)
+    return Answers(labels, predicted, one, one, np.ones(len(marks), np.bool_), 2)
+
+
+def test_no_change_on_few_images_is_no_certainty(tmp_path: Path) -> None:
+    """The error of a difference is at least that of one image that changes."""
+    (tmp_path / "f").touch()
+    exact = _right(*[True] * 9, False)
+    assert check._form(exact, exact, tmp_path / "f").error == 0
+    assert check._form(_right(*[True] * 9, False), exact, tmp_path / "f").error == 10
+    one, two = (check._form(_right(*marks), exact, tmp_path / "f") for marks in _ONE_AND_TWO)
+    assert one.error == pytest.approx(10)
+    assert two.lost == 0
+    assert two.error == pytest.approx(100 * (2 / 10 / 9) ** 0.5)
 
 
 def test_nothing_is_not_the_current_folder() -> None:

@@ -36,6 +36,17 @@ def test_the_remedy_says_what_was_measured() -> None:
     assert "still loses" not in text
 
 
+def test_images_that_are_too_few_to_tell_a_point_are_said() -> None:
+    known = a_check(checked(7))
+    assert "too few" not in check_text(known)
+    (one,) = known.networks
+    forms = {**one.forms, "int8": replace(one.forms["int8"], error=2.0)}
+    rough = replace(known, num_images=50, networks=(replace(one, forms=forms),))
+    text = " ".join(check_text(rough).split())
+    assert "These 50 images are too few to tell a point: a change of top-1 is known to" in text
+    assert "±3.9 points only" in text
+
+
 def test_a_busy_machine_is_said() -> None:
     calm = a_check()
     busy = replace(calm, facts={**calm.facts, "load": 7.0})

@@ -101,6 +101,32 @@ def test_a_folder_with_classes_shows_what_is_held_out(folder: Path) -> None:
     assert len(shown.images) == 2  # a fifth of six in each class, rounded
 
 
+@pytest.mark.parametrize(
+    ("names", "labels", "classes"),
+    [
+        ((), [0, 1], 2),
+        (("a b", "c"), [0, 1], 2),
+        (("c", "a b"), [1, 0], 2),
+        (("c", "d"), [0, 1], None),
+    ],
+)
+def test_classes_are_those_of_the_network(
+    names: tuple[str, ...], labels: list[int], classes: int | None, tmp_path: Path
+) -> None:
+    """timm's folders have another order of classes than ours: 2 comes before 10."""
+    for number, name in enumerate(("a b", "c")):
+        (tmp_path / "train" / name).mkdir(parents=True)
+        for index in range(10):
+            image = Image.new("RGB", (8, 8), (100 * number, index, 0))
+            image.save(tmp_path / "train" / name / f"{index}.png")
+    subject = taker(8, 3)
+    subject.network.label_names = names  # type: ignore[assignment]
+    shown = show(tmp_path, subject, 4)
+    assert shown.classes == classes
+    first = [int(x[0].float().mean() > 50) for x in shown.images.x]
+    assert shown.images.y.tolist() == [labels[number] for number in first]
+
+
 def test_a_folder_without_images(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no image"):
         show(tmp_path, taker(channels=3), 4)

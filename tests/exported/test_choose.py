@@ -126,6 +126,13 @@ def test_all_that_meet_a_target_the_best_first(
     assert all(target.is_met(measured_run, trial) for trial in chosen)
 
 
+def test_a_network_that_answered_nothing_right_is_chosen_among_too() -> None:
+    """0 % is a score: of few images in many classes it is a usual one."""
+    run = run_of(Path("results/small"), trial(0, 0.0, 1_000_000), trial(1, 12.5, 2_000_000))
+    assert [one.number for one in fitting(run, Target())] == [1, 0]
+    assert choose_trial(run, under="1M").number == 0
+
+
 def test_robust_counts_what_a_network_exceeds_almost_surely() -> None:
     unsure = trial(0, 80.0, expected=Expected(80.0, 3.0))
     sure = trial(1, 79.0, expected=Expected(79.0, 0.1))

@@ -35,6 +35,13 @@ def test_a_comparison_in_text_and_json() -> None:
     assert figure["low"] <= figure["mean"] <= figure["high"]
 
 
+def test_networks_that_are_left_out_are_told() -> None:
+    pairs = compare(TABLE, ["random"], ["none"], seeds=2, trials=5)
+    assert "left out" not in comparison_text(TABLE, pairs)
+    text = comparison_text(replace(TABLE, made={"left_out": 7}), pairs)
+    assert "7 networks of the run are left out" in text
+
+
 def test_bins_reach_the_pruner() -> None:
     """What they are for is tested with the pruner."""
     one, three = (compare(TABLE, ["random"], ["front"], seeds=1, bins=bins) for bins in (1, 3))

@@ -10,10 +10,20 @@ from typing import Any
 import pytest
 
 from tests.replay.made_up import TABLE, repeated
+from tests.report.runs import run_of, trial
 from vitnas.cost.closed_form import closed_form
 from vitnas.errors import RunError, VitnasError
+from vitnas.records import Outcome
 from vitnas.replay.table import Table
-from vitnas.replay.tables import find_table, is_table, read_table, shipped_tables, write_table
+from vitnas.replay.tables import (
+    find_table,
+    is_table,
+    read_table,
+    shipped_tables,
+    table_of,
+    write_table,
+)
+from vitnas.run import Run
 
 SHIPPED = shipped_tables()["digits"]
 
@@ -79,6 +89,36 @@ def test_a_table_survives_its_file(tmp_path: Path, table: Table) -> None:
     assert read.networks == table.networks
     write_table(read, again)
     assert again.read_bytes() == file.read_bytes()
+
+
+def _run_of(*outcomes: Outcome, seconds: float = 12.5) -> Run:
+    """A run of the first networks of the table, which ended so."""
+    trials = [
+        trial(
+            number,
+            config=known.config.to_tree(),
+            flops=known.proposal.flops,
+            curve=known.trainings[0].curve,
+            outcome=outcome,
+            seconds=seconds,
+        )
+        for number, (known, outcome) in enumerate(zip(TABLE.networks, outcomes, strict=False))
+    ]
+    return run_of(Path("results/small"), *trials, space=TABLE.space.to_tree())
+
+
+def test_a_short_training_keeps_its_time() -> None:
+    """In tenths of a second, all trainings of a small network would end at once."""
+    table = table_of(_run_of(Outcome.COMPLETE, Outcome.COMPLETE, seconds=0.0312345))
+    assert [one.seconds for network in table.networks for one in network.trainings] == [0.03123] * 2
+
+
+def test_networks_that_did_not_reach_their_end_are_counted() -> None:
+    """A run with a pruner has good networks left, and among them any search is easy."""
+    whole = _run_of(Outcome.COMPLETE, Outcome.COMPLETE, Outcome.DUPLICATE, Outcome.REFUSED)
+    assert table_of(whole).left_out == 0
+    some = _run_of(Outcome.COMPLETE, Outcome.STOPPED, Outcome.COMPLETE, Outcome.FAILED)
+    assert (len(table_of(some).networks), table_of(some).left_out) == (2, 2)
 
 
 def test_a_replicate_that_is_cut_off_is_named(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from vitnas.errors import ConfigError, DataError, VitnasError
+from vitnas.exported.held_out import HeldOut
 from vitnas.scoring.classifier import Classifier, count_classes, facts_beside
 
 IMAGES = torch.zeros(2, 1, 4, 4)
@@ -49,9 +50,10 @@ def test_what_is_no_classifier_is_refused(answer: Any, rule: str) -> None:
 
 @pytest.mark.slow
 def test_the_files_beside_it_are_its_own(digits_net: Path, tmp_path: Path) -> None:
-    preprocessing, names = facts_beside(digits_net, "net", (1, 8, 8), 10)
+    preprocessing, names, held = facts_beside(digits_net, "net", (1, 8, 8), 10)
     assert preprocessing is not None
     assert (preprocessing.fit, names) == ("stretch", ())
+    assert held == HeldOut(val_fraction=0.2, split_seed=0)
     for shape, classes in (((1, 8, 9), 10), ((1, 8, 8), 9)):
         with pytest.raises(ConfigError, match=r"1 x 8 x 8 images and 10 classes in .*config\.yaml"):
             facts_beside(digits_net, "net", shape, classes)
@@ -62,4 +64,4 @@ def test_the_files_beside_it_are_its_own(digits_net: Path, tmp_path: Path) -> No
 
 
 def test_a_folder_with_nothing_says_nothing(tmp_path: Path) -> None:
-    assert facts_beside(tmp_path, "net", (1, 8, 8), 10) == (None, ())
+    assert facts_beside(tmp_path, "net", (1, 8, 8), 10) == (None, (), None)

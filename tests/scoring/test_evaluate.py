@@ -48,6 +48,16 @@ def test_a_trained_network_scores_what_its_training_wrote(digits_net: Path) -> N
     )
 
 
+def test_images_that_trained_it_are_not_taken_for_held_out_ones(digits_net: Path) -> None:
+    """Of a larger share, or of another draw, some have trained it, and top-1 is too high."""
+    told = "the network's training held out 20 % (split_seed 0)"
+    for data in (DataConfig(val_fraction=0.4), DataConfig(split_seed=1)):
+        (note,) = vitnas.evaluate(digits_net, data, score_on="val").notes
+        assert note.startswith(told)
+        assert vitnas.evaluate(digits_net, data).notes == ()
+    assert vitnas.evaluate(digits_net, "digits", score_on="val").notes == ()
+
+
 @pytest.mark.slow
 def test_so_does_one_of_a_folder(colours_net: Path, colours: Path) -> None:
     held, test = (

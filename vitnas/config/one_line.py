@@ -69,7 +69,8 @@ def short_line(config: Network) -> str:
 def one_lines(configs: Sequence[Network]) -> list[str]:
     """The lines of networks that stand in one list, without the fields in which all are alike.
 
-    A field is left out if all networks, or all stages, that read it have the same value.
+    A field is left out if all networks, or all stages, that read it have the same value. Where
+    networks have several image sizes, each line ends with its own.
     """
     lines = [_line_of(config) for config in configs]
     found = defaultdict[str, set[str]](set)
@@ -78,7 +79,12 @@ def one_lines(configs: Sequence[Network]) -> list[str]:
             for address, mark in marks.items():
                 found[address].add(mark)
     alike = {address for address, marks in found.items() if len(marks) == 1}
-    return [line.text(alike if len(lines) > 1 else ()) for line in lines]
+    sizes = [_mark("img_size", config.img_size) for config in configs]
+    several = len({*sizes}) > 1
+    return [
+        line.text(alike if len(lines) > 1 else ()) + (f" | {size}" if several else "")
+        for line, size in zip(lines, sizes, strict=True)
+    ]
 
 
 class _Line:

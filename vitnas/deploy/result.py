@@ -18,7 +18,8 @@ class Form:
         top1: in percent.
         bytes: of the file.
         lost: points of top-1 that the float network is better, on the same images.
-        error: the standard error of `lost`, from the number of images.
+        error: the standard error of `lost` in points, from the number of images: as of one image
+            that changes at least.
         changed: percent of the images whose likeliest class is another one than the float
             network's.
     """

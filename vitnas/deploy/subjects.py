@@ -20,6 +20,7 @@ from vitnas.errors import DataError, RunError, VitnasError
 from vitnas.exported.check import NUMBER, TOLERANCES
 from vitnas.exported.choose import choose_trial
 from vitnas.exported.design import line_of, read_design, size_of_design
+from vitnas.exported.held_out import held_out_of
 from vitnas.exported.preprocessing import trained_on
 from vitnas.exported.programs import write_programs
 from vitnas.records import TrialRecord
@@ -177,4 +178,5 @@ def _classifier(run: Run, trial: TrialRecord) -> Classifier:
         torch.device("cpu"),
         how,
         tuple(data.classes or ()),
+        held_out_of(run.space.get("data") or {}),
     )

@@ -21,6 +21,7 @@ from vitnas.report.text import (
 WIDTH = 80
 _WORDS = "not taken"
 """The head of a last column that is no number."""
+_TWO_SIDED = 1.96  # standard errors on each side of a 95 % interval
 _LONGEST = 9  # characters of a folder's name in a table
 _Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -232,6 +233,12 @@ def _closing(found: DeployCheck) -> str:
     small = [one.forms["int8"] for one in found.networks]
     within = sum(form.lost <= POINT for form in small)
     text = f"int8 loses at most a point of top-1 in {within} of {plural(len(small), 'network')}."
+    known = _TWO_SIDED * max(form.error for form in small)
+    if known > POINT:
+        text += (
+            f" These {found.num_images:,} images are too few to tell a point: a change of top-1 is "
+            f"known to ±{known:.1f} points only."
+        )
     return f"{text} {found.verdict}".strip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from vitnas.data.imageset import ImageFile
 from vitnas.data.listing import images_below, list_folder
 from vitnas.data.source import ImageHW
 from vitnas.diagnose.subject import Subject
-from vitnas.errors import ConfigError, DataError, nearest_name
+from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.training.data import load_data
 from vitnas.training.split import Split
 from vitnas.words import plural
@@ -37,7 +38,7 @@ class Shown:
     Attributes:
         images: the images, with the mean and deviation that normalise them.
         facts: their source and number, and why others of those drawn are skipped, for JSON.
-        classes: of how many classes they are; None = of none.
+        classes: of how many classes of the network they are; None = of none.
     """
 
     images: Split
@@ -93,7 +94,7 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
             part = "held out of train/"
             files = [sound.train[index] for index in held.tolist()] or sound.train
         shown = _from_files(data.folder, files, subject, number, seed, part)
-        return replace(shown, classes=len(listed.classes))
+        return _of_classes(shown, subject, listed.classes)
     return _from_memory(data, subject, number, seed)
 
 
@@ -116,7 +117,23 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     drawn = Split(_resized(val.x[kept], subject.image_hw), val.y[kept], mean, std)
     part = "held out of the training images" if data.val_split is None else "the test images"
     facts = _facts(data.name, part, drawn, len(val), images.skipped)
-    return Shown(drawn, facts, images.num_classes)
+    shown = Shown(drawn, facts)
+    if not images.names:
+        return replace(shown, classes=images.num_classes)
+    return _of_classes(shown, subject, images.names)
+
+
+def _of_classes(shown: Shown, subject: Subject, names: Sequence[str]) -> Shown:
+    """The images with their classes, as the network numbers them where it has names for them."""
+    told = [printable(name) for name in names]
+    ours = list(getattr(subject.network, "label_names", ())) or told
+    if ours == told or len(ours) != len({*told}):
+        return replace(shown, classes=len(told))
+    if {*ours} != {*told}:
+        return shown  # of others
+    places = torch.tensor([ours.index(name) for name in told])
+    images = replace(shown.images, y=places[shown.images.y])
+    return replace(shown, images=images, classes=len(told))
 
 
 def _from_files(

@@ -196,7 +196,7 @@ def landscape_finding(
 
 def _check_classes(network: nn.Module, images: Split, classes: int | None) -> None:
     if classes is None:
-        raise VitnasError("the images have no classes, so they have no loss")
+        raise VitnasError("the images have no classes of this network, so they have no loss")
     with evaluating(network):
         scores = network(images.normalise(images.x[:1]).to(_device(network)))
     shape = tuple(getattr(scores, "shape", ()))

@@ -66,7 +66,7 @@ def fitting(run: Run, target: Target) -> tuple[TrialRecord, ...]:
         VitnasError: no trial is complete, a cost was not measured, or none meets the target: the
             error names the one that comes closest.
     """
-    known = [trial for trial in run.complete if isfinite(trial.estimate or nan)]
+    known = [trial for trial in run.complete if _is_known(trial.estimate)]
     if not known:
         raise _empty(run)
     for name in target.bounds:
@@ -80,6 +80,10 @@ def fitting(run: Run, target: Target) -> tuple[TrialRecord, ...]:
     if target.min_top1 is None:
         return tuple(sorted(found, key=lambda t: (-target.top1(run, t), t.flops, t.number)))
     return tuple(sorted(found, key=lambda t: (t.flops, -target.top1(run, t), t.number)))
+
+
+def _is_known(estimate: float | None) -> bool:
+    return estimate is not None and isfinite(estimate)
 
 
 def _over(trial: TrialRecord, name: str, most: float) -> float:

@@ -28,7 +28,7 @@ _Value = Annotated[float, Field(ge=-1e6, le=1e6)]
 _Deviation = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
-def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: str) -> str:
+def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: Any) -> str:
     """config.json in the form of timm's hub (timm.models.save_for_hf).
 
     Its architecture is `vitnas`, `vitnas_graft` or `vitnas_baseline`, which `import vitnas`
@@ -94,7 +94,7 @@ def check_weights(folder: Path) -> None:
         DataError: they are others, or a file cannot be read.
     """
     path, weights = folder / HUB_FILE, folder / WEIGHTS_FILE
-    stated = _read(path).get(DIGEST) if exists(path) else None
+    stated = read_hub(path).get(DIGEST) if exists(path) else None
     if stated is not None and stated != (found := sha256_of(weights)):
         raise DataError(
             f"{weights}: is not the file that was written here: its SHA-256 begins with "
@@ -112,7 +112,7 @@ def read_preprocessing(folder: Path, channels: int) -> Preprocessing | None:
     path = folder / HUB_FILE
     if not exists(path):
         return None
-    tree = _read(path)
+    tree = read_hub(path)
     found = validate(_Stated, tree.get("pretrained_cfg"), file=path)
     for name in ("mean", "std"):
         value = getattr(found, name)
@@ -136,7 +136,12 @@ class _Stated(Frozen):
     crop_mode: Literal["center", "squash"] = "center"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_hub(path: Path) -> dict[str, Any]:
+    """All that is in a config.json.
+
+    Raises:
+        DataError: the file cannot be read, or is not JSON.
+    """
     try:
         tree = json.loads(read_bytes(path, _MOST_BYTES))
     except OSError as error:

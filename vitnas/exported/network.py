@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vitnas.config.files import write_text
 from vitnas.exported.card import Scores, model_card, name_of, title_of
 from vitnas.exported.folder import CARD_FILE, beside, check_free
+from vitnas.exported.held_out import held_out_of
 from vitnas.exported.preprocessing import Preprocessing, trained_on
 from vitnas.exported.write import Content, write_network
 
@@ -83,6 +84,7 @@ def export_network(
         preprocessing,
         images,
         formats,
+        held_out_of(run.space.get("data") or {}),
     )
     with beside(folder) as draft:
         written = write_network(draft, folder, content)

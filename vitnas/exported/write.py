@@ -16,6 +16,7 @@ from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.check import Check, check_files
 from vitnas.exported.design import design_text, file_of, network_of
 from vitnas.exported.folder import WEIGHTS_FILE, write_classes
+from vitnas.exported.held_out import HELD_OUT, HeldOut
 from vitnas.exported.hub import DIGEST, HUB_FILE, hub_text
 from vitnas.exported.preprocessing import Preprocessing, unknown
 from vitnas.exported.programs import write_programs
@@ -40,6 +41,7 @@ class Content:
         preprocessing: how an image becomes its input; None = it is not known.
         images: normalised images (n, C, H, W) to check the files on; None = random ones.
         formats: which of `FORMATS` are written, too.
+        held_out: how its training split its images; None = it is not known.
     """
 
     design: Design
@@ -49,6 +51,7 @@ class Content:
     preprocessing: Preprocessing | None = None
     images: Tensor | None = None
     formats: tuple[str, ...] = ()
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,10 @@ def write_network(draft: Path, folder: Path, content: Content) -> Written:
     write_bytes(draft / WEIGHTS_FILE, content.weights)
     write_classes(draft, content.names)
     preprocessing = content.preprocessing or unknown(design.in_chans)
-    facts = {"title": content.title, DIGEST: sha256(content.weights).hexdigest()}
+    facts: dict[str, Any] = {"title": content.title}
+    if content.held_out is not None:
+        facts[HELD_OUT] = content.held_out.model_dump()
+    facts[DIGEST] = sha256(content.weights).hexdigest()
     write_text(draft / HUB_FILE, hub_text(design, content.names, preprocessing, **facts))
     if not content.formats:
         return Written(preprocessing)

@@ -14,6 +14,7 @@ from vitnas.engine.pruning import CONFIDENCE, PrunerName
 from vitnas.engine.samplers import SamplerName
 from vitnas.replay.simulation import Trace, replay
 from vitnas.replay.table import Table
+from vitnas.words import plural
 
 MEASURES = {"volume": "above chance", "strict": "above the table's worst network"}
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -109,6 +110,13 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
         f"{table.name}: {len(table.networks)} networks of {table.epochs} epochs, "
         f"{len(table.front)} on the front; {len(pairs[0].traces)} seeds, means (95 % intervals)"
     ]
+    if table.left_out:
+        lines.append(
+            f"{plural(table.left_out, 'network')} of the run "
+            f"{'is' if table.left_out == 1 else 'are'} left out, stopped early or failed; those "
+            "that are left are better than random ones, and so is a search among them: record a "
+            "run with --sampler random --no-prune"
+        )
     if table.standard_error is not None:
         lines.append(
             f"top-1 of the networks: standard deviation {table.spread:.2f} points; the error of "

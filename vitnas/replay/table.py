@@ -20,6 +20,10 @@ from vitnas.pareto import front, hypervolume
 from vitnas.records import Outcome
 from vitnas.seeds import derive_seed
 
+LEFT_OUT = "left_out"
+"""In `Table.made`: how many networks of the run have no accuracy after the last epoch: they were
+stopped early, or failed."""
+
 
 @dataclass(frozen=True)
 class RecordedTraining:
@@ -131,6 +135,13 @@ class Table:
         data = self.made.get("data")
         number = data.get("num_val_images") if isinstance(data, Mapping) else None
         return number if isinstance(number, int) and number > 0 else None
+
+    @property
+    def left_out(self) -> int:
+        """How many networks of the run are not in the table, because they were stopped early or
+        failed; 0 where it does not say."""
+        number = self.made.get(LEFT_OUT)
+        return number if isinstance(number, int) else 0
 
     @property
     def standard_error(self) -> float | None:

@@ -28,13 +28,14 @@ from vitnas.engine.store.study import FILE_NAME, read_run
 from vitnas.errors import ConfigError, RunError, nearest_name
 from vitnas.files import read_bytes, write_bytes, writing
 from vitnas.records import Outcome, TrialRecord
-from vitnas.replay.table import Recorded, RecordedTraining, Table
+from vitnas.replay.table import LEFT_OUT, Recorded, RecordedTraining, Table
 from vitnas.run import Run
 from vitnas.sessions import Amount, Session
 
 FORMAT = 1
 SUFFIX = ".json.gz"
 _ENDINGS = (Outcome.COMPLETE, Outcome.DIVERGED, Outcome.OOM, Outcome.TIMEOUT)
+_WITHOUT_END = (Outcome.STOPPED, Outcome.FAILED)
 _SHIPPED = Path(__file__).parent / "recorded"
 _NOT_A_TABLE = (
     OSError, EOFError, ValueError, LookupError, TypeError, RecursionError, zlib.error,
@@ -122,7 +123,7 @@ def table_of(run: Run) -> Table:
 
 def _stored_training(one: TrialRecord | RecordedTraining) -> dict[str, Any]:
     """As a table's file has it; one whose time is not known took a second."""
-    seconds = round(one.seconds or 1.0, 1)
+    seconds = float(f"{one.seconds or 1.0:.4g}")
     return {"curve": one.curve, "outcome": one.outcome.value, "seconds": seconds}
 
 
@@ -246,5 +247,6 @@ def _made(run: Run) -> dict[str, Any]:
         "sessions": len(sessions),
         "seed": run.environment.seed,
         "data": run.environment.data.told() or None,
+        LEFT_OUT: sum(trial.outcome in _WITHOUT_END for trial in run.trials),
         **{key: told.get(key) for key in ("versions", "hardware", "device", "git_revision")},
     }

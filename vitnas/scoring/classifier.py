@@ -13,6 +13,7 @@ from vitnas.config.model import load_config
 from vitnas.data.source import ImageHW
 from vitnas.errors import ConfigError, DataError, VitnasError, shorten
 from vitnas.exported.folder import CLASSES_FILE, CONFIG_FILE, read_classes
+from vitnas.exported.held_out import HeldOut, read_held_out
 from vitnas.exported.hub import read_preprocessing
 from vitnas.exported.preprocessing import Preprocessing
 
@@ -29,6 +30,7 @@ class Classifier:
         device: where it runs.
         preprocessing: how an image becomes its input; None: it does not say.
         names: of its classes; empty where they are not known.
+        held_out: how its training split its images; None: it does not say.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Classifier:
     device: torch.device
     preprocessing: Preprocessing | None = None
     names: tuple[str, ...] = ()
+    held_out: HeldOut | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -81,8 +84,9 @@ def count_classes(name: str, ask: Callable[[Tensor], Tensor], images: Tensor) ->
 
 def facts_beside(
     folder: Path, name: str, shape: tuple[int, ...], classes: int
-) -> tuple[Preprocessing | None, tuple[str, ...]]:
-    """How images are prepared and what classes are called, by the folder of a network.
+) -> tuple[Preprocessing | None, tuple[str, ...], HeldOut | None]:
+    """How images are prepared, what classes are called and which images its training held out, by
+    the folder of a network.
 
     Args:
         folder: with config.json and labels.txt, or without.
@@ -103,7 +107,7 @@ def facts_beside(
     names = read_classes(folder)
     if names and len(names) != classes:
         raise DataError(f"{folder / CLASSES_FILE}: {len(names)} names for {classes} classes")
-    return read_preprocessing(folder, shape[0]), names
+    return read_preprocessing(folder, shape[0]), names, read_held_out(folder)
 
 
 def _network(shape: tuple[int, ...], classes: int) -> str:

@@ -42,6 +42,7 @@ class LabelledFiles:
         words: which images they are.
         skipped: files that could not be read, once all were asked for.
         source: where values that the network does not say are from.
+        is_held_out: whether they are a share of the training images.
     """
 
     files: list[ImageFile]
@@ -49,6 +50,7 @@ class LabelledFiles:
     words: str
     skipped: list[BrokenImage] = field(default_factory=list)
     source: str = "taken are ImageNet's values"
+    is_held_out: bool = False
 
     def default(self, channels: int) -> Preprocessing:
         """For a network that does not say how images are prepared."""
@@ -87,6 +89,7 @@ class LabelledImages:
     words: str
     skipped: list[BrokenImage] = field(default_factory=list)
     source: str = "taken are the values of these training images"
+    is_held_out: bool = False
 
     def default(self, channels: int) -> Preprocessing:
         """With the mean and deviation of the data's own training images."""
@@ -141,7 +144,8 @@ def of_data_set(config: DataConfig, part: Part, classifier: Classifier) -> Label
     side = None if classifier.preprocessing is None else config.facts.img_size
     images = load_data(config, classifier.image_hw if side is None else (side, side))
     _check_channels(classifier, config, images.in_chans)
-    if part == "val" and config.val_split is None:
+    is_held_out = part == "val" and config.val_split is None
+    if is_held_out:
         split, what = images.val, "held out of the training images of"
     elif config.val_split == "test":
         split, what = images.val, "test images of"
@@ -149,7 +153,8 @@ def of_data_set(config: DataConfig, part: Part, classifier: Classifier) -> Label
         split, what = images.test(), "test images of"
     else:
         raise DataError(f"{config.name}: has no test images; --score-on val scores held-out ones")
-    return LabelledImages(config, images, split, images.classes, f"{what} {config.name}")
+    words = f"{what} {config.name}"
+    return LabelledImages(config, images, split, images.classes, words, is_held_out=is_held_out)
 
 
 def _check_channels(classifier: Classifier, config: DataConfig, channels: int | None) -> None:
@@ -185,4 +190,5 @@ def _held_out(config: DataConfig) -> LabelledFiles:
     files = [folder.train[number] for number in held.tolist()]
     if not files:
         raise DataError(f"{folder.root}: too few images to hold some out of train/")
-    return LabelledFiles(files, folder.classes, f"held out of {folder.root / 'train'}")
+    words = f"held out of {folder.root / 'train'}"
+    return LabelledFiles(files, folder.classes, words, is_held_out=True)

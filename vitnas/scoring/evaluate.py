@@ -157,7 +157,16 @@ def suit(
     names, outputs = classifier.names, classifier.num_classes
     places, remark = matched(classifier.name, outputs, names, what, labelled.classes)
     how, said = _preparation(classifier, labelled)
-    return Suited(labelled, how, places, tuple(line for line in (remark, said) if line))
+    lines = (remark, _trained_on(classifier, data, labelled), said)
+    return Suited(labelled, how, places, tuple(line for line in lines if line))
+
+
+def _trained_on(classifier: Classifier, data: DataConfig, labelled: Labelled) -> str:
+    """A remark where images that are held out now may have trained the network."""
+    if classifier.held_out is None or not labelled.is_held_out:
+        return ""
+    of_all = len(labelled.classes) == classifier.num_classes
+    return classifier.held_out.remark(data, of_all_classes=of_all)
 
 
 def _preparation(classifier: Classifier, labelled: Labelled) -> tuple[Preprocessing, str]:

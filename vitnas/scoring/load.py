@@ -14,6 +14,7 @@ from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable, typed
 from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE, has_network
+from vitnas.exported.held_out import HeldOut
 from vitnas.exported.hub import check_weights
 from vitnas.exported.preprocessing import Preprocessing, of_timm
 from vitnas.nn.weights import load_weights, shapes
@@ -74,12 +75,12 @@ def _of_folder(folder: Path, device: torch.device) -> Classifier:
     subject = load_subject(str(folder))
     shape = (subject.in_chans, *subject.image_hw)
     classes = count_classes(str(folder), subject.network, torch.zeros(2, *shape))
-    preprocessing, names = facts_beside(folder, str(folder), shape, classes)
+    preprocessing, names, held = facts_beside(folder, str(folder), shape, classes)
     if preprocessing is None and (folder / GRAFT_FILE).is_file():
         preprocessing = of_timm(getattr(subject.network, "pretrained_cfg", None) or {}, shape[0])
     network, hw = subject.network.to(device), subject.image_hw
     return Classifier(
-        str(folder), "PyTorch", network, shape[0], hw, classes, device, preprocessing, names
+        str(folder), "PyTorch", network, shape[0], hw, classes, device, preprocessing, names, held
     )
 
 
@@ -106,14 +107,15 @@ def _of_name(
     cfg: Any = getattr(network, "pretrained_cfg", None) or {}
     how: Preprocessing | None = None
     names: tuple[str, ...] = ()
+    held: HeldOut | None = None
     if weights is None:
         names = _imagenet_names(network, cfg, classes)
     elif Path(weights).name == WEIGHTS_FILE:
         check_weights(Path(weights).parent)
-        how, names = facts_beside(Path(weights).parent, name, sides, classes)
+        how, names, held = facts_beside(Path(weights).parent, name, sides, classes)
     how, hw = how or of_timm(cfg, sides[0]), subject.image_hw
     return Classifier(
-        name, "PyTorch", network.to(device), sides[0], hw, classes, device, how, names
+        name, "PyTorch", network.to(device), sides[0], hw, classes, device, how, names, held
     )
 
 

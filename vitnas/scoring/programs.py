@@ -37,7 +37,7 @@ def open_program(path: Path, device: str = "auto") -> Classifier:
     ask, shape = _OPENERS[path.suffix](path)
     sides = _sizes(path, shape)
     classes = count_classes(str(path), ask, torch.zeros(2, *sides))
-    preprocessing, names = facts_beside(path.parent, str(path), sides, classes)
+    preprocessing, names, held = facts_beside(path.parent, str(path), sides, classes)
     return Classifier(
         str(path),
         RUNTIMES[path.suffix],
@@ -48,6 +48,7 @@ def open_program(path: Path, device: str = "auto") -> Classifier:
         torch.device("cpu"),
         preprocessing,
         names,
+        held,
     )
 
 

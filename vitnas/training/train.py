@@ -25,6 +25,7 @@ from vitnas.exported.folder import (
     beside,
     check_free,
 )
+from vitnas.exported.held_out import held_out_of
 from vitnas.exported.preprocessing import trained_on
 from vitnas.exported.write import Content, Written, write_network
 from vitnas.files import check_own, remove_folder, write_text, writing
@@ -216,6 +217,7 @@ def _export(
         trained_on(plan.data.name, images.mean, images.std),
         images.val.normalise(images.val.pixels[:NUMBER]).cpu(),
         formats,
+        held_out_of(plan.data),
     )
     with beside(folder) as draft:
         written = write_network(draft, folder, content)
