@@ -8,6 +8,7 @@ own, each under its own number: the test images score every training of a front 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from vitnas.ranking import chances_by_number, expecting, noise_of
 from vitnas.records import TrialRecord, averaged, completed, front_of
 
 _MOST_NEAR, _TOO_MANY = 64, 80  # networks near the front: large weights fill a disk
+_WIDE = 4.0  # variance of trainings in binomial ones: what is deleted does not come back
 
 
 class KeptWeights:
@@ -96,10 +98,16 @@ def _likeliest(
 def near_front(
     trials: Iterable[TrialRecord], num_images: int, costs: Sequence[str]
 ) -> list[TrialRecord]:
-    """The complete candidates that may be on the true front, by their scores alone."""
+    """The complete candidates that may be on the true front, by their scores alone.
+
+    Replicates to come may show that trainings scatter more than they seem to. So they count as
+    scattering twice as far as the number of images gives, or as far as is measured.
+    """
     known = completed(trials)
     if not known:
         return []
     scores = [t.trainings for t in known]
-    near = contenders(scores, [t.minimized(costs) for t in known], measure(scores, num_images))
+    noise = measure(scores, num_images)
+    noise = replace(noise, dispersion=max(noise.dispersion, _WIDE))
+    near = contenders(scores, [t.minimized(costs) for t in known], noise)
     return [known[index] for index in np.flatnonzero(near)]
