@@ -42,6 +42,6 @@ def small(name: str) -> ModelConfig:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_programs(name: str, compared: Compared) -> None:
-    found = program_distances(small(name))
+    (found,) = program_distances([small(name)])
     compared(found)
     assert found["model.pt2"] < 1e-5  # the same operations; what an export allows is more
