@@ -40,9 +40,9 @@ def test_a_program_for_onnxruntime(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_twenty_networks_give_the_same_scores(compared: Compared) -> None:
-    """Some seconds of a core each, most of it for the export to ONNX."""
-    for config in draws(load_space("digits"), 20):
-        compared(program_distances(config))
+    """Two seconds of a core each, most of it for the export to ONNX."""
+    for differences in program_distances(draws(load_space("digits"), 20)):
+        compared(differences)
 
 
 @pytest.mark.nightly
@@ -52,8 +52,8 @@ def test_networks_of_each_space_give_the_same_scores(name: str, compared: Compar
     different = {config.key: config for config in within_limits(load_space(name), 20)}
     configs = list(different.values())
     assert configs
-    for config in configs[: 5 if max(configs[0].image_hw) <= 64 else 2]:
-        compared(program_distances(config))
+    for differences in program_distances(configs[: 5 if max(configs[0].image_hw) <= 64 else 2]):
+        compared(differences)
 
 
 def test_a_missing_package_leaves_onnx_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

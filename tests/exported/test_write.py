@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,13 +28,33 @@ def test_formats() -> None:
         parse_formats("py,onx")
 
 
+def run_here(
+    file: Path, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[object, str, str]:
+    """`python file ...` in this process, as another one would import torch for two seconds.
+
+    Returns:
+        Exit code, standard output and standard error.
+    """
+    code: object = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(file), *arguments])
+        try:
+            runpy.run_path(str(file), run_name="__main__")
+        except SystemExit as error:
+            code = error.code
+    return code, *capsys.readouterr()
+
+
 def write(place: Path, content: Content) -> Written:
     with beside(place) as draft:
         return write_network(draft, place, content)
 
 
 @pytest.mark.slow
-def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
+def test_a_search_s_network_runs_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As `python model.py image.png`, in a folder that was moved, without vitnas."""
     lines: list[str] = []
     model = weights_bytes(network(LOOPED))
@@ -49,40 +71,38 @@ def test_a_search_s_network_runs_from_its_folder(tmp_path: Path) -> None:
     assert title == str(tmp_path / "a.png")
     assert len(best) == 5
     assert all("%  class " in line for line in best)
-    (moved / "none.png").write_bytes(Path(command[-1]).read_bytes()[:80])
+    image = command[-1]
+    (moved / "none.png").write_bytes(Path(image).read_bytes()[:80])
     weights = (moved / "model.safetensors").read_bytes()
-    for arguments, cut, why in (
-        (["gone.png"], None, "No such file or directory: 'gone.png'"),
-        (["model.py"], None, "cannot identify image file"),
-        (["none.png"], None, "none.png: image file is truncated"),
-        (command[-1:], 100, "model.safetensors: "),
-        (command[-1:], len(weights) - 4, "model.safetensors: "),
+    monkeypatch.chdir(moved)
+    run = partial(run_here, moved / "model.py", capsys)
+    for argument, cut, why in (
+        ("gone.png", None, "No such file or directory: 'gone.png'"),
+        ("model.py", None, "cannot identify image file"),
+        ("none.png", None, "none.png: image file is truncated"),
+        (image, 100, "model.safetensors: "),
+        (image, len(weights) - 4, "model.safetensors: "),
     ):
         (moved / "model.safetensors").write_bytes(weights[:cut])
-        done = subprocess.run(
-            [*command[:-1], *arguments], capture_output=True, text=True, cwd=moved
-        )
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert done.stderr.startswith("model.py: ")
-        assert why in done.stderr
+        code, _, said = run(argument)
+        assert (code, said.count("\n")) == (2, 1), said
+        assert said.startswith("model.py: ")
+        assert why in said
     for at in (len(weights) // 2, len(weights) - 5):  # of a number, which stays sound
         flipped = bytearray(weights)
         flipped[at] ^= 1
         (moved / "model.safetensors").write_bytes(flipped)
-        done = subprocess.run(command, capture_output=True, text=True)
         why = "is not the file whose SHA-256 is in config.json"
-        assert done.stderr == f"model.py: {moved / 'model.safetensors'}: {why}\n"
-        assert (done.returncode, done.stdout) == (2, "")
+        assert run(image) == (2, "", f"model.py: {moved / 'model.safetensors'}: {why}\n")
     for text in ("{}", None):  # another program's, or none
         (moved / "config.json").write_text(text) if text else (moved / "config.json").unlink()
-        assert subprocess.run(command, capture_output=True).returncode == 0
+        assert run(image)[0] == 0
     (moved / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"[]")
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    code, _, said = run(image)
+    assert (code, said.count("\n")) == (2, 1), said
     (moved / "model.safetensors").write_bytes(weights)
     (moved / "labels.txt").write_text("one\n")
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stderr == f"model.py: {moved / 'labels.txt'}: 1 names for 10 classes\n"
+    assert run(image)[2] == f"model.py: {moved / 'labels.txt'}: 1 names for 10 classes\n"
     done = subprocess.run(command[:-1], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "usage: python model.py IMAGE ...\n")
     assert "trial-5: 61.25 % top-1" in (moved / "model.py").read_text()

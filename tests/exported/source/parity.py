@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from tests.nn.networks import hierarchy, images_for
 from vitnas.config.model import ModelConfig
-from vitnas.exported.check import check_files
+from vitnas.exported.check import _SCRIPT, TOLERANCES
 from vitnas.exported.preprocessing import unknown
 from vitnas.exported.programs import without_onnx, write_programs
 from vitnas.exported.source.write import model_source
@@ -69,20 +72,42 @@ def distance(config: ModelConfig, source: str | None = None) -> float:
     return float(difference / expected.abs().max().clamp_min(1.0))
 
 
-def program_distances(config: ModelConfig) -> dict[str, float]:
-    """As `distance`, of model.pt2 and model.onnx, by file, as an export writes and checks them.
+_EACH = """
+import runpy, sys
+script, *folders = sys.argv[1:]
+for folder in folders:
+    sys.argv = [script, folder, folder + "/scores.pt"]
+    runpy.run_path(script, run_name="__main__")
+"""
+
+
+@torch.no_grad()
+def program_distances(configs: Sequence[ModelConfig]) -> list[dict[str, float]]:
+    """As `distance`, of model.pt2 and model.onnx, by file, of each network.
 
     Three images, since the programs are traced with two. Without onnx there is model.pt2 alone.
-
-    Raises:
-        RunError: the scores of a file are others, or another class is the likeliest.
+    They are checked by the program that checks an export, but all in one process: most of its
+    time would be the imports.
     """
-    network = trained(config)
     formats = ("pt2",) if without_onnx() else ("pt2", "onnx")
     with tempfile.TemporaryDirectory() as place:
-        assert write_programs(Path(place), network, formats) == {}
-        images = images_for(config, 3)
-        return check_files(Path(place), network, images, config.name).differences
+        folders = [Path(place, str(number)) for number in range(len(configs))]
+        for folder, config in zip(folders, configs, strict=True):
+            folder.mkdir()
+            network = trained(config)
+            assert write_programs(folder, network, formats) == {}
+            images = images_for(config, 3)
+            torch.save((images, network(images)), folder / "scores.pt")
+        command = [sys.executable, "-c", _EACH, str(_SCRIPT), *map(str, folders)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [set(one) for one in found] == [{f"model.{name}" for name in formats}] * len(configs)
+    for config, one in zip(configs, found, strict=True):
+        for file, (difference, same) in one.items():
+            assert difference <= TOLERANCES[file], (config, file)
+            assert same == 1, (config, file)
+    return [{file: difference for file, (difference, _) in one.items()} for one in found]
 
 
 def pyramid(**fields: Any) -> ModelConfig:

@@ -58,11 +58,11 @@ def locate(space: SearchSpace, config: ModelConfig, origin: str) -> Candidate:
             in the nearest one found.
     """
     wanted = _with_rates_of(space, config)
-    view = _view(wanted)
+    view, aim = _view(wanted), _tree(wanted)
     guided = every(lambda trial: _drawn(space, trial), lambda at: _GuidedTrial(at, space, view))
     least: list[str] | None = None
     for drawn, params in islice(guided, _TRIES):
-        missing = _missing(wanted, drawn)
+        missing = list(differences(_tree(drawn), aim))
         if not missing:
             problem = over_limits(closed_form(drawn), space.config.limits)
             if problem:
@@ -222,9 +222,6 @@ def _drawn(space: SearchSpace, trial: _SameTrial | Trial) -> tuple[ModelConfig, 
     return config, dict(getattr(trial, "params", {}))
 
 
-def _missing(wanted: ModelConfig, drawn: ModelConfig) -> list[str]:
-    """In what the drawn network differs, `address: drawn -> wanted`."""
-    old, new = (
-        config.canonical().model_dump(mode="json", exclude={"name"}) for config in (drawn, wanted)
-    )
-    return list(differences(old, new))
+def _tree(config: ModelConfig) -> dict[str, Any]:
+    """What a network is, for `differences`."""
+    return config.canonical().model_dump(mode="json", exclude={"name"})
