@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
@@ -23,7 +22,6 @@ from vitnas.noise import (
     chances_of,
     contenders,
     measure,
-    wilson,
 )
 from vitnas.pareto import front
 
@@ -192,16 +190,3 @@ def test_who_is_ahead_is_students_t() -> None:
     sure = Expected(50.0, 0.0)
     assert noise.ahead(sure, sure) == 0.5
     assert noise.ahead(Expected(60.0, 0.0), sure) == pytest.approx(1.0)
-
-
-def test_wilson_s_interval_is_scipy_s_and_needs_no_scipy_stats(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Importing it takes half a second of each command that says a score."""
-    cases = [(right, number) for number in (1, 2, 7, 24, 10_000) for right in (0, 1, number)]
-    expected = [
-        [100 * end for end in stats.binomtest(*case).proportion_ci(method="wilson")]
-        for case in cases
-    ]
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    assert [wilson(*case) for case in cases] == [pytest.approx(ends, abs=1e-9) for ends in expected]

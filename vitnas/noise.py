@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import erfc, hypot, sqrt
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -121,12 +121,10 @@ def binomial_error(top1: float, num_images: int) -> float:
 def wilson(right: int, number: int) -> tuple[float, float]:
     """95 % interval in percent of a share of `number` images of which `right` are answered rightly
     (Wilson 1927, Journal of the American Statistical Association 22(158))."""
-    z = NormalDist().inv_cdf(0.975)
-    share, most = right / number, 2 * (number + z**2)
-    middle = (2 * right + z**2) / most
-    half = z * sqrt(4 * right * (1 - share) + z**2) / most
-    low, high = (0.0 if right == 0 else middle - half), (1.0 if right == number else middle + half)
-    return 100.0 * low, 100.0 * high
+    from scipy.stats import binomtest
+
+    low, high = binomtest(right, number).proportion_ci(method="wilson")
+    return 100.0 * float(low), 100.0 * float(high)
 
 
 def measure(trainings: Sequence[Sequence[float]], num_images: int) -> Noise:

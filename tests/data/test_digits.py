@@ -36,3 +36,11 @@ def test_the_table_is_what_scikit_learn_loads_and_is_read_without_importing_it(
     pixels, labels = load_digits(return_X_y=True)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     assert np.array_equal(_table(), np.column_stack((pixels, labels)))
+
+
+def test_scikit_learn_itself_is_asked_where_its_file_is_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = _table()
+    monkeypatch.setattr("vitnas.data.digits._FILE", ("datasets", "moved.csv.gz"))
+    assert np.array_equal(_table(), before)

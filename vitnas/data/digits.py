@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vitnas.config.data import DataConfig
 from vitnas.data.source import DataSource, ImageHW, fingerprint_of_pixels, resized, split_by_class
 
+_FILE = ("datasets", "data", "digits.csv.gz")
 _TEST_SEED = 20260101  # fixed: the test digits are the same in every run
 
 
@@ -21,21 +22,26 @@ def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     pixels = np.round(table[:, :-1].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     whole = torch.from_numpy(pixels)[:, None]
     images = resized(config, whole, image_hw)
-    labels = torch.from_numpy(table[:, -1].copy())
+    labels = torch.from_numpy(table[:, -1].astype(np.int64))
     train, test = split_by_class(labels, 0.2, _TEST_SEED)
     names = tuple(str(digit) for digit in range(10))
     same = fingerprint_of_pixels(names, (whole[train], labels[train]))
     return DataSource((images[train], labels[train]), (images[test], labels[test]), names, same)
 
 
-def _table() -> NDArray[np.int64]:
+def _table() -> NDArray[np.float64]:
     """(1797, 65): 64 pixels from 0 to 16, then the digit.
 
     This is scikit-learn's file. Its `load_digits` would also import pandas and scipy.stats, which
-    takes a second in each process that trains.
+    takes a second in each process that trains; it is asked where the file is elsewhere.
     """
     package = find_spec("sklearn")
     assert package is not None
     assert package.origin is not None, "a dependency of vitnas"
-    file = Path(package.origin).parent / "datasets/data/digits.csv.gz"
-    return np.loadtxt(file, dtype=np.int64, delimiter=",")
+    file = Path(package.origin).parent.joinpath(*_FILE)
+    if file.is_file():
+        return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    return np.column_stack((pixels, labels))
