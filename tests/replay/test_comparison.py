@@ -42,6 +42,17 @@ def test_networks_that_are_left_out_are_told() -> None:
     assert "7 networks of the run are left out" in text
 
 
+def test_one_seed_has_no_interval() -> None:
+    """A bootstrap of one value had an interval without width."""
+    pairs = compare(TABLE, ["random"], ["none"], seeds=1, trials=15)
+    text, tree = comparison_text(TABLE, pairs), comparison_json(TABLE, pairs)
+    assert "1 seed, no intervals" in text
+    assert not re.search(r"\d-\d", text)
+    figure = tree["pairs"][0]["volume"]["trials_to_95"]
+    assert (figure["low"], figure["high"]) == (None, None)
+    assert figure["mean"] > 0
+
+
 def test_bins_reach_the_pruner() -> None:
     """What they are for is tested with the pruner."""
     one, three = (compare(TABLE, ["random"], ["front"], seeds=1, bins=bins) for bins in (1, 3))

@@ -27,13 +27,14 @@ class SeedMean:
 
     Attributes:
         mean: the mean. A seed that never reached the goal counts with the whole table.
-        low, high: 95 % percentile interval of the mean, by bootstrap over the seeds.
+        low, high: 95 % percentile interval of the mean, by bootstrap over the seeds; None for one
+            seed, which tells of no scatter.
         never: number of seeds that never reached it.
     """
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     never: int = 0
 
 
@@ -108,7 +109,7 @@ def comparison_text(table: Table, pairs: Sequence[Pair]) -> str:
     """The comparison as text: a table above chance, and one above the worst network."""
     lines = [
         f"{table.name}: {len(table.networks)} networks of {table.epochs} epochs, "
-        f"{len(table.front)} on the front; {len(pairs[0].traces)} seeds, means (95 % intervals)"
+        f"{len(table.front)} on the front; {_seeds(len(pairs[0].traces))}"
     ]
     if table.left_out:
         lines.append(
@@ -180,14 +181,24 @@ def _pair_json(table: Table, pair: Pair) -> dict[str, Any]:
 def _row(table: Table, pair: Pair, of: str) -> tuple[str, ...]:
     trials = pair.reach(0.95, of, "trials", len(table.networks))
     to = [pair.reach(share, of, "epochs", 1.0) for share in (0.95, 0.99)]
-    cells = [f"{trials.mean:.1f} ({trials.low:.1f}-{trials.high:.1f}){_never(trials)}"]
-    cells += [f"{_percent(f)} % ({100 * f.low:.1f}-{100 * f.high:.1f}){_never(f)}" for f in to]
+    cells = [f"{trials.mean:.1f}{_interval(trials)}{_never(trials)}"]
+    cells += [f"{_percent(found)} %{_interval(found, 100)}{_never(found)}" for found in to]
     cells += [_percent(pair.at(share, of)) for share in SHARES]
     return (f"{pair.sampler} / {pair.pruner}", *cells)
 
 
 def _percent(mean: SeedMean) -> str:
     return f"{100 * mean.mean:.1f}"
+
+
+def _seeds(number: int) -> str:
+    return "1 seed, no intervals" if number == 1 else f"{number} seeds, means (95 % intervals)"
+
+
+def _interval(mean: SeedMean, times: int = 1) -> str:
+    if mean.low is None or mean.high is None:
+        return ""
+    return f" ({times * mean.low:.1f}-{times * mean.high:.1f})"
 
 
 def _never(mean: SeedMean) -> str:
@@ -203,6 +214,8 @@ def _stops(pair: Pair) -> tuple[str, ...]:
 
 def _seed_mean(values: Sequence[float], never: int = 0) -> SeedMean:
     table = np.asarray(values, dtype=np.float64)
+    if len(table) == 1:
+        return SeedMean(float(table[0]), None, None, never)
     drawn = np.random.default_rng(0).integers(len(table), size=(_RESAMPLES, len(table)))
     low, high = np.quantile(table[drawn].mean(axis=1), [0.025, 0.975])
     return SeedMean(float(table.mean()), float(low), float(high), never)
