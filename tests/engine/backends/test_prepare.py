@@ -104,10 +104,13 @@ def test_too_small_a_share_is_refused_at_its_address(tmp_path: Path) -> None:
 
 
 def test_data_of_a_package_that_is_not_there_are_refused_at_their_address() -> None:
-    space = make_space(data={"name": "no_such_package:images"})
-    with pytest.raises(ConfigError) as caught:
+    """A package without importing it, what it holds once the images are read."""
+    with pytest.raises(ConfigError, match="no_such_package is not installed") as early:
+        make_space(data={"name": "no_such_package:images"})
+    space = make_space(data={"name": "vitnas.plugins:no_such_function"})
+    with pytest.raises(ConfigError, match="has no no_such_function") as late:
         SerialBackend(0.0).prepare(space)
-    assert caught.value.address == "data.name"
+    assert early.value.address == late.value.address == "data.name"
 
 
 @pytest.mark.slow
