@@ -80,7 +80,7 @@ def test_a_function_of_a_package_that_is_not_there_is_refused_before_anything_el
         "--data = 'no_such_package.images:make': the package no_such_package is not installed "
         "here, nor in a folder of PYTHONPATH"
     )
-    assert read_data("no_such_package:make").name == "no_such_package:make", "it is only priced"
+    assert read_data("no_such_package:make").name == "no_such_package:make", "nothing is trained"
     assert read_data("vitnas.plugins:load", trains=True).name == "vitnas.plugins:load"
 
 
