@@ -59,10 +59,10 @@ def test_a_baseline_is_known_by_its_name(tmp_path: Path) -> None:
 
 def test_a_baseline_at_another_learning_rate_is_told_apart(tmp_path: Path) -> None:
     add(tmp_path, of_baseline("vgg-4", top1=90.0))
-    add(tmp_path, of_baseline("vgg-4", seed=1, lr=0.016))
+    add(tmp_path, of_baseline("vgg-4", lr=0.016))
     (group,) = read_long(tmp_path, KEYS).settings
     assert [one.started for one in group] == ["baseline vgg-4", "baseline vgg-4 at lr 0.016"]
-    assert [one.seeds for one in group] == [(0,), (1,)]
+    assert [one.top1 for one in group] == [90.0, 97.5]
 
 
 def test_a_damaged_line_is_skipped_and_named(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ class LongTrainings:
     """What a run's file tells.
 
     Attributes:
-        trainings: in the order of the file. Of one network, seed and setting the last one.
+        trainings: in the order of the file. Of one network, learning rate, seed and setting the last one.
         unread: which lines do not count and why, as `line 3 (is damaged)`.
     """
 
@@ -241,7 +241,7 @@ def read_long(folder: Path, keys: Mapping[int, str]) -> LongTrainings:
         return LongTrainings()
     except OSError as error:
         raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
-    found: dict[tuple[str, str, int], LongTraining] = {}
+    found: dict[tuple[str, float | None, str, int], LongTraining] = {}
     unread = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -254,6 +254,6 @@ def read_long(folder: Path, keys: Mapping[int, str]) -> LongTrainings:
         if one.trial is not None and keys.get(one.trial) != one.key:
             unread.append(f"line {number} (trial {one.trial} has another network)")
             continue
-        found.pop(same := (one.key, one.setting, one.seed), None)
+        found.pop(same := (one.key, one.lr, one.setting, one.seed), None)
         found[same] = one
     return LongTrainings(tuple(found.values()), tuple(unread))
