@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
-import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from vitnas.config.data import DataConfig
-from vitnas.data.digits import _table
 from vitnas.data.table import read_source
 
 
@@ -28,19 +23,3 @@ def test_test_digits_do_not_depend_on_the_split_seed() -> None:
     assert one.test is not None
     assert two.test is not None
     assert torch.equal(one.test[0][:], two.test[0][:])
-
-
-def test_the_table_is_what_scikit_learn_loads_and_is_read_without_importing_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pixels, labels = load_digits(return_X_y=True)
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert np.array_equal(_table(), np.column_stack((pixels, labels)))
-
-
-def test_scikit_learn_itself_is_asked_where_its_file_is_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = _table()
-    monkeypatch.setattr("vitnas.data.digits._FILE", ("datasets", "moved.csv.gz"))
-    assert np.array_equal(_table(), before)

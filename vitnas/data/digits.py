@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vitnas.config.data import DataConfig
 from vitnas.data.source import DataSource, ImageHW, fingerprint_of_pixels, resized, split_by_class
 
-_FILE = ("datasets", "data", "digits.csv.gz")
 _TEST_SEED = 20260101  # fixed: the test digits are the same in every run
 
 
 def read(config: DataConfig, image_hw: ImageHW) -> DataSource:
     """The digits, a fifth of each class as test images."""
-    table = _table()
-    pixels = np.round(table[:, :-1].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    pixels = np.round(np.asarray(bunch.images) * (255 / 16)).astype(np.uint8)
     whole = torch.from_numpy(pixels)[:, None]
     images = resized(config, whole, image_hw)
-    labels = torch.from_numpy(table[:, -1].astype(np.int64))
+    labels = torch.from_numpy(np.asarray(bunch.target, dtype=np.int64))
     train, test = split_by_class(labels, 0.2, _TEST_SEED)
     names = tuple(str(digit) for digit in range(10))
     same = fingerprint_of_pixels(names, (whole[train], labels[train]))
     return DataSource((images[train], labels[train]), (images[test], labels[test]), names, same)
-
-
-def _table() -> NDArray[np.float64]:
-    """(1797, 65): 64 pixels from 0 to 16, then the digit.
-
-    This is scikit-learn's file. Its `load_digits` would also import pandas and scipy.stats, which
-    takes a second in each process that trains; it is asked where the file is elsewhere.
-    """
-    package = find_spec("sklearn")
-    assert package is not None
-    assert package.origin is not None, "a dependency of vitnas"
-    file = Path(package.origin).parent.joinpath(*_FILE)
-    if file.is_file():
-        return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits
-
-    pixels, labels = load_digits(return_X_y=True)
-    return np.column_stack((pixels, labels))
