@@ -128,7 +128,8 @@ class LongTrainings:
     """What a run's file tells.
 
     Attributes:
-        trainings: in the order of the file. Of one network, learning rate, seed and setting the last one.
+        trainings: in the order of the file. Of one network, learning rate, seed and setting the
+            last one.
         unread: which lines do not count and why, as `line 3 (is damaged)`.
     """
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from math import log2
 from pathlib import Path
 from statistics import fmean
 
@@ -23,7 +21,7 @@ from vitnas.config.baseline import Baseline, PricedBaseline
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.baselines import Baselines, shared_cache
-from vitnas.engine.batch.book import Book, read_entries
+from vitnas.engine.batch.book import read_entries
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
@@ -284,81 +282,3 @@ def test_changes_that_no_revision_names_share_nothing() -> None:
         cache = shared_cache(SPACE.config.data, Data(), "cpu", facts)
         cache.put(request, DONE)
         assert cache.get(request) == expected
-
-
-def of_rates(best: Mapping[str, float]) -> Answers:
-    """Trainings whose top-1 falls by ten points with each doubling from their family's best rate;
-    twice as much diverges from 0.1 on."""
-
-    def answers(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
-        for request in requests:
-            assert isinstance(request.subject, Baseline)
-            off = abs(log2(request.proxy.lr / best[request.subject.family]))
-            curve = (90 - 10 * off,) * EPOCHS
-            failed = Answer(outcome=Outcome.DIVERGED, error="loss is nan")
-            done = DONE.model_copy(update={"curve": curve, "test_top1": curve[0] - 5})
-            yield request, failed if request.proxy.lr > 0.1 else done
-
-    return answers
-
-
-def test_each_family_has_the_rate_that_its_own_member_climbs_to(tmp_path: Path) -> None:
-    own = 0.008
-    best = {"vgg": 4 * own, "dwcnn": own, "mobilenet": own / 2}
-    proxy, some = PROXY.at_rate(own), members(12)
-    baselines(tmp_path, of_rates(best), some=some, proxy=proxy).train()
-    found = read_baselines(tmp_path)
-    assert len(found) == len(some)
-    for one in found:
-        assert one.lr == best[one.family]
-        assert (one.top1, one.test_top1) == (90.0, 85.0)
-    tried = {one.family: [lr for lr, _ in one.rates] for one in found if one.rates}
-    assert tried == {
-        "vgg": [own / 2, own, 2 * own, 4 * own, 8 * own],
-        "dwcnn": [own / 2, own, 2 * own],
-        "mobilenet": [own / 4, own / 2, own, 2 * own],
-    }
-    assert sum(bool(one.rates) for one in found) == 3, "one member of each family"
-
-
-def test_stopped_anywhere_it_climbs_as_if_it_had_not_been(tmp_path: Path) -> None:
-    best = {"vgg": 4 * PROXY.lr, "dwcnn": PROXY.lr, "mobilenet": PROXY.lr / 4}
-
-    def after(number: int, folder: Path) -> list[str]:
-        left = iter(range(number))
-
-        def some_only(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
-            return (pair for pair, _ in zip(of_rates(best)(requests), left, strict=False))
-
-        with suppress(KeyboardInterrupt):
-            baselines(folder, some_only, some=members(12)).train()
-        baselines(folder, of_rates(best), some=members(12)).train()
-        return sorted(entry.key for entry in read_entries(folder / FILE_NAME))
-
-    whole = after(0, tmp_path / "whole")
-    for number in range(1, len(whole)):
-        assert after(number, tmp_path / str(number)) == whole
-
-
-def test_replicates_are_trained_at_the_rate_of_their_baseline(tmp_path: Path) -> None:
-    best = {"vgg": 2 * PROXY.lr, "dwcnn": PROXY.lr / 2, "mobilenet": PROXY.lr}
-    repeats = Repeats(tmp_path)
-    baselines(tmp_path, of_rates(best), some=members(12)).train()
-    baselines(tmp_path, of_rates(best), some=members(12)).repeat(2, repeats.read)
-    repeated = [one for one in repeats.read().baselines if one.replicates]
-    assert repeated
-    assert {one.trainings for one in repeated} == {(90.0,) * 3}
-
-
-def test_a_run_of_an_older_version_is_trained_at_the_rates_of_its_families(tmp_path: Path) -> None:
-    """It has all its baselines at the recipe's rate."""
-    answers = of_rates({"vgg": 2 * PROXY.lr})
-    old = baselines(tmp_path)
-    for member in members():
-        ((request, answer),) = answers([old._request(member, PROXY.lr)])
-        Book(tmp_path / FILE_NAME).put(request, answer.model_copy(update={"flops": member.flops}))
-    assert {one.top1 for one in read_baselines(tmp_path)} == {80.0}
-    baselines(tmp_path, answers).train()
-    found = read_baselines(tmp_path)
-    assert {(one.lr, one.top1) for one in found} == {(2 * PROXY.lr, 90.0)}
-    assert sorted(len(one.rates) for one in found) == [2, 2, 2, 4]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -122,6 +122,17 @@ def read_preprocessing(folder: Path, channels: int) -> Preprocessing | None:
     remark = tree.get("remark", "")
     how = of_timm(found.model_dump(), channels)
     return replace(how, remark=remark) if isinstance(remark, str) else how
+
+
+def stated_pixels(folder: Path, network: Any) -> Mapping[str, Any]:
+    """`mean` and `std` of each channel, for pixels from 0 to 1, that a folder's network was trained
+    with: what config.json says, else timm's `pretrained_cfg`; empty where nothing says it.
+
+    Raises:
+        DataError, ConfigError: as `read_preprocessing`.
+    """
+    how = read_preprocessing(folder, network.in_chans)
+    return (getattr(network, "pretrained_cfg", None) or {}) if how is None else vars(how)
 
 
 class _Stated(Frozen):

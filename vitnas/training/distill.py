@@ -16,7 +16,7 @@ from vitnas.config.recipe import DistillConfig, Recipe
 from vitnas.environment import only_errors_of
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.exported.folder import WEIGHTS_FILE
-from vitnas.exported.hub import read_preprocessing
+from vitnas.exported.hub import stated_pixels
 from vitnas.exported.read import load
 from vitnas.training.device import autocast
 from vitnas.training.images import Images
@@ -144,9 +144,7 @@ def _exported(config: DistillConfig) -> _Stated:
         raise ConfigError(rule, address="distill.weights", value=config.weights)
     folder = Path(str(config.teacher))
     model: Any = load(folder)
-    how = read_preprocessing(folder, model.in_chans)
-    known = getattr(model, "pretrained_cfg", None) if how is None else vars(how)
-    return model, known or {}
+    return model, stated_pixels(folder, model)
 
 
 def _timm_model(config: DistillConfig, images: Images) -> _Stated:

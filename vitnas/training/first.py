@@ -16,7 +16,7 @@ from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, nearest_name
 from vitnas.exported.convert import in_our_words
 from vitnas.exported.design import brought_to, read_design
-from vitnas.exported.hub import read_preprocessing
+from vitnas.exported.hub import stated_pixels
 from vitnas.exported.read import load
 from vitnas.nn.graft.networks import classifier_names, timm_pretrained
 from vitnas.nn.graft.whole import build_graft
@@ -97,8 +97,7 @@ def _of_folder(design: Design, folder: Path) -> _Source:
         raise ConfigError(rule, file=folder)
     network: Any = load(folder)
     classes, names = network.num_classes, getattr(network, "label_names", ())
-    how = read_preprocessing(folder, network.in_chans)
-    stated = _stated(network) if how is None else vars(how)
+    stated = stated_pixels(folder, network)
     if network.image_hw != design.image_hw:
         network = brought_to(network, theirs, design.image_hw)
     return _Source(network, str(folder), classes, names, stated)
