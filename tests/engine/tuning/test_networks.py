@@ -63,8 +63,8 @@ def test_a_run_without_a_front_for_these_images_is_one_line() -> None:
     with pytest.raises(RunError, match=r"results/run: --front-of: no trial is complete yet"):
         front_networks(space, run_of_front(), 3)
     rule = (
-        r"its networks are for 64 x 64 px, 3 channels and 10 classes, those of the space "
-        r"hybrid_cifar for 32 x 32 px, 3 channels and 10 classes$"
+        r"its networks are for 64 x 64 px, 3 channels, 10 classes, those of the space "
+        r"hybrid_cifar for 32 x 32 px, 3 channels, 10 classes$"
     )
     with pytest.raises(RunError, match=rf"^results/run: --front-of: {rule}"):
         front_networks(space, run_of_front(10**5, size=64), 3)

@@ -58,6 +58,15 @@ def test_a_time_that_is_up_at_once(tmp_path: Path) -> None:
         run_tune(make_space(), tmp_path, TuneOptions(minutes=0, **SMALL))
 
 
+def test_a_run_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
+    told: list[str] = []
+    options = TuneOptions(front_of=str(tmp_path / "gone"), **SMALL)
+    with pytest.raises(RunError, match="gone: no such folder"):
+        run_tune(make_space(), tmp_path / "tune", options, told.append, told.append)
+    assert told == []
+    assert not (tmp_path / "tune").exists()
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(RunError, match=r"holds 'thesis.txt' and no tune.jsonl"):

@@ -14,6 +14,7 @@ from vitnas.errors import RunError
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
+from vitnas.words import plural
 
 _DRAWS = 200
 _TAILS = 0.05
@@ -82,14 +83,17 @@ def front_networks(space: SearchSpace, run: Run, number: int) -> tuple[ModelConf
 
 
 def _check_images(space: SearchSpace, run: Run, network: ModelConfig) -> None:
-    ours, theirs = (
-        (f"{one.image_hw[0]} x {one.image_hw[1]} px", one.in_chans, one.num_classes)
-        for one in (space.example, network)
-    )
+    ours, theirs = _images(space.example), _images(network)
     if theirs[1:] != ours[1:] or network.image_hw not in space.image_sizes():
-        called = "{}, {} channels and {} classes"
-        rule = f"its networks are for {called.format(*theirs)}, those of the space {space.name} for"
-        raise RunError(f"{run.path}: --front-of: {rule} {called.format(*ours)}")
+        rule = f"its networks are for {', '.join(theirs)}, those of the space {space.name} for"
+        raise RunError(f"{run.path}: --front-of: {rule} {', '.join(ours)}")
+
+
+def _images(network: ModelConfig) -> list[str]:
+    """Size, channels and classes in words."""
+    height, width = network.image_hw
+    channels, classes = plural(network.in_chans, "channel"), plural(network.num_classes, "class")
+    return [f"{height} x {width} px", channels, classes]
 
 
 def _best_near(

@@ -67,6 +67,7 @@ def run_tune(
     if options.epochs is not None:
         proxy = space.config.proxy.for_epochs(options.epochs)
         space = space.with_proxy(proxy)
+    networks = _networks_of(space, options)
     doing(opening(options))
     backend = open_backend(options, space.config.data)
     try:
@@ -74,7 +75,10 @@ def run_tune(
         found = backend.prepare(space, teller=Teller(notice, doing))
         for line in found.notices:
             notice(line)
-        return tune_on(backend, found, space, path, options, notice, doing, epochs=True)
+        make_folder(path)
+        with locked(path):
+            tuning = Tuning(space, path, options, backend, found, notice, doing)
+            return tuning.find(networks, epochs=True)
     finally:
         backend.close()
 
@@ -87,21 +91,17 @@ def tune_on(
     options: TuneOptions,
     notice: Notice,
     doing: Notice,
-    *,
-    epochs: bool = False,
 ) -> Tuned:
-    """As `run_tune`, on a back end that has read the images and found `found`.
-
-    Args:
-        epochs: whether other numbers of epochs are tried at the end, too.
-    """
-    networks = _networks(space, options)
+    """As `run_tune`, on a back end that has read the images and found `found`; tries no other
+    numbers of epochs."""
+    networks = _networks_of(space, options)
     make_folder(path)
     with locked(path):
-        return Tuning(space, path, options, backend, found, notice, doing).find(networks, epochs)
+        return Tuning(space, path, options, backend, found, notice, doing).find(networks)
 
 
-def _networks(space: SearchSpace, options: TuneOptions) -> tuple[ModelConfig, ...]:
+def _networks_of(space: SearchSpace, options: TuneOptions) -> tuple[ModelConfig, ...]:
+    """What recipes are tried on, cheapest first."""
     if options.front_of is None:
         return varied_networks(space, options.networks, options.seed)
     return front_networks(space, read_run(Path(options.front_of)), options.networks)
