@@ -3,10 +3,10 @@
 `python benchmarks/long.py RUN`: baselines of the run that no smaller one beats on the scoring
 images, evenly over FLOPs, and for each of them the best network of the front with no more FLOPs.
 Both are chosen by the run's short trainings. Each is trained from nothing for `--epochs` by the
-run's recipe, a baseline at the learning rate of its family, with several seeds, one core each, and
-scored once on the run's test images. `--recipe` changes fields of that recipe; a learning rate is
-then everybody's. `--whole` trains on the scoring images, too. A quick run
-searches scikit-learn's digits first.
+run's recipe, a baseline at the learning rate that the run found for it, with several seeds, one
+core each, and scored once on the run's test images. `--recipe` changes fields of that recipe; a
+learning rate is then everybody's. `--whole` trains on the scoring images, too. A quick run searches
+scikit-learn's digits first.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def names(pair: Pair) -> tuple[str, str]:
 def networks(chosen: Sequence[Pair], proxy: ProxyConfig, lr: float | None) -> dict[str, Trained]:
     """By name, each with its recipe; a network that is in two pairs is trained once.
 
-    `lr`: that all are trained at; None = the proxy's, and that of its family for a baseline.
+    `lr`: that all are trained at; None = the proxy's, and a baseline's own.
     """
     found: dict[str, Trained] = {}
     for pair in chosen:

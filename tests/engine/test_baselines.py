@@ -81,9 +81,13 @@ def baselines(
     )
 
 
+def nothing_to_compare() -> Run:
+    return run_of(Path())
+
+
 def train(path: Path, cache: Cache, answers: Answers = instantly) -> list[str]:
     told: list[str] = []
-    baselines(path, answers, cache, told).train()
+    baselines(path, answers, cache, told).train(nothing_to_compare)
     return told
 
 
@@ -206,8 +210,8 @@ class Repeats:
         return run_of(self.path, *ends, baselines=read_baselines(self.path))
 
     def run(self, answers: Answers = by_seed) -> tuple[BaselineRecord, ...]:
-        baselines(self.path, by_seed, some=members(12)).train()
-        baselines(self.path, answers, some=members(12)).repeat(self.times, self.read)
+        baselines(self.path, by_seed, some=members(12)).train(nothing_to_compare)
+        baselines(self.path, answers, some=members(12)).train(self.read, self.times)
         return tuple(replace(one, ended=None) for one in self.read().baselines)
 
 
@@ -263,7 +267,7 @@ def test_a_rate_that_diverges_is_an_outcome(tmp_path: Path) -> None:
     hot = PROXY.model_copy(update={"lr": 1.0, "grad_clip": 0.0, "epochs": 1})
     backend = SerialBackend(0.0)
     backend.prepare(SPACE)
-    baselines(tmp_path, backend.answers, proxy=hot).train()
+    baselines(tmp_path, backend.answers, proxy=hot).train(nothing_to_compare)
     outcomes = {entry.answer.outcome for entry in read_entries(tmp_path / FILE_NAME)}
     assert outcomes <= {Outcome.COMPLETE, Outcome.DIVERGED}
 

@@ -15,25 +15,28 @@ from tests.engine.test_baselines import (
     Repeats,
     baselines,
     members,
+    nothing_to_compare,
 )
 from vitnas.config.baseline import Baseline
 from vitnas.engine.batch.book import Book, read_entries
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.records import Outcome
+from vitnas.versus import counting
 
 
-def of_rates(best: Mapping[str, float]) -> Answers:
-    """Trainings whose top-1 falls by ten points with each doubling from their family's best rate;
-    twice as much diverges from 0.1 on."""
+def of_rates(best: Mapping[str, float], top1: Mapping[str, float] | None = None) -> Answers:
+    """Trainings whose top-1 falls by ten points with each doubling from the best rate of their
+    network or family, where it is that of the family or 90; from 0.1 on they diverge."""
 
     def answers(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
         for request in requests:
             assert isinstance(request.subject, Baseline)
-            off = abs(log2(request.proxy.lr / best[request.subject.family]))
-            curve = (90 - 10 * off,) * EPOCHS
+            family = request.subject.family
+            off = abs(log2(request.proxy.lr / best.get(request.subject.name, best.get(family, 1))))
+            curve = (max(0.0, (top1 or {}).get(family, 90.0) - 10 * off),) * EPOCHS
             failed = Answer(outcome=Outcome.DIVERGED, error="loss is nan")
-            done = DONE.model_copy(update={"curve": curve, "test_top1": curve[0] - 5})
+            done = DONE.model_copy(update={"curve": curve, "test_top1": curve[0] / 2})
             yield request, failed if request.proxy.lr > 0.1 else done
 
     return answers
@@ -43,12 +46,12 @@ def test_each_family_has_the_rate_that_its_own_member_climbs_to(tmp_path: Path) 
     own = 0.008
     best = {"vgg": 4 * own, "dwcnn": own, "mobilenet": own / 2}
     proxy, some = PROXY.at_rate(own), members(12)
-    baselines(tmp_path, of_rates(best), some=some, proxy=proxy).train()
+    baselines(tmp_path, of_rates(best), some=some, proxy=proxy).train(nothing_to_compare)
     found = read_baselines(tmp_path)
     assert len(found) == len(some)
     for one in found:
         assert one.lr == best[one.family]
-        assert (one.top1, one.test_top1) == (90.0, 85.0)
+        assert (one.top1, one.test_top1) == (90.0, 45.0)
     tried = {one.family: [lr for lr, _ in one.rates] for one in found if one.rates}
     assert tried == {
         "vgg": [own / 2, own, 2 * own, 4 * own, 8 * own],
@@ -58,30 +61,49 @@ def test_each_family_has_the_rate_that_its_own_member_climbs_to(tmp_path: Path) 
     assert sum(bool(one.rates) for one in found) == 3, "one member of each family"
 
 
-def test_stopped_anywhere_it_climbs_as_if_it_had_not_been(tmp_path: Path) -> None:
-    best = {"vgg": 4 * PROXY.lr, "dwcnn": PROXY.lr, "mobilenet": PROXY.lr / 4}
+LR = PROXY.lr
+SMALLEST, *_, LARGEST = (one.baseline.name for one in members(12) if one.baseline.family == "vgg")
+OWN = {"vgg": 2 * LR, "dwcnn": LR, "mobilenet": LR / 4, SMALLEST: LR / 2, LARGEST: 8 * LR}
+LEVELS = {"dwcnn": 60.0, "mobilenet": 55.0}
 
+
+def test_what_decides_the_comparison_climbs_to_a_rate_of_its_own(tmp_path: Path) -> None:
+    """The others stay at the rate of their family."""
+    run = Repeats(tmp_path)
+    baselines(tmp_path, of_rates(OWN, LEVELS), some=members(12)).train(run.read)
+    found = {one.name: one for one in read_baselines(tmp_path)}
+    for name, one in found.items():
+        assert one.lr == OWN.get(name, OWN[one.family])
+    several = {name for name, one in found.items() if one.rates}
+    assert {one.name for one in counting(run.read())} <= several
+    assert len([name for name in several if name.startswith("vgg")]) == 4
+    assert len([name for name in several if name.startswith("dwcnn")]) == 1, "the one for all"
+    assert [lr for lr, _ in found[SMALLEST].rates] == [LR / 4, LR / 2, LR, 2 * LR, 4 * LR]
+
+
+def test_stopped_anywhere_it_climbs_as_if_it_had_not_been(tmp_path: Path) -> None:
     def after(number: int, folder: Path) -> list[str]:
         left = iter(range(number))
+        run = Repeats(folder)
 
         def some_only(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
-            return (pair for pair, _ in zip(of_rates(best)(requests), left, strict=False))
+            answers = of_rates(OWN, LEVELS)(requests)
+            return (pair for pair, _ in zip(answers, left, strict=False))
 
         with suppress(KeyboardInterrupt):
-            baselines(folder, some_only, some=members(12)).train()
-        baselines(folder, of_rates(best), some=members(12)).train()
+            baselines(folder, some_only, some=members(12)).train(run.read, 1)
+        baselines(folder, of_rates(OWN, LEVELS), some=members(12)).train(run.read, 1)
         return sorted(entry.key for entry in read_entries(folder / FILE_NAME))
 
     whole = after(0, tmp_path / "whole")
-    for number in range(1, len(whole)):
+    for number in range(1, len(whole), 3):
         assert after(number, tmp_path / str(number)) == whole
 
 
 def test_replicates_are_trained_at_the_rate_of_their_baseline(tmp_path: Path) -> None:
     best = {"vgg": 2 * PROXY.lr, "dwcnn": PROXY.lr / 2, "mobilenet": PROXY.lr}
     repeats = Repeats(tmp_path)
-    baselines(tmp_path, of_rates(best), some=members(12)).train()
-    baselines(tmp_path, of_rates(best), some=members(12)).repeat(2, repeats.read)
+    baselines(tmp_path, of_rates(best), some=members(12)).train(repeats.read, 2)
     repeated = [one for one in repeats.read().baselines if one.replicates]
     assert repeated
     assert {one.trainings for one in repeated} == {(90.0,) * 3}
@@ -95,7 +117,7 @@ def test_a_run_of_an_older_version_is_trained_at_the_rates_of_its_families(tmp_p
         ((request, answer),) = answers([old._request(member, PROXY.lr)])
         Book(tmp_path / FILE_NAME).put(request, answer.model_copy(update={"flops": member.flops}))
     assert {one.top1 for one in read_baselines(tmp_path)} == {80.0}
-    baselines(tmp_path, answers).train()
+    baselines(tmp_path, answers).train(nothing_to_compare)
     found = read_baselines(tmp_path)
     assert {(one.lr, one.top1) for one in found} == {(2 * PROXY.lr, 90.0)}
     assert sorted(len(one.rates) for one in found) == [2, 2, 2, 4]

@@ -89,6 +89,13 @@ def test_families_of_baselines_tell_that_the_learning_rate_is_wrong(
     assert "families of baselines" not in said(trial(0), baselines=baselines_at(*rates))
 
 
+def test_a_family_s_rate_is_the_middle_one_of_its_members() -> None:
+    space = {**SPACE, "proxy": {"lr": 0.008}}
+    family = [baselines_at(rate)[0] for rate in (0.008, 0.032, 0.016)]
+    found = assess(run_of(PATH, trial(0), space=space, baselines=tuple(family)))
+    assert found.rate_factors == (2.0,)
+
+
 def test_a_starved_range_of_flops_is_named() -> None:
     trials = [trial(n, 50.0 + n, 10**6 + n) for n in range(16)]
     costly = [trial(20 + n, 40.0, 10**8 + n, outcome=Outcome.STOPPED) for n in range(8)]

@@ -165,6 +165,10 @@ def test_the_learning_rates_that_were_tried_are_told(tmp_path: Path) -> None:
         ["0.016", "0.004=50.0;0.008=;0.016=55.0"],
         ["0.016", ""],
     ]
+    assert "each for itself" not in rates_text(run)
+    climbed = replace(members[1], rates=tried)
+    decided = replace(run, baselines=(members[0], climbed, members[2]))
+    assert "decide the comparison then tried further rates, each for itself" in rates_text(decided)
     alone = replace(run, baselines=members[1:2])
     assert rates_text(alone) == ""
 

@@ -1,13 +1,13 @@
 """The baselines of a run: trained after its trials, on the same images in the same way, but each
-family at a learning rate of its own; those that decide its comparison with the front are trained
-again where replicates are wanted."""
+family at a learning rate of its own. Those that decide its comparison with the front find their own
+rate, each by itself, and are trained again where replicates are wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.rates import best_rate, pilot, untried, within_reach
-from vitnas.engine.batch.references import FILE_NAME
+from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
-from vitnas.records import BaselineRecord
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.sessions import Data
@@ -30,7 +29,7 @@ from vitnas.words import plural
 
 _Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
 _Notice = Callable[[str], None]
-_Counted = tuple[str, int, float]  # family, width and learning rate
+_Asked = dict[Request, PricedBaseline]  # what each training is of
 
 
 @dataclass(frozen=True)
@@ -61,50 +60,78 @@ class Baselines:
     doing: _Notice
     int8: bool = False
 
-    def train(self) -> None:
-        """Find each family's learning rate with one of its members, then train all at it.
+    def train(self, read: Callable[[], Run], repeats: int = 0) -> None:
+        """Train what the run does not have yet.
 
-        What the run has already is not trained.
+        First each family finds its learning rate with one member, and all members are trained at
+        it. Then those that decide the comparison with the front climb on from there, each by
+        itself, and are repeated. A baseline's value is that at its best rate, the mean over its
+        trainings. So other ones may decide afterwards; the same is done with them, until nothing
+        new decides.
+
+        Who decides is computed from what was asked for so far, even if the run has more. So a run
+        that was stopped anywhere resumes as if it had not been.
+
+        Args:
+            read: reads the run as it is now.
+            repeats: how often each that decides is trained again, with other seeds, at its own
+                rate.
 
         Raises:
             KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
             RunError: the run's file is damaged.
         """
-        families = [list(group) for _, group in groupby(self.members, key=_family)]
-        pilots = [pilot(family) for family in families]
-        while missing := self._untried(pilots):
-            self._answer(missing, "rate", " at several learning rates")
-        asked: dict[Request, PricedBaseline] = {}
-        for family, one in zip(families, pilots, strict=True):
-            lr = best_rate(self._tried(one))
-            asked |= {self._request(member, lr): member for member in family}
-        self._answer(asked, "baseline")
-
-    def repeat(self, times: int, read: Callable[[], Run]) -> None:
-        """Train those baselines again that decide the comparison with the front.
-
-        A baseline's value is the mean over its trainings, so other ones may count afterwards, and
-        are then trained again, too, until nothing new counts. Who counts in a round is computed
-        from whole rounds alone. So a run that was stopped anywhere resumes as if it had not been.
-
-        Args:
-            times: how often each is trained again, with other seeds, at its own learning rate.
-            read: reads the run as it is now.
-
-        Raises:
-            KeyboardInterrupt, RunError: as `train`.
-        """
-        known: set[_Counted] = set()
-        while new := _counting(read(), known) - known:
-            rates = {(family, width): lr for family, width, lr in new}
-            asked = {
-                self._request(member, lr, repetition): member
-                for repetition in range(1, times + 1)
-                for member in self.members
-                if (lr := rates.get((member.baseline.family, member.baseline.width))) is not None
+        asked = self._families()
+        settled: set[PricedBaseline] = set()
+        while new := self._deciding(read(), asked) - settled:
+            rates = {one: self._family_rate(one) for one in self.members if one in new}
+            asked |= self._climb(rates)
+            again = {
+                self._request(one, self._best(one), repetition): one
+                for repetition in range(1, repeats + 1)
+                for one in rates
             }
-            self._answer(asked, "repeat", " again, with other seeds")
-            known |= new
+            self._answer(again, "repeat", " again, with other seeds")
+            asked |= again
+            settled |= new
+
+    def _families(self) -> _Asked:
+        """All members at the rates of their families, and the trainings that found these rates."""
+        pilots = dict.fromkeys(map(self._pilot, self.members), self.proxy.lr)
+        asked = self._climb(pilots)
+        whole = {self._request(one, self._family_rate(one)): one for one in self.members}
+        self._answer(whole, "baseline")
+        return asked | whole
+
+    def _climb(self, starts: Mapping[PricedBaseline, float]) -> _Asked:
+        """Train each of some baselines at the rates that lead from its start to its best one."""
+        asked: _Asked = {}
+        while missing := {
+            self._request(one, lr): one
+            for one, start in starts.items()
+            for lr in untried(self._tried(one), start, self.proxy.lr)
+        }:
+            self._answer(missing, "rate", " at several learning rates")
+        for one in starts:
+            asked |= {self._request(one, lr): one for lr in self._tried(one)}
+        return asked
+
+    def _deciding(self, run: Run, asked: _Asked) -> set[PricedBaseline]:
+        """The baselines that decide the comparison, as far as trainings were asked for."""
+        seen = read_baselines(self.path, {request.key for request in asked})
+        names = {(one.family, one.width) for one in counting(replace(run, baselines=seen))}
+        own = ((one.baseline.family, one.baseline.width) for one in self.members)
+        return {one for one, name in zip(self.members, own, strict=True) if name in names}
+
+    def _pilot(self, one: PricedBaseline) -> PricedBaseline:
+        family = one.baseline.family
+        return pilot([other for other in self.members if other.baseline.family == family])
+
+    def _family_rate(self, one: PricedBaseline) -> float:
+        return self._best(self._pilot(one))
+
+    def _best(self, one: PricedBaseline) -> float:
+        return best_rate(self._tried(one))
 
     def _request(self, member: PricedBaseline, lr: float, repetition: int = 0) -> Request:
         """A training that is scored on the test images, too; from 1 on repetitions have seeds of
@@ -119,13 +146,6 @@ class Baselines:
         asked = {lr: self._request(one, lr) for lr in within_reach(self.proxy.lr)}
         found = {lr: book.get(request) for lr, request in asked.items()}
         return {lr: answer.top1 for lr, answer in found.items() if answer is not None}
-
-    def _untried(self, pilots: Iterable[PricedBaseline]) -> dict[Request, PricedBaseline]:
-        """The next learning rates of each family; none once all are found."""
-        own = self.proxy.lr
-        return {
-            self._request(one, lr): one for one in pilots for lr in untried(self._tried(one), own)
-        }
 
     def _answer(
         self, requests: Mapping[Request, PricedBaseline], called: str, how: str = ""
@@ -160,23 +180,6 @@ class Baselines:
                 self.cache.put(request, answer)
         if book.missing(requests):
             raise KeyboardInterrupt
-
-
-def _family(member: PricedBaseline) -> str:
-    return member.baseline.family
-
-
-def _counting(run: Run, known: Collection[_Counted]) -> set[_Counted]:
-    """What counts where only those that are `known` have replicates."""
-
-    def named(one: BaselineRecord) -> _Counted:
-        return one.family, one.width, one.lr
-
-    seen = (
-        one if named(one) in known else replace(one, replicates=(), test_replicates=())
-        for one in run.baselines
-    )
-    return {named(one) for one in counting(replace(run, baselines=tuple(seen)))}
 
 
 @contextmanager

@@ -295,7 +295,7 @@ class _Search:
             raise KeyboardInterrupt
 
     def _train_baselines(self) -> None:
-        """Train what the front is compared with, then again what decides the comparison."""
+        """Train what the front is compared with."""
         environment, config = self.store.attrs["environment"], self.space.config
         now = environment["sessions"][-1]
         baselines = Baselines(
@@ -311,9 +311,7 @@ class _Search:
             int8=config.objectives.is_int8,
         )
         try:
-            baselines.train()
-            if self.options.replicates:
-                baselines.repeat(self.options.replicates, self._read)
+            baselines.train(self._read, self.options.replicates)
         except KeyboardInterrupt:
             session.note(self.store, ended_by="interrupted")
             raise

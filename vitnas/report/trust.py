@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, isfinite, sqrt
-from statistics import fmean
+from statistics import fmean, median_low
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Trust:
             epochs, a mean over them; None below three epochs.
         lr: peak learning rate of the trials.
         rate_factors: the learning rate that each family of baselines has found for itself, in
-            multiples of `lr`; that of the most accurate baseline first.
+            multiples of `lr`: the middle one of its members that were trained at several. That of
+            the most accurate baseline comes first.
         num_ranked: number of complete trials from which the taus are computed.
         num_complete: number of all complete trials.
         epochs: epochs of a complete trial.
@@ -162,8 +163,12 @@ def _rate_factors(run: Run) -> tuple[float, ...]:
     best: dict[str, float] = {}
     for one in run.baselines:
         best[one.family] = max(best.get(one.family, 0.0), one.top1 or 0.0)
-    found = {one.family: one.lr / run.lr for one in run.baselines if one.rates}
-    return tuple(found[family] for family in sorted(found, key=lambda family: -best[family]))
+    found: dict[str, list[float]] = {}
+    for one in run.baselines:
+        if one.rates:
+            found.setdefault(one.family, []).append(one.lr / run.lr)
+    families = sorted(found, key=lambda family: -best[family])
+    return tuple(median_low(found[family]) for family in families)
 
 
 def _late_gain(members: Sequence[TrialRecord]) -> float | None:

@@ -131,16 +131,21 @@ def _left(run: Run) -> str:
 
 
 def rates_text(run: Run) -> str:
-    """How the baselines got their learning rates, in a sentence; empty where one was tried."""
+    """How the baselines got their learning rates, in sentences; empty where one was tried."""
     tried = [one for one in run.baselines if one.rates]
     if not tried:
         return ""
     numbers = [len(one.rates) for one in tried]
     fewest, most = min(numbers), max(numbers)
     some = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    own = (
+        " Those that decide the comparison then tried further rates, each for itself."
+        if len(tried) > len({one.family for one in tried})
+        else ""
+    )
     return (
         f"Each family has its own learning rate: one of its members was trained at {some} rates, "
-        "and the best one by the scoring images was taken for all. The trials share one rate."
+        f"and the best one by the scoring images was taken for all.{own} The trials share one rate."
     )
 
 

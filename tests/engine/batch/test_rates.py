@@ -14,10 +14,12 @@ from vitnas.config.baseline import PricedBaseline
 from vitnas.engine.batch.rates import FIRST, best_rate, pilot, untried, within_reach
 
 
-def climbed(own: float, top1: Mapping[int, float | None]) -> dict[float, float | None]:
+def climbed(
+    own: float, top1: Mapping[int, float | None], start: float | None = None
+) -> dict[float, float | None]:
     """All rates that are tried where a rate of 2^k times `own` reaches `top1[k]`."""
     tried: dict[float, float | None] = {}
-    while new := untried(tried, own):
+    while new := untried(tried, start or own, own):
         assert not set(new) & set(tried)
         tried |= {lr: top1[round(log2(lr / own))] for lr in new}
     return tried
@@ -34,6 +36,13 @@ def test_it_climbs_until_a_rate_is_better_than_both_beside_it() -> None:
     tried = climbed(0.01, {-1: 60.0, 0: 70.0, 1: 75.0, 2: 80.0, 3: 79.0})
     assert sorted(tried) == [0.005, 0.01, 0.02, 0.04, 0.08]
     assert best_rate(tried) == 0.04
+
+
+def test_it_climbs_from_another_rate_and_stays_within_reach_of_the_recipe_s() -> None:
+    tried = climbed(0.01, dict(zip(range(-3, 4), range(7), strict=True)), start=0.04)
+    assert sorted(tried) == [0.02, 0.04, 0.08]
+    assert sorted(climbed(0.01, {1: 70.0, 2: 80.0, 3: 60.0}, start=0.04)) == [0.02, 0.04, 0.08]
+    assert sorted(climbed(0.01, {2: 70.0, 3: 80.0}, start=0.08)) == [0.04, 0.08]
 
 
 def test_what_does_not_reach_its_end_is_worse_than_anything() -> None:
@@ -64,12 +73,14 @@ def test_no_rate_is_beyond_what_a_recipe_can_have(own: float, highest: float) ->
 @given(
     st.floats(1e-6, 1.0),
     st.lists(st.none() | st.floats(0.0, 100.0), min_size=7, max_size=7),
+    st.integers(0, 6),
 )
 def test_the_best_rate_is_no_worse_than_those_beside_it(
-    own: float, reached: list[float | None]
+    own: float, reached: list[float | None], place: int
 ) -> None:
     top1 = dict(enumerate(reached, start=-3))
-    tried = climbed(own, top1)
+    reach = within_reach(own)
+    tried = climbed(own, top1, start=reach[place % len(reach)])
     best = best_rate(tried)
     beside = [lr for lr in (best / 2, best * 2) if lr in within_reach(own)]
     assert all(lr in tried for lr in beside)

@@ -48,6 +48,17 @@ def test_one_learning_rate_is_no_choice(tmp_path: Path) -> None:
     assert (found.lr, found.rates) == (0.01, ())
 
 
+def test_trainings_that_are_not_asked_for_are_not_seen(tmp_path: Path) -> None:
+    book = Book(tmp_path / FILE_NAME)
+    low, high = (Request(DIGITS, ProxyConfig(lr=lr), 3) for lr in (0.01, 0.02))
+    book.put(low, ANSWER)
+    book.put(high, ANSWER.model_copy(update={"curve": (90.0,)}))
+    (all_of_them,) = read_baselines(tmp_path)
+    (found,) = read_baselines(tmp_path, {low.key})
+    assert (all_of_them.lr, found.lr) == (0.02, 0.01)
+    assert read_baselines(tmp_path, set()) == ()
+
+
 @pytest.mark.parametrize(
     "request_text", ["{}", '{"baseline": 3}', '{"baseline": {"family": "<b>", "width": 1}}']
 )

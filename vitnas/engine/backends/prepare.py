@@ -175,8 +175,11 @@ def _seconds_of(subject: ModelConfig | Baseline, worker: Worker) -> float | None
 
 
 def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> float | None:
-    """Estimated from the smallest and the largest of each family, the rates that each family is
-    tried at with them; None on a GPU."""
+    """Estimated from the smallest and the largest of each family; None on a GPU.
+
+    With the first rates that are tried: by one member of each family, and by all of the first
+    family, which most often decides the comparison.
+    """
     from vitnas.training.timing import seconds_between
 
     def timed(member: PricedBaseline) -> tuple[int, float] | None:
@@ -186,12 +189,14 @@ def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> 
     if worker.device != "cpu":
         return None
     total = 0.0
-    for _, group in groupby(members, key=lambda member: member.baseline.family):
+    families = groupby(members, key=lambda member: member.baseline.family)
+    for number, (_, group) in enumerate(families):
         family = list(group)
         first, last = timed(family[0]), timed(family[-1])
         if first is None or last is None:
             return None
-        trained = [*family, *[pilot(family)] * (FIRST - 1)]
+        climbing = [pilot(family)] if number else family
+        trained = [*family, *climbing * (FIRST - 1)]
         total += sum(seconds_between(member.flops, (first, last)) for member in trained)
     return total
 

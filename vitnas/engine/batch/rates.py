@@ -3,7 +3,7 @@
 The recipe of a space is chosen for its own networks, and a convolution by the book may want several
 times the rate of a network with attention. So one member of each family climbs by factors of two
 from the recipe's rate until a rate is better than both beside it; its scoring images decide. The
-other members take the family's rate.
+other members take the family's rate. Those that decide a comparison climb on from there.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ def within_reach(own: float) -> tuple[float, ...]:
     return tuple(rates)
 
 
-def untried(tried: Mapping[float, float | None], own: float) -> list[float]:
+def untried(tried: Mapping[float, float | None], start: float, own: float) -> list[float]:
     """The rates to try next; none once the best one has been tried between its neighbours.
 
-    The first three come together, so that a run that was stopped among them climbs as if it had not
-    been.
+    The start and its neighbours come together, so that a run that was stopped among them climbs as
+    if it had not been.
 
     Args:
         tried: top-1 in percent by rate; None for a training that did not reach its end.
+        start: the rate to climb from, one within reach.
         own: the recipe's rate.
     """
     reach = within_reach(own)
-    first = [lr for lr in (own, own / 2, own * 2) if lr in reach]
-    best = own if not set(tried).issuperset(first) else best_rate(tried)
+    first = [lr for lr in (start, start / 2, start * 2) if lr in reach]
+    best = start if not set(tried).issuperset(first) else best_rate(tried)
     return [lr for lr in (best, best / 2, best * 2) if lr in reach and lr not in tried]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,15 @@ from vitnas.records import BaselineRecord, repeated
 FILE_NAME = "baselines.jsonl"
 
 
-def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
+def read_baselines(folder: Path, among: Container[str] | None = None) -> tuple[BaselineRecord, ...]:
     """Every baseline of the run, by family in the order of training and by FLOPs.
 
     Of several learning rates the best one counts (see `vitnas.engine.batch.rates`). At each rate a
     baseline's further trainings stand after its first one in the file.
+
+    Args:
+        folder: of the run.
+        among: keys of the only trainings that are seen; all of them by default.
 
     Raises:
         RunError: the file is damaged.
@@ -30,6 +34,8 @@ def read_baselines(folder: Path) -> tuple[BaselineRecord, ...]:
     entries = {entry.key: entry for entry in read_entries(folder / FILE_NAME)}
     trainings: dict[tuple[str, int], list[BaselineRecord]] = {}
     for entry in entries.values():
+        if among is not None and entry.key not in among:
+            continue
         record = _record(folder, entry)
         trainings.setdefault((record.family, record.width), []).append(record)
     families = list(dict.fromkeys(family for family, _ in trainings))
