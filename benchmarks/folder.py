@@ -3,7 +3,7 @@
 Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
 each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
 README prints under "Your own data", in 60 trials of 6 epochs. `--seed` is of the search; the images
-are always the same. `--replicates 2` trains what decides the comparison with the baselines twice
+are always the same. `--epochs` and `--lr` change the recipe. `--replicates 2` trains what decides the comparison with the baselines twice
 more. `--scenes` takes other articles and a harder task: each article is turned, has a size and a
 place of its own, and lies on coloured stripes. `--scenes digits` has scikit-learn's handwritten
 digits in place of the articles, which nothing in `images_64` was designed with: 900 of them for
@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,13 +114,13 @@ def write_images(root: Path, quick: bool, scenes: str | None = None) -> None:
                 draw(images[number], name).save(folder / f"{name:05}.png")
 
 
-def own_space(root: Path, quick: bool, lr: float | None = None) -> dict[str, Any]:
-    """The README's space for somebody's own images, made this folder's."""
+def own_space(root: Path, proxy: Mapping[str, Any]) -> dict[str, Any]:
+    """The README's space for somebody's own images, made this folder's, with fields of a recipe."""
     readme = (ROOT / "README.md").read_text()
     (text,) = re.findall(r"```yaml\n(name: my_space\n.*?)```", readme, flags=re.DOTALL)
     space: dict[str, Any] = yaml.safe_load(text)
     space["data"]["root"] = str(root)
-    space["proxy"] = {"epochs": 1 if quick else EPOCHS} | ({} if lr is None else {"lr": lr})
+    space["proxy"] = dict(proxy)
     space["model"] |= {"img_size": SIDE, "num_classes": 10}
     return space
 
@@ -145,10 +145,10 @@ def options(quick: bool, seed: int, trials: int, replicates: int, tune: bool) ->
         yield from ("--no-baselines", "--backend", "serial")
 
 
-def search(folder: Path, quick: bool, lr: float | None, *asked: str) -> dict[str, float]:
+def search(folder: Path, proxy: Mapping[str, Any], *asked: str) -> dict[str, float]:
     """Search the images of a folder, and read what came of it."""
     space, run = folder / "my_space.yaml", folder / "run"
-    space.write_text(yaml.safe_dump(own_space(folder / "images", quick, lr), sort_keys=False))
+    space.write_text(yaml.safe_dump(own_space(folder / "images", proxy), sort_keys=False))
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     command = (str(ROOT / "search.py"), str(space), "--out", str(run))
     seconds, done = fresh_process(*command, *asked)
@@ -172,8 +172,12 @@ def main() -> None:
     parser.add_argument("--to", type=Path, help="keep images and run in this new folder")
     add_scenes(parser)
     parser.add_argument("--lr", type=float, help="learning rate of all networks")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of each training")
     parser.add_argument("--tune", action="store_true", help="tune the recipe first")
     asked = parser.parse_args()
+    proxy: dict[str, Any] = {"epochs": 1 if asked.quick else asked.epochs}
+    if asked.lr is not None:
+        proxy["lr"] = asked.lr
     with folder_in_memory() as temporary:
         folder = asked.to or Path(temporary)
         write_images(folder / "images", asked.quick, asked.scenes)
@@ -181,7 +185,7 @@ def main() -> None:
         figures: Figures = {
             "seed": asked.seed,
             "images": f"scenes of {asked.scenes}" if asked.scenes else "plain",
-            **search(folder, asked.quick, asked.lr, *wanted),
+            **search(folder, proxy, *wanted),
         }
     bounds = {"ahead_points": {"min": 1.0}, "ahead_share": {"min": 0.8}}
     conclude("folder", asked.quick, figures, {"complete": {"min": 1}} if asked.quick else bounds)
