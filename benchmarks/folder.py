@@ -3,13 +3,13 @@
 Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
 each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
 README prints under "Your own data", in 60 trials of 6 epochs. `--seed` is of the search; the images
-are always the same. `--epochs` and `--lr` change the recipe. `--replicates 2` trains what decides the comparison with the baselines twice
-more. `--scenes` takes other articles and a harder task: each article is turned, has a size and a
-place of its own, and lies on coloured stripes. `--scenes digits` has scikit-learn's handwritten
-digits in place of the articles, which nothing in `images_64` was designed with: 900 of them for
-training and 897 others for the test, in several scenes each. `--tune` lets the search tune its
-recipe first, as `vitnas search` does with a folder; else all networks have the space's. A quick run
-takes the digits, and no baselines.
+are always the same. `--epochs` and `--lr` change the recipe. `--replicates 2`
+trains what decides the comparison with the baselines twice more. `--scenes` takes other articles
+and a harder task: each article is turned, has a size and a place of its own, and lies on coloured
+stripes. `--scenes digits` has scikit-learn's handwritten digits in place of the articles, which
+nothing in `images_64` was designed with: 900 of them for training and 897 others for the test, in
+several scenes each. `--tune` lets the search tune its recipe first, as `vitnas search` does with a
+folder; else all networks have the space's. A quick run takes the digits, and no baselines.
 """
 
 from __future__ import annotations
