@@ -69,6 +69,7 @@ FLOORS = [
     ("calibration", "replay"),
     ("report",),
     ("trained", "trained_long"),
+    ("confirmation",),
     ("deploy",),
     ("api",),
     ("gpucheck",),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.hook import when_imported
 
 if TYPE_CHECKING:
-    from vitnas.api import evaluate, export, load_run, load_space, predict, search, tune
+    from vitnas.api import confirm, evaluate, export, load_run, load_space, predict, search, tune
     from vitnas.config.model import ModelConfig, load_config, save_config
     from vitnas.cost.counter import measure_cost
     from vitnas.exported.read import load
@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 _HOME = {
     "ModelConfig": "vitnas.config.model",
     "build_model": "vitnas.nn.model",
+    "confirm": "vitnas.api",
     "evaluate": "vitnas.api",
     "export": "vitnas.api",
     "load": "vitnas.exported.read",
@@ -39,6 +40,7 @@ _HOME = {
 __all__ = [
     "ModelConfig",
     "build_model",
+    "confirm",
     "evaluate",
     "export",
     "load",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,28 @@ class Run:
             (-(t.estimate or 0.0), *log_costs(self.costs, t.costs(self.costs))) for t in members
         ]
         return members[knee(points)] if members else None
+
+    def spread(self, number: int) -> tuple[TrialRecord, ...]:
+        """Members of the front, evenly over log FLOPs with its ends; one alone is the knee.
+
+        Args:
+            number: how many, from 1 on; a smaller front has fewer.
+
+        Returns:
+            Cheapest first; none where no trial is complete.
+        """
+        members = sorted(self.front, key=lambda trial: trial.flops)
+        number = min(number, len(members))
+        if number < 2:
+            return (self.knee,) if number and self.knee else ()
+        sizes = {trial.number: log(max(trial.flops, 1)) for trial in members}
+        low, high = sizes[members[0].number], sizes[members[-1].number]
+        chosen: list[TrialRecord] = []
+        for index in range(number):
+            wanted = low + (high - low) * index / (number - 1)
+            left = [trial for trial in members if trial not in chosen]
+            chosen.append(min(left, key=lambda trial: abs(sizes[trial.number] - wanted)))
+        return tuple(sorted(chosen, key=lambda trial: trial.flops))
 
     def trainings_of(self, trial: TrialRecord) -> tuple[int, ...]:
         """Numbers of a candidate and of its replicates."""

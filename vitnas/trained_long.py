@@ -42,6 +42,7 @@ def plan_for(
     model: str | Path | None = None,
     recipe: str | Path | Recipe | None = None,
     baseline: str | None = None,
+    lr: float | None = None,
     **options: Any,
 ) -> Plan:
     """A long training of a trial's network, or of a baseline, on the run's images, split as there.
@@ -54,11 +55,12 @@ def plan_for(
         model: the trial's network, in a file or a folder; None = as the run has it. It gets the
             name that an export gives it.
         recipe: see `make_plan`; None = the run's own short one, with `epochs` or three times as
-            many as its own. A baseline then has the learning rate that the run found for its
-            family.
+            many as its own.
         baseline: what is trained instead: a family and a width, as `vgg-17`; a family alone, of
             which the member nearest to the trial in FLOPs is taken; or `timm:NAME`, a network of
             timm at the run's image size.
+        lr: peak learning rate of a family's member by the run's own recipe; None = the rate that
+            the run found for it, or for the next member in width.
         **options: those of `make_plan`; `data`, `img_size` and `score_on` must be None.
 
     Raises:
@@ -73,7 +75,7 @@ def plan_for(
         trial = _trial(run, number)
         own, called = trial.network, f"trial {trial.number}"
     elif model is None:
-        own = _baseline(run, number, baseline)
+        own = baseline_of(run, number, baseline)
         called = f"baseline {_name(own)}"
     else:
         raise ConfigError("give MODEL or --baseline, not both")
@@ -84,7 +86,7 @@ def plan_for(
         epochs = TIMES * space.proxy.epochs if epochs is None else epochs
         proxy = space.proxy.for_epochs(epochs)
         if isinstance(own, Baseline):
-            proxy = proxy.at_rate(_rate(run, own, proxy.lr))
+            proxy = proxy.at_rate(rate_of(run, own, proxy.lr) if lr is None else lr)
         recipe = _plain(proxy)
         plan = replace(make_plan(model or own, space.data, recipe, **options), recipe_name=PROXY)
     else:
@@ -164,8 +166,13 @@ def _of_timm(run: Run, number: int | None, name: str) -> GraftFile:
     return file
 
 
-def _baseline(run: Run, number: int | None, name: str) -> Baseline | GraftFile:
-    """The baseline of this name for the run's images, or of a family at the FLOPs of a trial."""
+def baseline_of(run: Run, number: int | None, name: str) -> Baseline | GraftFile:
+    """The baseline of this name for the run's images, or of a family at the FLOPs of a trial.
+
+    Raises:
+        RunError: no trial is complete.
+        ConfigError: there is none of this name, or none of such FLOPs.
+    """
     from vitnas.baselines.families import FAMILIES
     from vitnas.baselines.sizes import nearest
 
@@ -199,7 +206,7 @@ def _baseline(run: Run, number: int | None, name: str) -> Baseline | GraftFile:
     return found.baseline
 
 
-def _rate(run: Run, baseline: Baseline, own: float) -> float:
+def rate_of(run: Run, baseline: Baseline, own: float) -> float:
     """The learning rate that the run found for this baseline, or for the next one of its family in
     width; `own` where it has none."""
     family = [one for one in run.baselines if one.family == baseline.family and one.lr]

@@ -66,7 +66,8 @@ def test_ours_stands_against_the_best_baseline_of_like_flops(tmp_path: Path) -> 
     )
     (found,) = long_against(run)
     assert (found.ours.called, found.theirs.called) == ("trial 0", "baseline vgg-8")
-    assert (found.flops, found.num_images, found.on_test) == ((1_000_000, 1_200_000), 10_000, True)
+    assert [side.flops for side in found.sides] == [1_000_000, 1_200_000]
+    assert (found.num_images, found.on_test) == (10_000, True)
     assert found.points == pytest.approx(3.0)
     half = 1.959964 * (binomial_error(93, 10_000) ** 2 + binomial_error(90, 10_000) ** 2) ** 0.5
     assert found.interval == pytest.approx((3.0 - half, 3.0 + half))
@@ -88,9 +89,22 @@ def test_seeds_widen_the_interval(tmp_path: Path) -> None:
     (found,) = long_against(run)
     assert found.points == pytest.approx(1.5)
     assert found.has_seeds
-    assert not found.is_sure
     assert "cannot be told apart: +1.50 points" in against_text(run)
     assert "of images and seeds" in against_text(run)
+
+
+def test_several_networks_are_compared_on_average(tmp_path: Path) -> None:
+    large = of_baseline(
+        "vgg-99", key=reference("vgg").key[::-1], flops=TRIALS[1].flops, test_top1=95.0
+    )
+    run = run_with(tmp_path, ours(0, 93.0), ours(1, 99.0), theirs("vgg", 90.0), large)
+    assert len(long_against(run)) == 2
+    errors = [binomial_error(top1, 10_000) / 2 for top1 in (93, 99, 90, 95)]
+    half = 1.959964 * sum(error**2 for error in errors) ** 0.5
+    assert against_text(run).startswith(
+        "Trained for 30 epochs by `small`, on average 2 networks are 3.50 points above the best "
+        f"baselines of like FLOPs: 95 % interval +{3.5 - half:.2f} to +{3.5 + half:.2f}. After"
+    )
 
 
 def test_without_a_test_score_the_scoring_images_are_compared(tmp_path: Path) -> None:
@@ -135,7 +149,8 @@ def test_a_network_that_starts_from_trained_weights_is_a_rival_of_its_own(tmp_pa
     )
     fresh, tuned = long_against(run)
     assert fresh.theirs.called == "baseline vgg-8"
-    assert (tuned.theirs.called, tuned.flops) == ("baseline timm:small", (1_000_000, 200_000))
+    assert tuned.theirs.called == "baseline timm:small"
+    assert [side.flops for side in tuned.sides] == [1_000_000, 200_000]
     assert against_text(run).endswith(
         "After long trainings of 30 epochs by `small`, trial 0 (1.00 M FLOPs) is 3.00 points below "
         "baseline timm:small from the weights timm:small.in1k (200 k FLOPs), trained further for 5 "
@@ -150,11 +165,11 @@ def test_a_network_that_starts_from_trained_weights_is_a_rival_of_its_own(tmp_pa
 def test_trained_weights_do_not_replace_a_baseline_that_starts_from_nothing(
     tmp_path: Path,
 ) -> None:
-    assert "--baseline timm:NAME" in to_fine_tune(run_with(tmp_path, ours(0, 93.0)), 0)[0]
+    assert "--baseline timm:NAME" in to_fine_tune(run_with(tmp_path, ours(0, 93.0)), 0)
     run = run_with(tmp_path, published("small", 200_000, 96.0))
-    assert to_fine_tune(run, 0) == ()
+    assert to_fine_tune(run, 0) == ""
     assert "--baseline resnet" in next_baseline(run)
-    assert "--baseline resnet" in to_compare(run, 0)[1]
+    assert to_compare(run, 0) == f"vitnas confirm {tmp_path} --trial 0"
 
 
 def test_the_missing_baseline_is_named_with_its_command(tmp_path: Path) -> None:
@@ -165,11 +180,11 @@ def test_the_missing_baseline_is_named_with_its_command(tmp_path: Path) -> None:
     pages = render_pages(run, b"")
     assert command in pages.html
     assert command in pages.markdown
-    assert to_compare(run, 0)[1] == f"{train} --baseline resnet --to my_baseline"
+    assert to_compare(run, 0) == f"vitnas confirm {tmp_path} --trial 0"
     there = run_with(tmp_path, theirs("vgg", 90.0))
     assert next_baseline(there) == ""
-    assert to_compare(there, 0) == ()
-    assert "--baseline vit" in to_compare(there, 1)[1]  # the largest vit is the best there
+    assert to_compare(there, 0) == ""
+    assert to_compare(there, 1).endswith(" --trial 1")
 
 
 def test_the_best_family_is_that_at_the_flops(tmp_path: Path) -> None:

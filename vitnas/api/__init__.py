@@ -5,11 +5,12 @@ trained ones.
 """
 
 from vitnas.api.networks import diagnose, export, train
-from vitnas.api.runs import calibrate, load_run, load_space, search, tune
+from vitnas.api.runs import calibrate, confirm, load_run, load_space, search, tune
 from vitnas.api.scoring import deploy_check, evaluate, predict
 
 __all__ = [
     "calibrate",
+    "confirm",
     "deploy_check",
     "diagnose",
     "evaluate",

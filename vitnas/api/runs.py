@@ -165,6 +165,32 @@ def calibrate(
     return run_calibration(found, folder, CalibrationOptions(**options), notice), folder
 
 
+def confirm(run: str | Path, *, notice: Callable[[str], None] = print, **options: Any) -> Run:
+    """Train some of a run's front and baselines of like FLOPs for long; the same call resumes.
+
+    Args:
+        run: its folder, which keeps the results and the networks; its report is rebuilt.
+        notice: called with a line after every training.
+        **options: fields of `vitnas.confirmation.options.ConfirmOptions`.
+
+    Returns:
+        The run; `run.long` has the results.
+
+    Raises:
+        VitnasError: there is no run or no such trial, or all trainings failed.
+    """
+    from vitnas.confirmation.options import ConfirmOptions
+    from vitnas.engine.declare import check
+
+    check(ConfirmOptions, options)
+    from vitnas.confirmation.run import run_confirmation
+    from vitnas.report import write_report
+
+    found = run_confirmation(Path(run), ConfirmOptions(**options), notice)
+    write_report(found)
+    return found
+
+
 def load_run(path: str | Path) -> Run:
     """Read a results folder, without torch or Ray.
 

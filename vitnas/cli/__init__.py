@@ -5,12 +5,13 @@ something the user can mend (one line on stderr), 130 and 143 interrupted by Ctr
 """
 
 from vitnas.cli import runs  # isort: skip  # the order of commands in --help
-from vitnas.cli import calibrate, data, deploy, diagnose, files, gpu, networks, scoring
+from vitnas.cli import calibrate, confirm, data, deploy, diagnose, files, gpu, networks, scoring
 from vitnas.cli.app import app, main
 
 __all__ = [
     "app",
     "calibrate",
+    "confirm",
     "data",
     "deploy",
     "diagnose",

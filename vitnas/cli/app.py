@@ -53,7 +53,7 @@ MOST = {
 }
 """The greatest values of numbers on the command line; those of a search are in its options."""
 _INTERRUPTED = 128 + 2  # as shells tell of a program that SIGINT ended
-_RESUMABLE = ("search", "train", "tune", "calibrate")
+_RESUMABLE = ("search", "train", "tune", "calibrate", "confirm")
 
 interrupts_wait_for("torch")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -52,7 +52,8 @@ def option_of(owner: type[Options], name: str) -> Any:
 def _parameter(owner: type[Options], name: str) -> inspect.Parameter:
     kind, default, _ = declared(owner)[name]
     if get_origin(kind) is Sequence:
-        kind, default = list[str] | None, None
+        numbers = get_args(kind) == (int,)
+        kind, default = list[int] | None if numbers else list[str] | None, None
     elif get_origin(kind) is Literal:
         kind = str
     return inspect.Parameter(

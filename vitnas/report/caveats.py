@@ -105,8 +105,7 @@ def _late(trust: Trust) -> str:
         f"The front's members gained {trust.late_gain:.1f} points in the last third of their "
         f"{plural(trust.epochs, 'epoch')}: they still learn, so networks that learn fast may rank "
         f"too high. More epochs (`proxy: {{epochs: {2 * trust.epochs}}}`) tell more, and so do "
-        "long trainings of a network and of a baseline of its FLOPs (`vitnas pick` prints both "
-        "commands)."
+        "long trainings of networks and of baselines of their FLOPs (`vitnas confirm`)."
     )
 
 

@@ -91,11 +91,11 @@ def _compare_text(choice: Picked) -> list[str]:
     )
     published = "Is it better than a network of timm, by name, that starts from published weights?"
     lines: list[str] = []
-    for question, commands in (
+    for question, command in (
         (plain, to_compare(run, number)),
         (published, to_fine_tune(run, number)),
     ):
-        lines += [question, *(f"  {command}" for command in commands)] if commands else []
+        lines += [question, f"  {command}"] if command else []
     return lines
 
 

@@ -29,8 +29,7 @@ class Against:
 
     Attributes:
         ours, theirs: their results.
-        flops: of ours and of theirs.
-        points: ours minus theirs, in points of top-1.
+        sides: what is compared of ours and of theirs.
         interval: 95 %, of `points`.
         has_seeds: whether the interval is of seeds, too, and not of the images alone.
         num_images: on which top-1 was measured.
@@ -39,12 +38,17 @@ class Against:
 
     ours: LongResult
     theirs: LongResult
-    flops: tuple[int, int]
-    points: float
+    sides: tuple[Scored, Scored]
     interval: tuple[float, float]
     has_seeds: bool
     num_images: int
     on_test: bool
+
+    @property
+    def points(self) -> float:
+        """Ours minus theirs, in points of top-1."""
+        ours, theirs = self.sides
+        return ours.top1 - theirs.top1
 
     @property
     def is_sure(self) -> bool:
@@ -99,14 +103,25 @@ def _against(
     if not images:
         return None
     scatter = _scatter(group, images, on_test)
-    both = [
-        Scored(cost, one.top1, _mean(one, on_test), one.called, len(one.seeds))
+    first, second = (
+        Scored(cost, one.top1, _mean(one, on_test), one.started, len(one.seeds))
         for one, cost in zip((ours, theirs), flops, strict=True)
-    ]
-    points = both[0].top1 - both[1].top1
-    error, degrees = error_of(dict(zip(both, (1.0, -1.0), strict=True)), images, scatter)
-    interval = interval_of(points, error, degrees)
-    return Against(ours, theirs, flops, points, interval, degrees is not None, images, on_test)
+    )
+    _, interval = _difference([(first, second)], images, scatter)
+    has_seeds = scatter is not None
+    return Against(ours, theirs, (first, second), interval, has_seeds, images, on_test)
+
+
+def _difference(
+    pairs: Sequence[tuple[Scored, Scored]], images: int, scatter: Noise | None
+) -> tuple[float, tuple[float, float]]:
+    """Ours minus theirs in points, the mean over pairs, and its 95 % interval."""
+    shares: dict[Scored, float] = {}
+    for pair in pairs:
+        for one, sign in zip(pair, (1, -1), strict=True):
+            shares[one] = shares.get(one, 0.0) + sign / len(pairs)
+    points = sum(share * one.top1 for one, share in shares.items())
+    return points, interval_of(points, *error_of(shares, images, scatter))
 
 
 def _num_images(run: Run, on_test: bool) -> int:
@@ -130,28 +145,51 @@ def _scatter(group: Iterable[LongResult], images: int, on_test: bool) -> Noise |
 def against_text(run: Run) -> str:
     """What the long trainings say of ours and theirs in a few sentences; empty without any."""
     found = long_against(run)
-    text = " ".join(_said(one) for one in found[:_MOST])
+    text = " ".join([*_on_average(run, found), *(_said(one) for one in found[:_MOST])])
     if len(found) > _MOST:
         text += f" {len(found) - _MOST} more such pairs are in the table."
     return text
 
 
+def _on_average(run: Run, found: Sequence[Against]) -> Iterator[str]:
+    """All networks of the first setting against baselines that started from nothing, too, in a
+    sentence; nothing where there is one only."""
+    fresh = [one for one in found if not one.theirs.weights]
+    same = [one for one in fresh if one.ours.setting == fresh[0].ours.setting]
+    if len(same) < 2 or len({(one.on_test, one.num_images) for one in same}) > 1:
+        return
+    on_test, images = same[0].on_test, same[0].num_images
+    group = next(group for group in run.long.settings if same[0].ours in group)
+    scatter = _scatter(group, images, on_test)
+    points, interval = _difference([one.sides for one in same], images, scatter)
+    ours, theirs = f"{len(same)} networks", "the best baselines of like FLOPs"
+    yield (
+        f"Trained for {_how(same[0].ours)}, on average "
+        f"{_compared(ours, 'are', theirs, points, interval)}."
+    )
+
+
+def _compared(
+    ours: str, verb: str, theirs: str, points: float, interval: tuple[float, float]
+) -> str:
+    """Which of two sides is above, in a clause."""
+    low, high = interval
+    told = f"95 % interval {signed_text(low)} to {signed_text(high)}"
+    if low > 0 or high < 0:
+        side = "above" if points > 0 else "below"
+        return f"{ours} {verb} {percent_text(abs(points))} points {side} {theirs}: {told}"
+    return f"{ours} and {theirs} cannot be told apart: {signed_text(points)} points, {told}"
+
+
 def _said(one: Against) -> str:
     ours, theirs = (
-        f"{who.started} ({count_text(flops)} FLOPs)"
-        for who, flops in zip((one.ours, one.theirs), one.flops, strict=True)
+        f"{who.started} ({count_text(side.flops)} FLOPs)"
+        for who, side in zip((one.ours, one.theirs), one.sides, strict=True)
     )
     if one.theirs.setting != one.ours.setting:
         theirs += f", trained further for {_how(one.theirs)}"
     after = f"After long trainings of {_how(one.ours)}"
-    low, high = map(signed_text, one.interval)
-    interval = f"95 % interval {low} to {high}"
-    if one.is_sure:
-        side = "above" if one.points > 0 else "below"
-        text = f"{ours} is {percent_text(abs(one.points))} points {side} {theirs}: {interval}"
-    else:
-        points = signed_text(one.points)
-        text = f"{ours} and {theirs} cannot be told apart: {points} points, {interval}"
+    text = _compared(ours, "is", theirs, one.points, one.interval)
     images = "test images" if one.on_test else "scoring images, which chose both"
     of = "of images and seeds" if one.has_seeds else "of the images alone"
     return f"{after}, {text}, {of}, on {one.num_images:,} {images}."
@@ -175,23 +213,21 @@ def next_baseline(run: Run) -> str:
     return ""
 
 
-def to_compare(run: Run, number: int) -> tuple[str, ...]:
-    """The commands that train a trial and a baseline of like FLOPs long; none once that is done."""
+def to_compare(run: Run, number: int) -> str:
+    """The command that trains a trial and a baseline of like FLOPs long; empty once it is done."""
     found = (one for one in long_against(run) if not one.theirs.weights)
     if any(one.ours.trial == number for one in found):
-        return ()
-    flops = next((trial.flops for trial in run.complete if trial.number == number), 0)
-    theirs = _train(run, number, best_family(run, flops))
-    return f"{_train(run, number)} --to my_network", f"{theirs} --to my_baseline"
+        return ""
+    return f"vitnas confirm {typed(run.path)} --trial {number}"
 
 
-def to_fine_tune(run: Run, number: int) -> tuple[str, ...]:
-    """The command that fine-tunes published weights on the run's images; none once the trial stands
-    against such a network."""
+def to_fine_tune(run: Run, number: int) -> str:
+    """The command that fine-tunes published weights on the run's images; empty once the trial
+    stands against such a network."""
     if any(one.ours.trial == number and one.theirs.weights for one in long_against(run)):
-        return ()
+        return ""
     options = "--baseline timm:NAME --init-from timm:NAME --to fine_tuned"
-    return (f"vitnas train --for {typed(run.path)} {options}",)
+    return f"vitnas train --for {typed(run.path)} {options}"
 
 
 def best_family(run: Run, flops: int) -> str:

@@ -11,7 +11,6 @@ from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.survey import nothing_within, priced_within
 from vitnas.errors import RunError
-from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.words import plural
@@ -52,12 +51,12 @@ def varied_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelCo
 
 
 def front_networks(space: SearchSpace, run: Run, number: int) -> tuple[ModelConfig, ...]:
-    """Networks of a run's front, evenly spread over log FLOPs, its ends among them.
+    """Networks of a run's front (see `Run.spread`).
 
     Args:
         space: for whose images they must be.
         run: any run; its front is by expected top-1.
-        number: how many; fewer are found on a smaller front. One alone is the knee.
+        number: how many; fewer are found on a smaller front.
 
     Returns:
         Cheapest first.
@@ -65,21 +64,12 @@ def front_networks(space: SearchSpace, run: Run, number: int) -> tuple[ModelConf
     Raises:
         RunError: the front is empty, or of networks for other images.
     """
-    members = sorted(run.front, key=lambda trial: trial.flops)
-    if not members or run.knee is None:
+    chosen = run.spread(number)
+    if not chosen:
         raise RunError(f"{run.path}: --front-of: no trial is complete yet, so there is no front")
-    for trial in members:
+    for trial in run.front:
         _check_images(space, run, trial.network)
-    number = min(number, len(members))
-    if number == 1:
-        return (run.knee.network,)
-    low, high = (log(max(trial.flops, 1)) for trial in (members[0], members[-1]))
-    chosen: list[TrialRecord] = []
-    for index in range(number):
-        wanted = low + (high - low) * index / (number - 1)
-        left = [trial for trial in members if trial not in chosen]
-        chosen.append(min(left, key=lambda trial: abs(log(max(trial.flops, 1)) - wanted)))
-    return tuple(trial.network for trial in sorted(chosen, key=lambda trial: trial.flops))
+    return tuple(trial.network for trial in chosen)
 
 
 def _check_images(space: SearchSpace, run: Run, network: ModelConfig) -> None:

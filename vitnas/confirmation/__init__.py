@@ -1,0 +1,1 @@
+"""Whether a run's front is still above its baselines after long trainings: both sides trained."""
