@@ -3,13 +3,14 @@
 Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
 each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
 README prints under "Your own data", in 60 trials of 6 epochs. `--seed` is of the search; the images
-are always the same. `--epochs` and `--lr` change the recipe. `--replicates 2`
-trains what decides the comparison with the baselines twice more. `--scenes` takes other articles
-and a harder task: each article is turned, has a size and a place of its own, and lies on coloured
-stripes. `--scenes digits` has scikit-learn's handwritten digits in place of the articles, which
-nothing in `images_64` was designed with: 900 of them for training and 897 others for the test, in
-several scenes each. `--tune` lets the search tune its recipe first, as `vitnas search` does with a
-folder; else all networks have the space's. A quick run takes the digits, and no baselines.
+are always the same. `--epochs` and `--lr` change the recipe. `--seed-configs none` starts without
+the networks that the space names, which are the front of `--scenes`. `--replicates 2` trains what
+decides the comparison with the baselines twice more. `--scenes` takes other articles and a harder
+task: each article is turned, has a size and a place of its own, and lies on coloured stripes.
+`--scenes digits` has scikit-learn's handwritten digits in place of the articles, which nothing in
+`images_64` was designed with: 900 of them for training and 897 others for the test, in several
+scenes each. `--tune` lets the search tune its recipe first, as `vitnas search` does with a folder;
+else all networks have the space's. A quick run takes the digits, and no baselines.
 """
 
 from __future__ import annotations
@@ -136,12 +137,13 @@ def add_scenes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def options(quick: bool, seed: int, trials: int, replicates: int, tune: bool) -> Iterator[str]:
-    yield from ("--seed", str(seed), "--trials", str(3 if quick else trials))
-    yield from ("--replicates", str(replicates))
-    if not tune:
+def options(asked: argparse.Namespace) -> Iterator[str]:
+    """What the search is told."""
+    yield from ("--seed", str(asked.seed), "--trials", str(3 if asked.quick else asked.trials))
+    yield from ("--replicates", str(asked.replicates), "--seed-configs", asked.seed_configs)
+    if not asked.tune:
         yield "--no-tune"
-    if quick:
+    if asked.quick:
         yield from ("--no-baselines", "--backend", "serial")
 
 
@@ -171,6 +173,7 @@ def main() -> None:
     add_replicates(parser)
     parser.add_argument("--to", type=Path, help="keep images and run in this new folder")
     add_scenes(parser)
+    parser.add_argument("--seed-configs", default="own", help="of the search: own or none")
     parser.add_argument("--lr", type=float, help="learning rate of all networks")
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="of each training")
     parser.add_argument("--tune", action="store_true", help="tune the recipe first")
@@ -181,11 +184,10 @@ def main() -> None:
     with folder_in_memory() as temporary:
         folder = asked.to or Path(temporary)
         write_images(folder / "images", asked.quick, asked.scenes)
-        wanted = options(asked.quick, asked.seed, asked.trials, asked.replicates, asked.tune)
         figures: Figures = {
             "seed": asked.seed,
             "images": f"scenes of {asked.scenes}" if asked.scenes else "plain",
-            **search(folder, proxy, *wanted),
+            **search(folder, proxy, *options(asked)),
         }
     bounds = {"ahead_points": {"min": 1.0}, "ahead_share": {"min": 0.8}}
     conclude("folder", asked.quick, figures, {"complete": {"min": 1}} if asked.quick else bounds)

@@ -16,6 +16,7 @@ from vitnas.config.files import parse_yaml, validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace, SpaceConfig, load_space, shipped_spaces
 from vitnas.config.trials import RandomTrial
+from vitnas.cost.closed_form import closed_form
 from vitnas.errors import ConfigError
 
 ABLATIONS = {
@@ -210,3 +211,32 @@ def test_the_text_is_that_of_the_file_only_where_the_file_says_it_all(tmp_path: 
     read = load_space(mine)
     mine.write_text("name: [")
     assert parse_yaml(read.text)["name"] == "digits"
+
+
+def test_a_space_names_networks_as_changes_to_its_model(tmp_path: Path) -> None:
+    space = load_space("images_64")
+    assert len(space.config.seed_configs) > 10
+    sizes = [
+        closed_form(space.seed_network(n)).flops for n in range(len(space.config.seed_configs))
+    ]
+    assert sizes == sorted(sizes), "the cheapest first"
+    assert sizes[0] < 0.5e6 < 10e6 < sizes[-1]
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nextends: images_64\nmodel: {num_classes: 7, img_size: 96}\n")
+    mine = load_space(path)
+    network = mine.seed_network(5)
+    assert (network.num_classes, network.image_hw) == (7, (96, 96))
+    assert network.stages == space.seed_network(5).stages
+    (tmp_path / "copy.yaml").write_text(mine.text)
+    assert load_space(tmp_path / "copy.yaml").config == mine.config.model_copy(
+        update={"extends": None}
+    )
+    assert "seed_configs" not in mine.to_tree(), "a run of an older file is of the same space"
+
+
+def test_a_named_network_with_a_wrong_value_is_one_line() -> None:
+    space = space_of({}, seed_configs=[{"stages": [{"embed_dim": "wide"}]}])
+    with pytest.raises(ConfigError, match=r"seed_configs\[0\].model.stages\[0\].embed_dim"):
+        space.seed_network(0)
+    with pytest.raises(ConfigError, match="seed_configs"):
+        space_of({}, seed_configs=[3])

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, probes
 from vitnas.config.costs import MEASURED
@@ -23,9 +23,9 @@ from vitnas.config.grammar import check_ties, parse_tree
 from vitnas.config.model import ModelConfig
 from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.objectives import Bounds, Limits, Objectives
-from vitnas.config.parts import Frozen
+from vitnas.config.parts import Frozen, as_tuple
 from vitnas.config.recipe import check_recipe_fits
-from vitnas.config.space_files import LONGEST_NAME, on_other_data, read_space
+from vitnas.config.space_files import LONGEST_NAME, merged, on_other_data, read_space
 from vitnas.config.space_files import find_space as find_space
 from vitnas.config.space_files import shipped_spaces as shipped_spaces
 from vitnas.config.suggest import suggest_tree
@@ -65,6 +65,12 @@ class SpaceConfig(Frozen):
         "cost, an objective or not",
     )
     model: dict[str, Any] = Field(description="a model file in which any value may be searched")
+    seed_configs: Annotated[tuple[dict[str, Any], ...], BeforeValidator(as_tuple)] = Field(
+        (),
+        exclude=True,
+        description="networks that a search trains first, such as were good on other images, the "
+        "cheapest first: each as changes to `model`, like those of a space that extends this one",
+    )
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -142,6 +148,19 @@ class SearchSpace:
             return self
         return SearchSpace(self.config.model_copy(update={"proxy": proxy}))
 
+    def seed_network(self, index: int) -> ModelConfig:
+        """One of `seed_configs`; the first draw where it leaves values open.
+
+        Raises:
+            ConfigError: no network has these values.
+        """
+        changes = self.config.seed_configs[index]
+        model = merged(self.config.model, changes)
+        try:
+            return SearchSpace(self.config.model_copy(update={"model": model})).example
+        except ConfigError as error:
+            raise error.at(file=self.file, prefix=f"seed_configs[{index}]") from None
+
     def networks(self) -> Iterator[ModelConfig]:
         """Every network that can be suggested, in a fixed order; refused answers are skipped.
 
@@ -179,7 +198,11 @@ class SearchSpace:
                 if validate(SpaceConfig, read_space(Path(file))) == self.config:
                     return text
         tree = self.config.model_dump(mode="json", exclude_defaults=True)
-        return dump_yaml(tree | ({"proxy": self.config.proxy.written()} if "proxy" in tree else {}))
+        if "proxy" in tree:
+            tree["proxy"] = self.config.proxy.written()
+        if self.config.seed_configs:
+            tree["seed_configs"] = list(self.config.seed_configs)
+        return dump_yaml(tree)
 
     def to_tree(self) -> dict[str, Any]:
         """The whole file with every default written out: equal for equal spaces."""

@@ -70,7 +70,7 @@ def on_other_data(tree: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
         "name": f"{name}-{slug}"[:LONGEST_NAME] if isinstance(name, str) else name,
         "description": f"the space {name} with the images of {data.called}",
         "data": data.model_dump(mode="json"),
-        "model": _merged(tree.get("model"), known),
+        "model": merged(tree.get("model"), known),
     }
 
 
@@ -114,16 +114,16 @@ def _find_base(path: Path, name: Any, before: tuple[Path, ...]) -> Path:
 def _extended(base: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     """A whole part of `tree` replaces that of its base, but the models are merged."""
     inherited = {key: value for key, value in base.items() if key not in ("name", "description")}
-    model = {"model": _merged(base.get("model"), tree["model"])} if "model" in tree else {}
+    model = {"model": merged(base.get("model"), tree["model"])} if "model" in tree else {}
     return {**inherited, **tree, **model}
 
 
-def _merged(base: Any, changes: Any) -> Any:
+def merged(base: Any, changes: Any) -> Any:
     """`base` with `changes`: mappings key by key, lists of as many mappings item by item."""
     if _is_part(base) and _is_part(changes):
-        return base | {key: _merged(base.get(key), value) for key, value in changes.items()}
+        return base | {key: merged(base.get(key), value) for key, value in changes.items()}
     if _are_parts(base) and _are_parts(changes) and len(base) == len(changes):
-        return [_merged(*pair) for pair in zip(base, changes, strict=True)]
+        return [merged(*pair) for pair in zip(base, changes, strict=True)]
     return changes
 
 

@@ -69,10 +69,11 @@ class SearchOptions(BackendOptions):
     seed_configs: Annotated[
         Sequence[str],
         Option(
-            "Train first: a model file, plain (eight networks that are alike in all stages), zoo, "
-            "a model of it, or a run's front; repeatable."
+            "Train first: own (the space file's seed_configs, a third of the trials at most), a "
+            "model file, plain (eight networks that are alike in all stages), zoo, a model of it, "
+            "or a run's front; none for nothing; repeatable; default own."
         ),
-    ] = ()
+    ] = ("own",)
     tensorboard: Annotated[bool, Option("Log curves to tensorboard/ in the folder.")] = False
     replicates: Annotated[
         int,

@@ -144,7 +144,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
         from vitnas.training.events import check_package
 
         check_package()
-    first, misfits = seed_candidates(space, options.seed_configs)
+    first, misfits = seed_candidates(space, options.seed_configs, options.num_trials)
     if misfits:
         origin, reason = next(iter(misfits.items()))
         total = len(first) + len(misfits)

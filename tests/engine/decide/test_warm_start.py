@@ -14,7 +14,7 @@ import yaml
 
 from tests.config.trees import TREE
 from tests.engine.conftest import make_space, train
-from vitnas.config.space import load_space
+from vitnas.config.space import SearchSpace, load_space
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.rules import Rules
@@ -64,6 +64,44 @@ def test_model_files_and_fronts_are_candidates_once_each(tmp_path: Path) -> None
     keys = [candidate.key for candidate in found]
     assert len(keys) == len(set(keys))
     assert {trial.key for trial in run.front} <= set(keys)
+
+
+def seeded(*depths: int) -> SearchSpace:
+    """A space that names networks of these depths."""
+    seeds = [{"stages": [{"token_mixer": "mhsa", "depth": depth}]} for depth in depths]
+    return make_space(seed_configs=seeds)
+
+
+def test_networks_that_the_space_names_are_at_most_a_third_of_the_trials() -> None:
+    space = seeded(1, 2, 3)
+    known = {drawn.key: drawn.stages[0].depth for drawn in space.networks()}
+
+    def depths(trials: int | None) -> list[int]:
+        found, misfits = seed_candidates(space, ["own"], trials)
+        assert not misfits
+        return [known[candidate.key] for candidate in found]
+
+    assert [depths(number) for number in (2, 3, 6, 9, None)] == [[], [2], [1, 3], *[[1, 2, 3]] * 2]
+    assert seed_candidates(space, ["none"], None)[0] == ()
+
+
+def test_a_named_network_that_the_space_does_not_have_is_told() -> None:
+    found, misfits = seed_candidates(seeded(1, 70), ["own"])
+    assert len(found) == 1
+    assert "70" in misfits["seed_configs[1]"]
+    space = make_space(seed_configs=[{"stages": [{"depht": 1}]}])
+    assert "unknown key" in seed_candidates(space, ["own"])[1]["seed_configs[0]"]
+
+
+@pytest.mark.slow
+def test_a_search_trains_the_networks_of_its_space_first(tmp_path: Path) -> None:
+    space = seeded(3)
+    options = replace(SERIAL, trials=3)
+    first = run_search(space, tmp_path / "own", options).complete[0]
+    assert first.key == space.seed_network(0).key
+    other = run_search(space, tmp_path / "none", replace(options, seed_configs=("none",)))
+    assert other.complete[0].key != first.key
+    assert read_run(tmp_path / "own").space == other.space, "the space is the same"
 
 
 def test_of_the_zoo_those_that_fit_and_why_others_do_not() -> None:

@@ -18,16 +18,22 @@ from vitnas.records import Outcome, TrialRecord
 from vitnas.run import Run
 from vitnas.sessions import Data
 
+_SHARE = 3
+"""Of a run's trials, one in so many may be a network that the space's file names."""
+
 
 def seed_candidates(
-    space: SearchSpace, names: Sequence[str]
+    space: SearchSpace, names: Sequence[str], trials: int | None = None
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     """The networks to train first.
 
     Args:
         space: what is searched.
         names: model files, names of the zoo, results folders (their fronts), `zoo` for all of the
-            papers' models, or `plain` (see `vitnas.engine.decide.plain`).
+            papers' models, `plain` (see `vitnas.engine.decide.plain`), `own` for the space's
+            `seed_configs`, or `none` for nothing.
+        trials: that the run shall have; of the space's own networks no more than a third of them
+            are trained, evenly over the file's order. None = no bound.
 
     Returns:
         The networks that the space can draw, each once; and the reasons why others of `zoo` or of a
@@ -40,16 +46,29 @@ def seed_candidates(
     found: dict[str, Candidate] = {}
     misfits: dict[str, str] = {}
     for name in names:
-        for origin, config, is_one_of_many in _named(space, name):
+        fitting = []
+        for origin, network, is_one_of_many in _named(space, name):
             try:
-                candidate = locate(space, config, origin)
+                config = space.seed_network(network) if isinstance(network, int) else network
+                fitting.append(locate(space, config, origin))
             except ConfigError as error:
                 if not is_one_of_many:
                     raise
                 misfits[origin] = str(error).removeprefix(f"{origin}: ")
-            else:
-                found.setdefault(candidate.key, candidate)
+        if name == "own" and trials is not None:
+            fitting = _evenly(fitting, trials // _SHARE)
+        for candidate in fitting:
+            found.setdefault(candidate.key, candidate)
     return tuple(found.values()), misfits
+
+
+def _evenly(some: list[Candidate], number: int) -> list[Candidate]:
+    """At most `number` of them, evenly over their order; with two or more both ends."""
+    if number >= len(some):
+        return some
+    if number < 2:
+        return some[len(some) // 2 :][:number]
+    return [some[round(k * (len(some) - 1) / (number - 1))] for k in range(number)]
 
 
 def known_trials(
@@ -132,11 +151,16 @@ def _check_comparable(space: SearchSpace, run: Run) -> None:
             )
 
 
-def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, ModelConfig, bool]]:
-    """(origin, configuration, whether it is one of many) of what a user named."""
+def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, ModelConfig | int, bool]]:
+    """(origin, configuration or its place in `seed_configs`, whether it is one of many) of what a
+    user named."""
     from vitnas.engine.store.study import FILE_NAME, read_run
     from vitnas.nn.zoo.names import zoo_config, zoo_names
 
+    if name == "none":
+        return []
+    if name == "own":
+        return [(f"seed_configs[{n}]", n, True) for n in range(len(space.config.seed_configs))]
     if name == "plain":
         return [("plain", config, True) for config in plain_networks(space)]
     if name == "zoo":
@@ -148,6 +172,6 @@ def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, ModelConfig, bo
         return [(f"{name}, trial {t.number}", t.network, True) for t in run.front]
     if not Path(name).suffix and not exists(name):
         rule = "no such file, run or model of the zoo"
-        nearest = nearest_name(name, ["plain", "zoo", *zoo_names()])
+        nearest = nearest_name(name, ["own", "none", "plain", "zoo", *zoo_names()])
         raise ConfigError(rule, address="--seed-configs", value=name, nearest=nearest)
     return [(name, load_config(name), False)]
