@@ -168,6 +168,8 @@ def calibrate(
 def confirm(run: str | Path, *, notice: Callable[[str], None] = print, **options: Any) -> Run:
     """Train some of a run's front and baselines of like FLOPs for long; the same call resumes.
 
+    Each training is a new process. So a script calls this below `if __name__ == "__main__":`.
+
     Args:
         run: its folder, which keeps the results and the networks; its report is rebuilt.
         notice: called with a line after every training.
