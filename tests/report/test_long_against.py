@@ -101,9 +101,16 @@ def test_several_networks_are_compared_on_average(tmp_path: Path) -> None:
     assert len(long_against(run)) == 2
     errors = [binomial_error(top1, 10_000) / 2 for top1 in (93, 99, 90, 95)]
     half = 1.959964 * sum(error**2 for error in errors) ** 0.5
-    assert against_text(run).startswith(
-        "Trained for 30 epochs by `small`, on average 2 networks are 3.50 points above the best "
-        f"baselines of like FLOPs: 95 % interval +{3.5 - half:.2f} to +{3.5 + half:.2f}. After"
+    assert against_text(run) == (
+        "After long trainings of 30 epochs by `small`, 2 networks are 3.50 points above the best "
+        f"baselines of like FLOPs: 95 % interval +{3.5 - half:.2f} to +{3.5 + half:.2f}, of the "
+        "images alone, on 10,000 test images. One by one: trial 0 (1.00 M FLOPs) +3.00 (+2.23 to "
+        "+3.77) against baseline vgg-8 (1.20 M FLOPs); trial 1 (4.00 M FLOPs) +4.00 (+3.53 to "
+        "+4.47) against baseline vgg-99 (4.00 M FLOPs)."
+    )
+    assert verdict(run).split("\n\n")[1] == against_text(run)
+    assert f'<p class="lead verdict">{against_text(run)}</p>' in (
+        render_pages(run, b"").html.replace("<code>small</code>", "`small`")
     )
 
 

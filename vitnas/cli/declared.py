@@ -53,7 +53,7 @@ def _parameter(owner: type[Options], name: str) -> inspect.Parameter:
     kind, default, _ = declared(owner)[name]
     if get_origin(kind) is Sequence:
         numbers = get_args(kind) == (int,)
-        kind, default = list[int] | None if numbers else list[str] | None, None
+        kind, default = list[int] | None if numbers else list[str] | None, default or None
     elif get_origin(kind) is Literal:
         kind = str
     return inspect.Parameter(

@@ -71,7 +71,7 @@ class SearchOptions(BackendOptions):
         Option(
             "Train first: own (the space file's seed_configs, a third of the trials at most), a "
             "model file, plain (eight networks that are alike in all stages), zoo, a model of it, "
-            "or a run's front; none for nothing; repeatable; default own."
+            "or a run's front; none for nothing; repeatable."
         ),
     ] = ("own",)
     tensorboard: Annotated[bool, Option("Log curves to tensorboard/ in the folder.")] = False

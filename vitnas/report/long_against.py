@@ -145,28 +145,55 @@ def _scatter(group: Iterable[LongResult], images: int, on_test: bool) -> Noise |
 def against_text(run: Run) -> str:
     """What the long trainings say of ours and theirs in a few sentences; empty without any."""
     found = long_against(run)
-    text = " ".join([*_on_average(run, found), *(_said(one) for one in found[:_MOST])])
-    if len(found) > _MOST:
-        text += f" {len(found) - _MOST} more such pairs are in the table."
+    together = _together(found)
+    others = [one for one in found if one not in together]
+    text = " ".join([*_on_average(run, together), *map(_said, others[:_MOST])])
+    if len(others) > _MOST:
+        text += f" {len(others) - _MOST} more such pairs are in the table."
     return text
 
 
-def _on_average(run: Run, found: Sequence[Against]) -> Iterator[str]:
-    """All networks of the first setting against baselines that started from nothing, too, in a
-    sentence; nothing where there is one only."""
+def _together(found: Sequence[Against]) -> Sequence[Against]:
+    """Those of the first setting and on the same images whose baselines started from nothing, too;
+    none where these are fewer than two."""
     fresh = [one for one in found if not one.theirs.weights]
-    same = [one for one in fresh if one.ours.setting == fresh[0].ours.setting]
-    if len(same) < 2 or len({(one.on_test, one.num_images) for one in same}) > 1:
+    kinds = [(one.ours.setting, one.on_test) for one in fresh]
+    same = [one for one, kind in zip(fresh, kinds, strict=True) if kind == kinds[0]]
+    return same if len(same) > 1 else []
+
+
+def _on_average(run: Run, some: Sequence[Against]) -> Iterator[str]:
+    """All of some pairs of one setting in two sentences; nothing without any."""
+    if not some:
         return
-    on_test, images = same[0].on_test, same[0].num_images
-    group = next(group for group in run.long.settings if same[0].ours in group)
-    scatter = _scatter(group, images, on_test)
-    points, interval = _difference([one.sides for one in same], images, scatter)
-    ours, theirs = f"{len(same)} networks", "the best baselines of like FLOPs"
-    yield (
-        f"Trained for {_how(same[0].ours)}, on average "
-        f"{_compared(ours, 'are', theirs, points, interval)}."
-    )
+    first, number = some[0], len({one.ours.key for one in some})
+    group = next(group for group in run.long.settings if first.ours in group)
+    scatter = _scatter(group, first.num_images, first.on_test)
+    points, interval = _difference([one.sides for one in some], first.num_images, scatter)
+    theirs = "the best baselines of like FLOPs"
+    text = _compared(f"{number} networks", "are", theirs, points, interval)
+    yield f"After long trainings of {_how(first.ours)}, {text}, {_of_what(first)}."
+    yield f"One by one: {'; '.join(map(_in_short, some))}."
+
+
+def _in_short(one: Against) -> str:
+    ours, theirs = _names(one)
+    low, high = map(signed_text, one.interval)
+    return f"{ours} {signed_text(one.points)} ({low} to {high}) against {theirs}"
+
+
+def _names(one: Against) -> list[str]:
+    return [
+        f"{who.started} ({count_text(side.flops)} FLOPs)"
+        for who, side in zip((one.ours, one.theirs), one.sides, strict=True)
+    ]
+
+
+def _of_what(one: Against) -> str:
+    """What an interval is of, and on which images."""
+    images = "test images" if one.on_test else "scoring images, which chose both"
+    of = "of images and seeds" if one.has_seeds else "of the images alone"
+    return f"{of}, on {one.num_images:,} {images}"
 
 
 def _compared(
@@ -182,17 +209,11 @@ def _compared(
 
 
 def _said(one: Against) -> str:
-    ours, theirs = (
-        f"{who.started} ({count_text(side.flops)} FLOPs)"
-        for who, side in zip((one.ours, one.theirs), one.sides, strict=True)
-    )
+    ours, theirs = _names(one)
     if one.theirs.setting != one.ours.setting:
         theirs += f", trained further for {_how(one.theirs)}"
-    after = f"After long trainings of {_how(one.ours)}"
     text = _compared(ours, "is", theirs, one.points, one.interval)
-    images = "test images" if one.on_test else "scoring images, which chose both"
-    of = "of images and seeds" if one.has_seeds else "of the images alone"
-    return f"{after}, {text}, {of}, on {one.num_images:,} {images}."
+    return f"After long trainings of {_how(one.ours)}, {text}, {_of_what(one)}."
 
 
 def _how(one: LongResult) -> str:

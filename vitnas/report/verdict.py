@@ -25,8 +25,9 @@ _SAYS_NOTHING = "so this report does not say whether the front is worth its sear
 
 
 def verdict(run: Run) -> str:
-    """The comparison of the front with the baselines in a few sentences. A report begins so."""
-    return " ".join(filter(None, (_of_front(run), against_text(run))))
+    """The comparison of the front with the baselines in a few sentences; in a second paragraph that
+    after long trainings, if there are any. A report begins so."""
+    return "\n\n".join(filter(None, (_of_front(run), against_text(run))))
 
 
 def _of_front(run: Run) -> str:
