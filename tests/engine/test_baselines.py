@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -158,6 +159,24 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
     ]
     assert len({entry.key for entry in read_entries(tmp_path / FILE_NAME)}) == 6
     assert train(tmp_path, Cache(None), never) == []
+
+
+@pytest.mark.parametrize(("at", "expected"), [(2, 3), (5, 6)], ids=["of a step", "of all"])
+def test_ctrl_c_in_the_last_training_of_a_step_ends_the_session(
+    at: int, expected: int, tmp_path: Path
+) -> None:
+    """No step was left unfinished, so the next one had begun all the same."""
+    numbers = iter(range(99))
+
+    def interrupted(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request in requests:
+            if next(numbers) == at:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield request, DONE
+
+    with nullcontext() if expected == 6 else pytest.raises(KeyboardInterrupt):
+        train(tmp_path, Cache(None), interrupted)
+    assert len(read_entries(tmp_path / FILE_NAME)) == expected
 
 
 @pytest.mark.slow

@@ -5,8 +5,7 @@ rate, each by itself, and are trained again where replicates are wanted."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -59,6 +58,7 @@ class Baselines:
     ended: _Notice
     doing: _Notice
     int8: bool = False
+    _heard: list[float] = field(default_factory=list, init=False)  # when Ctrl-C has come, if ever
 
     def train(self, read: Callable[[], Run], repeats: int = 0) -> None:
         """Train what the run does not have yet.
@@ -173,26 +173,19 @@ class Baselines:
                 keep(request, known, taken=True)
         if not (missing := book.missing(requests)):
             return
-        self.doing(f"training {plural(len({requests[one] for one in missing}), 'baseline')}{how}")
-        with _until_interrupted(missing, self.notice) as asked:
-            for request, answer in self.answers(asked):
-                keep(request, answer)
-                self.cache.put(request, answer)
+        if not self._heard:
+            what = plural(len({requests[one] for one in missing}), "baseline")
+            self.doing(f"training {what}{how}")
+            with two_step_interrupt(self._wind_down) as heard:
+                for request, answer in self.answers(takewhile(lambda _: not heard, missing)):
+                    keep(request, answer)
+                    self.cache.put(request, answer)
+            self._heard.extend(heard)
         if book.missing(requests):
             raise KeyboardInterrupt
 
-
-@contextmanager
-def _until_interrupted(
-    requests: Iterable[Request], notice: Callable[[str], None]
-) -> Iterator[Iterator[Request]]:
-    """The requests, no more of them after the first Ctrl-C."""
-
-    def wind_down() -> None:
-        notice("finishing the baselines that are running; Ctrl-C again stops now")
-
-    with two_step_interrupt(wind_down) as heard:
-        yield takewhile(lambda request: not heard, requests)
+    def _wind_down(self) -> None:
+        self.notice("finishing the baselines that are running; Ctrl-C again stops now")
 
 
 def shared_cache(data: DataConfig, found: Data, device: str, session: Mapping[str, Any]) -> Cache:
