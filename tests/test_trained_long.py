@@ -182,6 +182,19 @@ def test_a_baseline_has_the_learning_rate_of_its_family(run: Run) -> None:
     assert theirs.started == f"baseline vgg-4 at lr {2 * own:g}"
 
 
+def test_a_baseline_has_the_largest_images_of_a_run_of_several_sizes(run: Run) -> None:
+    """As the run's own baselines have; it had those of whichever trial came first."""
+    first, *_, last = run.complete
+    large = replace(last, config={**last.config, "img_size": [16, 16]})
+    changed = tuple(large if t.number == last.number else t for t in run.trials)
+    several = replace(run, trials=changed, baselines=())
+    assert several.complete[0].network.image_hw == (8, 8)
+    for number, name in ((None, "vgg-4"), (first.number, "vgg"), (None, "timm:test_efficientnet")):
+        assert plan_for(several, number, baseline=name).config.image_hw == (16, 16)
+    own = BaselineRecord(network=VGG.changed(image_hw=(32, 32)), outcome=Outcome.COMPLETE)
+    assert plan_for(replace(run, baselines=(own,)), None, baseline="vgg-4").config == own.network
+
+
 def test_a_family_alone_has_the_flops_of_the_trial(run: Run) -> None:
     for one in run.complete:
         plan = plan_for(run, one.number, baseline="vgg")
