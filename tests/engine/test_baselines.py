@@ -105,6 +105,15 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     assert max(entry.answer.curve[-1] for entry in entries) > 60  # chance is 10
     assert sum(line.startswith("[rate ") for line in told) == len(entries) - 3
     assert sum(line.startswith("[baseline ") for line in told) == 3
+    first, second = list[str](), list[str]()
+    file, gone = tmp_path / "run" / FILE_NAME, {one.width for one in run.baselines[2:]}
+    lines = zip(entries, file.read_text().splitlines(keepends=True), strict=True)
+    kept = [line for one, line in lines if one.request["baseline"]["width"] not in gone]
+    file.write_text("".join(kept))
+    run_search(SPACE, tmp_path / "run", OPTIONS, doing=first.append)
+    run_search(SPACE, tmp_path / "run", OPTIONS, doing=second.append)
+    assert any("all 1 trials have ended, then 2 baselines" in line for line in first)
+    assert "all 1 trials have ended" in second, "nothing follows"
 
 
 @pytest.mark.slow
