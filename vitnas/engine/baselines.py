@@ -20,6 +20,7 @@ from vitnas.engine.batch.rates import best_rate, pilot, untried, within_reach
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
+from vitnas.records import Outcome
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.sessions import Data
@@ -64,10 +65,10 @@ class Baselines:
         """Train what the run does not have yet.
 
         First each family finds its learning rate with one member, and all members are trained at
-        it. Then those that decide the comparison with the front climb on from there, each by
-        itself, and are repeated. A baseline's value is that at its best rate, the mean over its
-        trainings. So other ones may decide afterwards; the same is done with them, until nothing
-        new decides.
+        it; one that diverges at it finds its own. Then those that decide the comparison with the
+        front climb on from there, each by itself, and are repeated. A baseline's value is that at
+        its best rate, the mean over its trainings. So other ones may decide afterwards; the same is
+        done with them, until nothing new decides.
 
         Who decides is computed from what was asked for so far, even if the run has more. So a run
         that was stopped anywhere resumes as if it had not been.
@@ -101,7 +102,17 @@ class Baselines:
         asked = self._climb(pilots)
         whole = {self._request(one, self._family_rate(one)): one for one in self.members}
         self._answer(whole, "baseline")
-        return asked | whole
+        return asked | whole | self._climb(self._diverged(whole))
+
+    def _diverged(self, whole: _Asked) -> dict[PricedBaseline, float]:
+        """Those that diverge at the rate that their family has found, with it."""
+        book = Book(self.path / FILE_NAME)
+        lost = {
+            one: request.proxy.lr
+            for request, one in whole.items()
+            if (answer := book.get(request)) and answer.outcome is Outcome.DIVERGED
+        }
+        return {one: lr for one, lr in lost.items() if self._pilot(one) not in lost}
 
     def _climb(self, starts: Mapping[PricedBaseline, float]) -> _Asked:
         """Train each of some baselines at the rates that lead from its start to its best one."""
