@@ -173,6 +173,10 @@ def test_a_baseline_has_the_learning_rate_of_its_family(run: Run) -> None:
     plan = plan_for(searched, None, baseline="vgg-4")
     assert plan.recipe.lr == 2 * own
     assert plan_for(searched, None, baseline="vgg-39").recipe.lr == own / 2
+    lost = replace(found[0], outcome=Outcome.DIVERGED), found[1]
+    for kept, lr in ((lost, own / 2), (lost[:1], own)):
+        diverged = replace(run, baselines=kept)
+        assert plan_for(diverged, None, baseline="vgg-4").recipe.lr == lr, "no rate that diverges"
     assert plan_for(searched, None, baseline="dwcnn-4").recipe.lr == own
     assert plan_for(searched, None, baseline="vgg-4", recipe="small").recipe.lr == SMALL_LR
     for one in (plan, plan_for(searched, number)):

@@ -214,8 +214,9 @@ def _shape(run: Run) -> dict[str, Any]:
 
 def rate_of(run: Run, baseline: Baseline, own: float) -> float:
     """The learning rate that the run found for this baseline, or for the next one of its family in
-    width; `own` where it has none."""
-    family = [one for one in run.baselines if one.family == baseline.family and one.lr]
+    width, of those that reached their end at it; `own` where it has none."""
+    known = [one for one in run.baselines if one.lr and one.top1 is not None]
+    family = [one for one in known if one.family == baseline.family]
     near = min(family, key=lambda one: abs(log(one.width / baseline.width)), default=None)
     return own if near is None else near.lr
 
