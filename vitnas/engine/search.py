@@ -33,6 +33,7 @@ from vitnas.engine.watch.outlook import outlook
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.sessions import Data
+from vitnas.words import plural
 
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""
@@ -148,8 +149,9 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
     first, misfits = seed_candidates(space, options.seed_configs, options.num_trials)
     if misfits:
         origin, reason = next(iter(misfits.items()))
-        total = len(first) + len(misfits)
-        notice(f"--seed-configs: {len(first)} of {total} networks fit; {origin} {reason}")
+        verb = "does" if len(misfits) == 1 else "do"
+        lost = f"{plural(len(misfits), 'network')} {verb} not fit"
+        notice(f"--seed-configs: {lost}; {origin} {reason}")
     known, data = [], {}
     for folder in map(Path, options.start_from):
         run = study.read_run(folder)
