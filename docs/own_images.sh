@@ -15,7 +15,7 @@ part=test
 [ -d "$images/test" ] || part=val
 some=("$images"/test/*/*)
 [ $part = test ] || some=("$images"/train/*/*)
-cores=$(python -c 'import os; print(os.cpu_count())')
+cores=$(python -c 'from vitnas.cores import cores; print(cores())')
 mkdir -p "$work"
 
 step() { printf '\n== %s\n' "$1"; }

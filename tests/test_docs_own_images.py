@@ -89,3 +89,22 @@ def test_a_wrong_call_is_one_line(asked: tuple[str, ...], tmp_path: Path) -> Non
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert not done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU affinity here")
+def test_the_long_training_has_no_more_threads_than_it_may_have_cores() -> None:
+    """In a container or a batch job the machine has more; threads on one core wait for another."""
+    (line,) = re.findall(r"^cores=.*$", SCRIPT.read_text(), flags=re.MULTILINE)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    limited = (
+        "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); "
+        "os.execvp(sys.argv[2], sys.argv[2:])"
+    )
+    command = [sys.executable, "-c", limited, str(min(os.sched_getaffinity(0)))]
+    done = subprocess.run(
+        [*command, "bash", "-c", f"{line}; echo $cores"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": path},
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -173,6 +173,10 @@ def test_a_baseline_has_the_learning_rate_of_its_family(run: Run) -> None:
     plan = plan_for(searched, None, baseline="vgg-4")
     assert plan.recipe.lr == 2 * own
     assert plan_for(searched, None, baseline="vgg-39").recipe.lr == own / 2
+    lost = replace(found[0], outcome=Outcome.DIVERGED), found[1]
+    for kept, lr in ((lost, own / 2), (lost[:1], own)):
+        diverged = replace(run, baselines=kept)
+        assert plan_for(diverged, None, baseline="vgg-4").recipe.lr == lr, "no rate that diverges"
     assert plan_for(searched, None, baseline="dwcnn-4").recipe.lr == own
     assert plan_for(searched, None, baseline="vgg-4", recipe="small").recipe.lr == SMALL_LR
     for one in (plan, plan_for(searched, number)):
@@ -180,6 +184,19 @@ def test_a_baseline_has_the_learning_rate_of_its_family(run: Run) -> None:
     ((ours, theirs),) = api.load_run(run.path).long.settings
     assert (ours.lr, theirs.lr) == (None, 2 * own)
     assert theirs.started == f"baseline vgg-4 at lr {2 * own:g}"
+
+
+def test_a_baseline_has_the_largest_images_of_a_run_of_several_sizes(run: Run) -> None:
+    """As the run's own baselines have; it had those of whichever trial came first."""
+    first, *_, last = run.complete
+    large = replace(last, config={**last.config, "img_size": [16, 16]})
+    changed = tuple(large if t.number == last.number else t for t in run.trials)
+    several = replace(run, trials=changed, baselines=())
+    assert several.complete[0].network.image_hw == (8, 8)
+    for number, name in ((None, "vgg-4"), (first.number, "vgg"), (None, "timm:test_efficientnet")):
+        assert plan_for(several, number, baseline=name).config.image_hw == (16, 16)
+    own = BaselineRecord(network=VGG.changed(image_hw=(32, 32)), outcome=Outcome.COMPLETE)
+    assert plan_for(replace(run, baselines=(own,)), None, baseline="vgg-4").config == own.network
 
 
 def test_a_family_alone_has_the_flops_of_the_trial(run: Run) -> None:

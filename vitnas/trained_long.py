@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import log
+from math import log, prod
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,7 @@ def _of_timm(run: Run, number: int | None, name: str) -> GraftFile:
     if number is not None:
         rule = "a network of timm has a size of its own; drop --trial"
         raise ConfigError(rule, address="--baseline", value=TIMM + name)
-    shape = {field: getattr(run.complete[0].network, field) for field in _SHAPE}
+    shape = _shape(run)
     options = {"img_size": shape.pop("image_hw"), **shape}
     plain, _ = split_model_name_tag(name)  # the tag names weights, which --init-from takes
     file = validate(GraftFile, {"model": plain, "options": options, "grafts": []})
@@ -188,15 +188,14 @@ def baseline_of(run: Run, number: int | None, name: str) -> Baseline | GraftFile
     if bool(width) == (number is not None):
         rule = f"give a width, as {family}-16, or --trial N for one of like FLOPs"
         raise ConfigError(rule, address="--baseline", value=name)
-    trial = _trial(run, number) if number is not None else run.complete[0]
-    shape = {field: getattr(trial.network, field) for field in _SHAPE}
+    shape = _shape(run)
     if width:
         try:
             return validate(Baseline, {"family": family, "width": int(width), **shape})
         except (ValueError, ConfigError):
             rule = "the width is a whole number from 1 to 1,000,000"
             raise ConfigError(rule, address="--baseline", value=name) from None
-    some = validate(Baseline, {"family": family, "width": 1, **shape})
+    trial, some = _trial(run, number), validate(Baseline, {"family": family, "width": 1, **shape})
     if (found := nearest(some, trial.flops)) is None:
         flops = human(trial.flops)
         rule = (
@@ -206,10 +205,18 @@ def baseline_of(run: Run, number: int | None, name: str) -> Baseline | GraftFile
     return found.baseline
 
 
+def _shape(run: Run) -> dict[str, Any]:
+    """What a baseline reads: as the run's own do, whose images have the largest size of several."""
+    records = run.baselines or run.complete
+    largest = max((one.network for one in records), key=lambda network: prod(network.image_hw))
+    return {field: getattr(largest, field) for field in _SHAPE}
+
+
 def rate_of(run: Run, baseline: Baseline, own: float) -> float:
     """The learning rate that the run found for this baseline, or for the next one of its family in
-    width; `own` where it has none."""
-    family = [one for one in run.baselines if one.family == baseline.family and one.lr]
+    width, of those that reached their end at it; `own` where it has none."""
+    known = [one for one in run.baselines if one.lr and one.top1 is not None]
+    family = [one for one in known if one.family == baseline.family]
     near = min(family, key=lambda one: abs(log(one.width / baseline.width)), default=None)
     return own if near is None else near.lr
 

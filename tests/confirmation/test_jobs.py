@@ -81,6 +81,8 @@ def test_what_the_run_has_is_done(tmp_path: Path) -> None:
     (ours.folder(tmp_path).parent).mkdir()
     ours.folder(tmp_path).with_name(f"{ours.folder(tmp_path).name}.training").mkdir()
     assert not ours.is_done(again), "it was killed before its network was written"
+    ours.folder(tmp_path).mkdir()
+    assert ours.is_done(again), "it was killed after that, and its folder takes no other network"
 
 
 def test_two_networks_may_stand_against_one_baseline() -> None:

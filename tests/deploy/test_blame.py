@@ -10,7 +10,7 @@ import torch
 
 from tests.deploy.made import CONFIG, small_file
 from vitnas.deploy.blame import Blame, percent, verdict
-from vitnas.deploy.graph import operators_of
+from vitnas.deploy.graph import Operator, operators_of
 from vitnas.exported.quantized import Quantizer
 
 
@@ -54,3 +54,21 @@ def test_parts_are_tried_in_float(tmp_path: Path) -> None:
     assert set(gains) == {"", "other", "dwconv", "softmax", "head"}
     assert gains[parts[0]] == min(value for part, value in gains.items() if part)
     assert blame.names_of(["dwconv", "softmax"]) == ["mix", "softmax"]
+
+
+@pytest.mark.parametrize(
+    ("percents", "expected"),
+    [
+        ({"": 5.0, "mhsa": 5.0, "norms": 6.0}, ()),
+        ({"": 5.0, "mhsa": 3.0, "norms": 6.0, "mhsa norms": 2.0}, ("mhsa", "norms")),
+        ({"": 5.0, "mhsa": 3.0, "norms": 4.0, "mhsa norms": 3.0}, ("mhsa",)),
+        ({"": 0.0, "mhsa": 0.0, "norms": 0.0}, ()),
+    ],
+)
+def test_a_part_that_does_not_help_is_no_remedy(
+    percents: dict[str, float], expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blame = Blame.__new__(Blame)
+    blame.operators = [Operator(part, "MatMul", None, part) for part in ("mhsa", "norms")]
+    monkeypatch.setattr(blame, "_percent", lambda parts: percents[" ".join(parts)])
+    assert blame.remedy()[0] == expected

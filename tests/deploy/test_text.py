@@ -34,6 +34,10 @@ def test_the_remedy_says_what_was_measured() -> None:
     assert "int8 changes 9.0 % of the answers to training images" in text
     assert "mhsa 3.0, norms 5.0 %. Remedy: mhsa and norms in float (12 operators;" in text
     assert "still loses" not in text
+    none = replace(REMEDY, parts=(), nodes=0, form=replace(REMEDY.form, lost=1.5))
+    text = " ".join(check_text(a_check(checked(12, 1.5, remedy=none))).split())
+    assert "mhsa 3.0, norms 5.0 %. Remedy: none: no part helps." in text
+    assert "remedy –" not in text
 
 
 def test_images_that_are_too_few_to_tell_a_point_are_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -104,6 +105,15 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     assert max(entry.answer.curve[-1] for entry in entries) > 60  # chance is 10
     assert sum(line.startswith("[rate ") for line in told) == len(entries) - 3
     assert sum(line.startswith("[baseline ") for line in told) == 3
+    first, second = list[str](), list[str]()
+    file, gone = tmp_path / "run" / FILE_NAME, {one.width for one in run.baselines[2:]}
+    lines = zip(entries, file.read_text().splitlines(keepends=True), strict=True)
+    kept = [line for one, line in lines if one.request["baseline"]["width"] not in gone]
+    file.write_text("".join(kept))
+    run_search(SPACE, tmp_path / "run", OPTIONS, doing=first.append)
+    run_search(SPACE, tmp_path / "run", OPTIONS, doing=second.append)
+    assert any("all 1 trials have ended, then 2 baselines" in line for line in first)
+    assert "all 1 trials have ended" in second, "nothing follows"
 
 
 @pytest.mark.slow
@@ -158,6 +168,24 @@ def test_the_first_ctrl_c_keeps_what_is_done_and_a_resume_trains_the_rest(tmp_pa
     ]
     assert len({entry.key for entry in read_entries(tmp_path / FILE_NAME)}) == 6
     assert train(tmp_path, Cache(None), never) == []
+
+
+@pytest.mark.parametrize(("at", "expected"), [(2, 3), (5, 6)], ids=["of a step", "of all"])
+def test_ctrl_c_in_the_last_training_of_a_step_ends_the_session(
+    at: int, expected: int, tmp_path: Path
+) -> None:
+    """No step was left unfinished, so the next one had begun all the same."""
+    numbers = iter(range(99))
+
+    def interrupted(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request in requests:
+            if next(numbers) == at:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield request, DONE
+
+    with nullcontext() if expected == 6 else pytest.raises(KeyboardInterrupt):
+        train(tmp_path, Cache(None), interrupted)
+    assert len(read_entries(tmp_path / FILE_NAME)) == expected
 
 
 @pytest.mark.slow

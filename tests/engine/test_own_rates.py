@@ -100,6 +100,26 @@ def test_stopped_anywhere_it_climbs_as_if_it_had_not_been(tmp_path: Path) -> Non
         assert after(number, tmp_path / str(number)) == whole
 
 
+def test_what_diverges_at_the_rate_of_its_family_finds_its_own(tmp_path: Path) -> None:
+    """It had been no baseline: the largest one is gone where its family's rate is too high."""
+    answers = of_rates({"vgg": 2 * LR})
+
+    def hot(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request, answer in answers(requests):
+            assert isinstance(request.subject, Baseline)
+            fails = request.subject.name == LARGEST and request.proxy.lr > LR
+            lost = Answer(outcome=Outcome.DIVERGED, error="loss is nan")
+            yield request, lost if fails else answer
+
+    baselines(tmp_path, hot).train(nothing_to_compare)
+    found = {one.name: one for one in read_baselines(tmp_path)}
+    assert {name: one.lr for name, one in found.items() if name != LARGEST} == {
+        name: 2 * LR for name in found if name != LARGEST
+    }
+    assert (found[LARGEST].lr, found[LARGEST].top1) == (LR, 80.0)
+    assert [lr for lr, _ in found[LARGEST].rates] == [LR / 2, LR, 2 * LR, 4 * LR]
+
+
 def test_replicates_are_trained_at_the_rate_of_their_baseline(tmp_path: Path) -> None:
     best = {"vgg": 2 * PROXY.lr, "dwcnn": PROXY.lr / 2, "mobilenet": PROXY.lr}
     repeats = Repeats(tmp_path)

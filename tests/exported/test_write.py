@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -76,6 +78,10 @@ def test_a_search_s_network_runs_from_its_folder(
     weights = (moved / "model.safetensors").read_bytes()
     monkeypatch.chdir(moved)
     run = partial(run_here, moved / "model.py", capsys)
+    strange = b"a\nb\xff.png"
+    shutil.copy(image, os.fsdecode(strange))
+    code, said, _ = run(os.fsdecode(strange))
+    assert (code, said.splitlines()) == (0, ["a\\nb\\udcff.png", *best]), "a name is one line"
     for argument, cut, why in (
         ("gone.png", None, "No such file or directory: 'gone.png'"),
         ("model.py", None, "cannot identify image file"),

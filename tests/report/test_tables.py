@@ -105,6 +105,18 @@ def test_outcomes_that_did_not_occur_are_left_out() -> None:
     assert outcome_counts(run) == [(Outcome.COMPLETE, 2), (Outcome.OOM, 1)]
 
 
+def test_rows_tell_image_sizes_that_differ() -> None:
+    """A space may search them, and then they are all that tells some networks apart."""
+    large = tree() | {"img_size": 64}
+    run = run_of(PATH, trial(0), trial(1, 60.0, 3_000_000, config=large), trial(2, config={}))
+    plain, told = network_line(trial(0)), ["img_size 32", "img_size 64"]
+    for table in (trials_csv, front_csv):
+        rows = read(table(run))
+        assert [row["network"] for row in rows[:2]] == [f"{plain} | {size}" for size in told]
+        assert [row["network"] for row in rows[2:]] in ([], ["not recorded"])
+        assert read(table(run_of(PATH, trial(0))))[0]["network"] == plain
+
+
 def test_mixers_are_counted_by_runs() -> None:
     looped = tree("mhsa", "dwconv")
     looped["stages"][1]["depth"] = 3

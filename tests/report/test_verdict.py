@@ -168,7 +168,13 @@ def test_the_learning_rates_that_were_tried_are_told(tmp_path: Path) -> None:
     assert "each for itself" not in rates_text(run)
     climbed = replace(members[1], rates=tried)
     decided = replace(run, baselines=(members[0], climbed, members[2]))
-    assert "decide the comparison then tried further rates, each for itself" in rates_text(decided)
+    assert "decide the comparison, or diverged at it, then tried further" in rates_text(decided)
+    many = replace(members[1], rates=(*further, (0.064, 50.0), (0.128, 49.0)))
+    decided = replace(run, baselines=(members[0], many, members[2]))
+    assert " at 3 to 4 rates, " in rates_text(decided), "not those of what decides"
+    before = replace(members[1], rates=tried[1:])
+    older = replace(run, baselines=(members[0], before, members[2]))
+    assert rates_text(older) == rates_text(run), "it had been trained at the trials' rate"
     alone = replace(run, baselines=members[1:2])
     assert rates_text(alone) == ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -60,10 +60,19 @@ def line_parts(config: Network) -> tuple[list[str], list[str]]:
     return _line_of(config).parts()
 
 
-def short_line(config: Network) -> str:
-    """The line without what the whole network has beside its stages: stem, downsampling, head."""
+def short_line(config: Network, sized: bool = False) -> str:
+    """The line without what the whole network has beside its stages: stem, downsampling, head.
+
+    `sized` adds the image size.
+    """
     line = _line_of(config)
-    return line.text({*line.whole}.difference(_FIRST))
+    text = line.text({*line.whole}.difference(_FIRST))
+    return f"{text} | {_size(config)}" if sized else text
+
+
+def whole_lines(configs: Sequence[Network]) -> list[str]:
+    """The line of each network; where they have several image sizes, each ends with its own."""
+    return _sized(configs, map(one_line, configs))
 
 
 def one_lines(configs: Sequence[Network]) -> list[str]:
@@ -79,12 +88,18 @@ def one_lines(configs: Sequence[Network]) -> list[str]:
             for address, mark in marks.items():
                 found[address].add(mark)
     alike = {address for address, marks in found.items() if len(marks) == 1}
-    sizes = [_mark("img_size", config.img_size) for config in configs]
-    several = len({*sizes}) > 1
-    return [
-        line.text(alike if len(lines) > 1 else ()) + (f" | {size}" if several else "")
-        for line, size in zip(lines, sizes, strict=True)
-    ]
+    return _sized(configs, (line.text(alike if len(lines) > 1 else ()) for line in lines))
+
+
+def _sized(configs: Sequence[Network], lines: Iterable[str]) -> list[str]:
+    sizes = [_size(config) for config in configs]
+    if len({*sizes}) <= 1:
+        return list(lines)
+    return [f"{line} | {size}" for line, size in zip(lines, sizes, strict=True)]
+
+
+def _size(config: Network) -> str:
+    return _mark("img_size", config.img_size)
 
 
 class _Line:

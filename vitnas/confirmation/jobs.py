@@ -57,7 +57,8 @@ class LongJob:
         rate = None if self.lr == run.lr else self.lr
         wanted = (self.trial, self.baseline, rate, self.epochs, self.seed, PROXY, "")
         folder = self.folder(run.path)
-        return not folder.with_name(f"{folder.name}.training").exists() and any(
+        is_cut = folder.with_name(f"{folder.name}.training").exists() and not folder.exists()
+        return not is_cut and any(
             (one.trial, one.baseline, one.lr, one.epochs, one.seed, one.recipe, one.weights)
             == wanted
             for one in run.long.trainings

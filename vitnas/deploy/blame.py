@@ -62,22 +62,23 @@ class Blame:
         """Parts that are to stay in float, and what each of them alone brings.
 
         First each part alone stays in float. Then parts are added, the one that helped most first,
-        until at most `ENOUGH` percent of the answers change.
+        until at most `ENOUGH` percent of the answers change. A part that changes no fewer of them
+        is not added.
 
         Returns:
-            The parts; and by part the percent of images whose answer changes when it alone stays in
-            float, with `""` for no part.
+            The parts, none where no part helps; and by part the percent of images whose answer
+            changes when it alone stays in float, with `""` for no part.
         """
         parts = list(dict.fromkeys(one.part for one in self.operators))
         gains = {"": self._percent(())}
         gains |= {part: self._percent((part,)) for part in parts}
         order = sorted(parts, key=lambda part: gains[part])
-        chosen = tuple(order[:1])
-        least = gains[order[0]] if order else 0.0
-        for part in order[1:_MOST_PARTS]:
-            if least <= ENOUGH:
+        chosen: tuple[str, ...] = ()
+        least = gains[""]
+        for part in order[:_MOST_PARTS]:
+            if chosen and least <= ENOUGH:
                 break
-            both = self._percent((*chosen, part))
+            both = self._percent((*chosen, part)) if chosen else gains[part]
             if both < least:
                 chosen, least = (*chosen, part), both
         return chosen, gains

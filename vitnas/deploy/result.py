@@ -55,7 +55,7 @@ class Remedy:
     """int8 with some parts left in float.
 
     Attributes:
-        parts: those parts, in the order in which they were chosen.
+        parts: those parts, in the order in which they were chosen; none where none helped.
         nodes: how many operators of the file that is.
         form: what it comes to.
         gains: by part, percent of the training images with another answer than the float network's

@@ -178,7 +178,7 @@ def _accuracy(found: DeployCheck) -> _Table:
         top1, change, error = _scored(small)
         cells = (percent_text(exact.top1), top1, error, change, *_scored(half)[:2], *sizes)
         rows.append((_name(one), *cells))
-        if one.remedy:
+        if one.remedy and one.remedy.parts:
             top1, change, error = _scored(one.remedy.form)
             size = _kilobytes(one.remedy.form)
             rows.append(("remedy", NOTHING, top1, error, change, *[NOTHING] * 3, size, NOTHING))
@@ -201,11 +201,15 @@ def _remedies(found: DeployCheck) -> Iterator[str]:
         parts, gains = one.remedy.parts, one.remedy.gains
         first = sorted((part for part in gains if part), key=lambda part: gains[part])[:4]
         alone = ", ".join(f"{part} {gains[part]:.1f}" for part in first)
-        enough = "" if one.remedy.form.lost <= POINT else " This still loses more than a point."
+        remedy = "none: no part helps."
+        if parts:
+            count = plural(one.remedy.nodes, "operator")
+            remedy = f"{listed(parts)} in float ({count}; nodes_to_exclude)."
+            if one.remedy.form.lost > POINT:
+                remedy += " This still loses more than a point."
         yield (
             f"{one.name}: int8 changes {gains['']:.1f} % of the answers to training images; with "
-            f"one part left in float: {alone} %. Remedy: {listed(parts)} in float "
-            f"({plural(one.remedy.nodes, 'operator')}; nodes_to_exclude).{enough}"
+            f"one part left in float: {alone} %. Remedy: {remedy}"
         )
 
 

@@ -5,8 +5,7 @@ rate, each by itself, and are trained again where replicates are wanted."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from vitnas.engine.batch.rates import best_rate, pilot, untried, within_reach
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
+from vitnas.records import Outcome
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.sessions import Data
@@ -59,15 +59,16 @@ class Baselines:
     ended: _Notice
     doing: _Notice
     int8: bool = False
+    _heard: list[float] = field(default_factory=list, init=False)  # when Ctrl-C has come, if ever
 
     def train(self, read: Callable[[], Run], repeats: int = 0) -> None:
         """Train what the run does not have yet.
 
         First each family finds its learning rate with one member, and all members are trained at
-        it. Then those that decide the comparison with the front climb on from there, each by
-        itself, and are repeated. A baseline's value is that at its best rate, the mean over its
-        trainings. So other ones may decide afterwards; the same is done with them, until nothing
-        new decides.
+        it; one that diverges at it finds its own. Then those that decide the comparison with the
+        front climb on from there, each by itself, and are repeated. A baseline's value is that at
+        its best rate, the mean over its trainings. So other ones may decide afterwards; the same is
+        done with them, until nothing new decides.
 
         Who decides is computed from what was asked for so far, even if the run has more. So a run
         that was stopped anywhere resumes as if it had not been.
@@ -101,7 +102,17 @@ class Baselines:
         asked = self._climb(pilots)
         whole = {self._request(one, self._family_rate(one)): one for one in self.members}
         self._answer(whole, "baseline")
-        return asked | whole
+        return asked | whole | self._climb(self._diverged(whole))
+
+    def _diverged(self, whole: _Asked) -> dict[PricedBaseline, float]:
+        """Those that diverge at the rate that their family has found, with it."""
+        book = Book(self.path / FILE_NAME)
+        lost = {
+            one: request.proxy.lr
+            for request, one in whole.items()
+            if (answer := book.get(request)) and answer.outcome is Outcome.DIVERGED
+        }
+        return {one: lr for one, lr in lost.items() if self._pilot(one) not in lost}
 
     def _climb(self, starts: Mapping[PricedBaseline, float]) -> _Asked:
         """Train each of some baselines at the rates that lead from its start to its best one."""
@@ -173,26 +184,19 @@ class Baselines:
                 keep(request, known, taken=True)
         if not (missing := book.missing(requests)):
             return
-        self.doing(f"training {plural(len({requests[one] for one in missing}), 'baseline')}{how}")
-        with _until_interrupted(missing, self.notice) as asked:
-            for request, answer in self.answers(asked):
-                keep(request, answer)
-                self.cache.put(request, answer)
+        if not self._heard:
+            what = plural(len({requests[one] for one in missing}), "baseline")
+            self.doing(f"training {what}{how}")
+            with two_step_interrupt(self._wind_down) as heard:
+                for request, answer in self.answers(takewhile(lambda _: not heard, missing)):
+                    keep(request, answer)
+                    self.cache.put(request, answer)
+            self._heard.extend(heard)
         if book.missing(requests):
             raise KeyboardInterrupt
 
-
-@contextmanager
-def _until_interrupted(
-    requests: Iterable[Request], notice: Callable[[str], None]
-) -> Iterator[Iterator[Request]]:
-    """The requests, no more of them after the first Ctrl-C."""
-
-    def wind_down() -> None:
-        notice("finishing the baselines that are running; Ctrl-C again stops now")
-
-    with two_step_interrupt(wind_down) as heard:
-        yield takewhile(lambda request: not heard, requests)
+    def _wind_down(self) -> None:
+        self.notice("finishing the baselines that are running; Ctrl-C again stops now")
 
 
 def shared_cache(data: DataConfig, found: Data, device: str, session: Mapping[str, Any]) -> Cache:

@@ -16,6 +16,7 @@ from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings, check_onnx
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.baselines import Baselines, shared_cache
+from vitnas.engine.batch.references import read_baselines
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
@@ -32,6 +33,7 @@ from vitnas.engine.watch.outlook import outlook
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.sessions import Data
+from vitnas.words import plural
 
 Notice = Callable[[str], None]
 """Told what is worth a line to whoever watches."""
@@ -147,8 +149,9 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
     first, misfits = seed_candidates(space, options.seed_configs, options.num_trials)
     if misfits:
         origin, reason = next(iter(misfits.items()))
-        total = len(first) + len(misfits)
-        notice(f"--seed-configs: {len(first)} of {total} networks fit; {origin} {reason}")
+        verb = "does" if len(misfits) == 1 else "do"
+        lost = f"{plural(len(misfits), 'network')} {verb} not fit"
+        notice(f"--seed-configs: {lost}; {origin} {reason}")
     known, data = [], {}
     for folder in map(Path, options.start_from):
         run = study.read_run(folder)
@@ -173,14 +176,18 @@ class _Search:
     def outlook(self) -> str:
         """What is to do, and about how long it takes."""
         num_ended = sum(trial.is_ended_here for trial in self.store.records())
+        trained = {one.network for one in read_baselines(self.store.path)}
+        members = [one.baseline for one in self.found.baselines]
+        left = sum(one not in trained for one in members)
+        share = left / len(members) if members else 0.0
         return outlook(
             self.backend.resources.workers,
             self.options.num_trials,
             num_ended,
             self.space.config.proxy.epochs,
             seconds=self.found.training_seconds,
-            num_baselines=len(self.found.baselines),
-            baseline_seconds=self.found.baseline_seconds,
+            num_baselines=left,
+            baseline_seconds=share * (self.found.baseline_seconds or 0.0),
         )
 
     def run(self) -> None:

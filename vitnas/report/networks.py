@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vitnas.config.mixers import mixer_named
 from vitnas.config.model import ModelConfig
-from vitnas.config.one_line import one_line, one_lines
+from vitnas.config.one_line import one_line, one_lines, whole_lines
 from vitnas.errors import VitnasError
 from vitnas.records import TrialRecord
 
@@ -20,10 +20,12 @@ def network_line(trial: TrialRecord) -> str:
     return _unknown(trial) if config is None else one_line(config)
 
 
-def network_lines(trials: Sequence[TrialRecord]) -> list[str]:
-    """The same for trials in one list, without what holds for every network of it."""
+def network_lines(trials: Sequence[TrialRecord], *, whole: bool = False) -> list[str]:
+    """The same for trials in one list, without what holds for every network of it; with that where
+    the lines are `whole`. Where image sizes differ, each line tells its own."""
     configs = [config_of(trial) for trial in trials]
-    lines = iter(one_lines([config for config in configs if config is not None]))
+    known = [config for config in configs if config is not None]
+    lines = iter(whole_lines(known) if whole else one_lines(known))
     pairs = zip(trials, configs, strict=True)
     return [_unknown(trial) if config is None else next(lines) for trial, config in pairs]
 

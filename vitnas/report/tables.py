@@ -12,7 +12,7 @@ from typing import Any
 from vitnas.config.costs import MEASURED
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.longer import LONG_COLUMNS, long_columns
-from vitnas.report.networks import network_line, network_lines
+from vitnas.report.networks import network_lines
 from vitnas.report.standing import error_of
 from vitnas.report.tested import compare_by_test
 from vitnas.run import Run
@@ -134,14 +134,15 @@ def trials_csv(run: Run) -> str:
     members = {trial.number for trial in run.front}
     known = {trial.number: trial for trial in (*run.trials, *run.replicates, *run.complete)}
     trials = sorted(known.values(), key=lambda trial: trial.number)
+    lines = network_lines(trials, whole=True)
     rows = (
         {
-            **_trial_row(trial, members),
+            **_trial_row(trial, members, line),
             **_noise_columns(run, trial),
             **long_columns(run, trial.number),
             **_params(trial),
         }
-        for trial in trials
+        for trial, line in zip(trials, lines, strict=True)
     )
     measured = measured_columns(run)
     columns = [*TRIAL_COLUMNS, *_float(run), *measured, *(("measured_on",) if measured else ())]
@@ -166,7 +167,7 @@ TRIAL_COLUMNS = (
 )  # fmt: skip
 
 
-def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
+def _trial_row(trial: TrialRecord, members: set[int], line: str) -> dict[str, Any]:
     return {
         "trial": trial.number,
         "outcome": trial.outcome.value,
@@ -182,7 +183,7 @@ def _trial_row(trial: TrialRecord, members: set[int]) -> dict[str, Any]:
         "device": trial.device,
         "key": trial.key,
         "duplicate_of": trial.duplicate_of,
-        "network": network_line(trial),
+        "network": line,
         **trial.measured,
         "measured_on": trial.measured_on,
         "curve_top1_percent": ";".join(str(_rounded(value)) for value in trial.curve),
@@ -223,15 +224,16 @@ def front_csv(run: Run) -> str:
     columns += ["test_front"] if tested is not None else []
     if len(run.costs) > 1:
         columns = [name for name in columns if name not in ("gain_points", ratio)]
+    lines = network_lines(run.front, whole=True)
     rows = (
         {
-            **_trial_row(row.trial, set()),
+            **_trial_row(row.trial, set(), line),
             **_front_columns(row, ratio),
             "test_front": None if tested is None else tested.is_on_front(row.trial),
             **_noise_columns(run, row.trial),
             **long_columns(run, row.trial.number),
         }
-        for row in front_rows(run)
+        for row, line in zip(front_rows(run), lines, strict=True)
     )
     return _csv_text([*columns, *_float(run), *measured_columns(run), *_long(run)], rows)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vitnas.engine.batch.rates import pilot
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.long_against import against_text
 from vitnas.report.text import (
@@ -21,6 +22,7 @@ from vitnas.report.text import (
 from vitnas.run import Run
 from vitnas.versus import Versus, versus
 
+_BEFORE = 2  # rates of a baseline that an older version trained at the trials' rate
 _SAYS_NOTHING = "so this report does not say whether the front is worth its search."
 
 
@@ -133,21 +135,32 @@ def _left(run: Run) -> str:
 
 def rates_text(run: Run) -> str:
     """How the baselines got their learning rates, in sentences; empty where one was tried."""
-    tried = [one for one in run.baselines if one.rates]
-    if not tried:
+    families: dict[str, list[BaselineRecord]] = {}
+    for one in run.baselines:
+        families.setdefault(one.family, []).append(one)
+    first = [one for family in families.values() if (one := _pilot(family)).rates]
+    if not first:
         return ""
-    numbers = [len(one.rates) for one in tried]
+    numbers = [len(one.rates) for one in first]
     fewest, most = min(numbers), max(numbers)
     some = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     own = (
-        " Those that decide the comparison then tried further rates, each for itself."
-        if len(tried) > len({one.family for one in tried})
+        " Those that decide the comparison, or diverged at it, then tried further rates, each for "
+        "itself."
+        if any(len(one.rates) > _BEFORE and one not in first for one in run.baselines)
         else ""
     )
     return (
         f"Each family has its own learning rate: one of its members was trained at {some} rates, "
         f"and the best one by the scoring images was taken for all.{own} The trials share one rate."
     )
+
+
+def _pilot(family: Sequence[BaselineRecord]) -> BaselineRecord:
+    """The member that found the family's rate; not all members are there in a run that was
+    stopped."""
+    middle = pilot(family)
+    return middle if middle.rates else next((one for one in family if one.rates), middle)
 
 
 def baseline_rows(run: Run) -> list[Mapping[str, str]]:

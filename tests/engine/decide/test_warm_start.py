@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from vitnas.engine.decide.replicates import Replication
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.warm_start import check_same_images, known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
-from vitnas.engine.search import run_search
+from vitnas.engine.search import _start, run_search
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.status import read_status
@@ -91,6 +92,17 @@ def test_a_named_network_that_the_space_does_not_have_is_told() -> None:
     assert "70" in misfits["seed_configs[1]"]
     space = make_space(seed_configs=[{"stages": [{"depht": 1}]}])
     assert "unknown key" in seed_candidates(space, ["own"])[1]["seed_configs[0]"]
+
+
+def test_what_does_not_fit_is_counted_apart_from_what_is_too_many() -> None:
+    """Of three networks that fit, three trials take one; it said that one of two fits."""
+    told: list[str] = []
+    first = _start(seeded(1, 2, 3, 70), replace(SERIAL, trials=3), told.append).first
+    assert len(first) == 1
+    _start(seeded(70, 80), SERIAL, told.append)
+    one, two = told
+    assert one.startswith("--seed-configs: 1 network does not fit; seed_configs[3] ")
+    assert two.startswith("--seed-configs: 2 networks do not fit; seed_configs[0] ")
 
 
 @pytest.mark.slow
@@ -315,7 +327,7 @@ def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> Non
     assert all(trial.test_top1 is not None for trial in run.front)
     kept = {int(path.stem) for path in (run.path / "weights").iterdir()}
     assert kept >= {trial.number for trial in run.front}
-    assert said[0].startswith("--seed-configs: 1 of ")
+    assert re.match(r"--seed-configs: \d+ networks do not fit; ", said[0])
     assert said[1] == "--start-from: 3 results taken over"
     from vitnas.report.facts import facts
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.config.test_baseline import DIGITS
 from tests.engine.conftest import start, train, train_some
+from tests.report.runs import run_of, tree, trial
 from tests.test_longer import training
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
@@ -176,3 +177,15 @@ def test_the_command_while_a_driver_holds_the_run(searching: Controller, tmp_pat
     job = start(searching)
     train(searching, job)
     assert searching.trials[job.number].outcome is Outcome.COMPLETE
+
+
+def test_networks_under_way_tell_image_sizes_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = [
+        trial(number, None, outcome=Outcome.RUNNING, config=tree() | {"img_size": size})
+        for number, size in enumerate((32, 64))
+    ]
+    for number, sized in ((1, False), (2, True)):
+        run = run_of(Path("r"), *running[:number])
+        monkeypatch.setattr("vitnas.engine.watch.status.read_run", lambda _, run=run: run)
+        lines = [one.network for one in read_status("r").underway]
+        assert ["img_size" in line for line in lines] == [sized] * number

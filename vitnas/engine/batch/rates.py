@@ -9,8 +9,7 @@ other members take the family's rate. Those that decide a comparison climb on fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from vitnas.config.baseline import PricedBaseline
+from typing import Protocol, TypeVar
 
 FIRST = 3
 """Rates that each family is tried at, at least: the recipe's, half of it and twice as much."""
@@ -18,11 +17,19 @@ _FURTHEST = 8.0  # from the recipe's rate, both ways
 _MOST = 1.0  # that a recipe can have
 
 
-def pilot(family: Sequence[PricedBaseline]) -> PricedBaseline:
+class _Sized(Protocol):
+    @property
+    def flops(self) -> int: ...
+
+
+_Member = TypeVar("_Member", bound=_Sized)
+
+
+def pilot(family: Sequence[_Member]) -> _Member:
     """The member that finds the rate of its family: in the middle of its sizes, the smaller of two.
 
     Args:
-        family: all members that a run has.
+        family: all members that a run has; not empty.
     """
     return sorted(family, key=lambda member: member.flops)[(len(family) - 1) // 2]
 

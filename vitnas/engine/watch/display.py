@@ -31,6 +31,7 @@ class Display:
         costs: those among the objectives.
         shown: whether anything is written at all.
         baselines_follow: whether baselines are trained after the trials.
+        sized: whether the image size is searched, so that lines tell it.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class Display:
         costs: Sequence[str] = DEFAULT_COSTS,
         shown: bool = True,
         baselines_follow: bool = False,
+        sized: bool = False,
     ) -> None:
         self.stream = stream or sys.stdout
         self._progress = Progress(num_trials, epochs, costs)
-        self._progress.baselines_follow = baselines_follow
+        self._progress.baselines_follow, self._progress.sized = baselines_follow, sized
         self._shown = shown
         self._printed = time.monotonic()
         self._started = False
@@ -109,7 +111,7 @@ class Display:
         progress = self._progress
         total = str(progress.num_trials or "")
         done = f"[{progress.num_ended:>{len(total)}}{'/' * bool(total)}{total}]"
-        note = trial.error or network_of(trial)
+        note = trial.error or network_of(trial, progress.sized)
         if trial.replicate_of is not None:
             done = f"[replicate {progress.num_replicates}]"
             note = f"replicate of {trial.replicate_of}  {note}"

@@ -87,7 +87,8 @@ class _Panel:
             for name, value in zip(self._costs(), trial.costs(self._costs()), strict=True)
         ]
         epoch = f"{trial.epochs}/{self._progress.epochs}"
-        return [what, str(trial.number), epoch, top1, *costs, network_of(trial)]
+        network = network_of(trial, self._progress.sized)
+        return [what, str(trial.number), epoch, top1, *costs, network]
 
     def _costs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(("flops", "num_params", *self._progress.costs)))

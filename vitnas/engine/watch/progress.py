@@ -25,6 +25,7 @@ class Progress:
         num_replicates: number of replicates of this run that have ended.
         num_images: of the scoring split; None as long as it is unknown: then scores rank.
         baselines_follow: whether baselines are trained after the trials.
+        sized: whether lines of networks tell the image size.
         doing: the work before, between and after the trainings; empty while networks train.
     """
 
@@ -32,7 +33,7 @@ class Progress:
         self.num_trials, self.epochs, self.costs = num_trials, epochs, costs
         self.num_ended = self.num_replicates = 0
         self.num_images: int | None = None
-        self.baselines_follow, self.doing = False, ""
+        self.baselines_follow, self.sized, self.doing = False, False, ""
         self._front: tuple[TrialRecord, ...] | None = None
         self._began = time.time()
         self._trials: dict[int, TrialRecord] = {}

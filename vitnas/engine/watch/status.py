@@ -119,6 +119,7 @@ def read_status(path: str | Path) -> Status:
     session = run.environment.last
     began, until = _span(run, session, is_searching)
     underway = [t for t in (*run.trials, *run.replicates) if t.outcome is Outcome.RUNNING and t.key]
+    sized = len({str(t.config["img_size"]) for t in run.trials if "img_size" in t.config}) > 1
     again = [t for t in run.replicates if t.outcome.is_trial and not t.taken]
     num_ended = sum(trial.is_ended_here for trial in run.trials)
     known = (*run.trials, *run.replicates)
@@ -137,7 +138,7 @@ def read_status(path: str | Path) -> Status:
         num_baselines=len(run.baselines),
         most_baselines=max(run.num_baselines, len(run.baselines)),
         epochs=run.epochs,
-        underway=tuple(_underway(trial, run.costs) for trial in underway),
+        underway=tuple(_underway(trial, run.costs, sized) for trial in underway),
         epochs_per_second=_rounded(pace.epochs_per_second, 3),
         seconds=round(max(0.0, until - began), 1),
         seconds_left=_rounded(pace.seconds_left, 1) if is_searching else None,
@@ -201,8 +202,8 @@ def _span(run: Run, session: Session, is_searching: bool) -> tuple[float, float]
     return began, max((end for end in ends if end is not None), default=began)
 
 
-def _underway(trial: TrialRecord, costs: Sequence[str]) -> Underway:
-    network = network_of(trial)
+def _underway(trial: TrialRecord, costs: Sequence[str], sized: bool) -> Underway:
+    network = network_of(trial, sized)
     spent = ", ".join(filter(None, (said(trial, cost) for cost in costs)))
     again = trial.replicate_of
     return Underway(trial.number, trial.epochs, again, trial.top1, trial.flops, spent, network)

@@ -48,6 +48,6 @@ def said(trial: TrialRecord, cost: str) -> str:
     return f"{amount(cost, value):>7}{name}"
 
 
-def network_of(trial: TrialRecord) -> str:
-    """Its network in one short line; empty where nothing was drawn."""
-    return short_line(trial.network) if trial.config else ""
+def network_of(trial: TrialRecord, sized: bool = False) -> str:
+    """Its network in one short line, `sized` with its image size; empty where nothing was drawn."""
+    return short_line(trial.network, sized) if trial.config else ""
