@@ -102,7 +102,7 @@ def test_a_network_without_a_baseline_of_like_flops_stands_alone() -> None:
     run = run_of(Path("run"), trial(0, 50.0, 10))
     jobs, (line,) = jobs_of(run, ConfirmOptions())
     assert [job.called for job in jobs] == ["trial 0"]
-    assert line.startswith("trial 0 stands alone: no width has like FLOPs as trial 0")
+    assert line == "trial 0 stands alone: no vgg has about 10 FLOPs"
 
 
 def test_what_cannot_be_confirmed_is_one_line() -> None:

@@ -112,8 +112,8 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     file.write_text("".join(kept))
     run_search(SPACE, tmp_path / "run", OPTIONS, doing=first.append)
     run_search(SPACE, tmp_path / "run", OPTIONS, doing=second.append)
-    assert any("all 1 trials have ended, then 2 baselines" in line for line in first)
-    assert "all 1 trials have ended" in second, "nothing follows"
+    assert any("the trial has ended, then 2 baselines" in line for line in first)
+    assert "the trial has ended" in second, "nothing follows"
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vitnas.calibration.options import TIMES
 from vitnas.config.baseline import Baseline
+from vitnas.config.notation import human
 from vitnas.confirmation.options import ConfirmOptions
 from vitnas.errors import ConfigError, RunError
 from vitnas.exported.choose import choose_trial
@@ -90,10 +91,12 @@ def jobs_of(run: Run, options: ConfirmOptions) -> tuple[tuple[LongJob, ...], tup
     found, lines = dict[tuple[int | None, str, float | None], float](), []
     for trial in chosen:
         found[trial.number, "", None] = _seconds([trial], trial.flops, epochs)
+        family = best_family(run, trial.flops)
         try:
-            baseline = baseline_of(run, trial.number, best_family(run, trial.flops))
-        except ConfigError as error:
-            lines.append(f"trial {trial.number} stands alone: {error.rule}")
+            baseline = baseline_of(run, trial.number, family)
+        except ConfigError:
+            size = human(trial.flops)
+            lines.append(f"trial {trial.number} stands alone: no {family} has about {size} FLOPs")
             continue
         assert isinstance(baseline, Baseline)
         known = [one for one in run.baselines if one.family == baseline.family]

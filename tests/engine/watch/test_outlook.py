@@ -17,6 +17,7 @@ from vitnas.engine.watch.outlook import outlook
         ((1, None, 3, 1), "starting 1 worker for any number of further trainings of 1 epoch"),
         ((2, 60, 60, 2), "all 60 trials have ended"),
         ((2, 24, 60, 2), "all 24 trials have ended"),
+        ((2, 1, 1, 2), "the trial has ended"),
     ],
 )
 def test_it_tells_of_the_trainings_that_are_left(

@@ -30,7 +30,7 @@ def outlook(
     """
     left = None if num_trials is None else max(0, num_trials - num_ended)
     if left == 0:
-        text = f"all {num_trials} trials have ended"
+        text = "the trial has ended" if num_trials == 1 else f"all {num_trials} trials have ended"
     else:
         workers, trainings = plural(num_workers, "worker"), _trainings(num_trials, num_ended)
         text = f"starting {workers} for {trainings} of {plural(epochs, 'epoch')}"
