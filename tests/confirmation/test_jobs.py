@@ -42,13 +42,22 @@ def test_networks_of_the_front_stand_against_the_best_family_at_their_flops() ->
         *(member("vgg", flops, top1) for flops, top1 in ((3_000_000, 90.0), (10**8, 20.0))),
         *(member("resnet", flops, top1) for flops, top1 in ((3_000_000, 20.0), (10**8, 90.0))),
     )
-    jobs, lines = jobs_of(run, ConfirmOptions(networks=2))
+    jobs, lines = jobs_of(run, ConfirmOptions(networks=2, families=1))
     assert not lines
     assert {job.trial for job in jobs} == {0, 3, None}
     assert {job.baseline.partition("-")[0] for job in jobs} == {"", "vgg", "resnet"}
     assert {job.lr for job in jobs if job.baseline} == {0.01}
     assert {job.epochs for job in jobs} == {6}, "three times those of the run"
     assert [job.seconds for job in jobs] == sorted((job.seconds for job in jobs), reverse=True)
+
+
+def test_the_best_family_of_short_trainings_need_not_be_that_of_long_ones() -> None:
+    tops = {"vgg": 90.0, "resnet": 80.0, "convnext": 70.0}
+    run = run_with(*(member(family, 7 * 10**6, top1) for family, top1 in tops.items()))
+    for number, names in ((1, {"vgg"}), (2, {"vgg", "resnet"}), (9, set(tops))):
+        jobs, _ = jobs_of(run, ConfirmOptions(trial=(1,), families=number))
+        assert {job.baseline.partition("-")[0] for job in jobs if job.baseline} == names
+    assert ConfirmOptions().families == 2
 
 
 def test_a_baseline_is_trained_at_its_own_rate_and_at_that_of_the_trials() -> None:
@@ -102,7 +111,7 @@ def test_a_network_without_a_baseline_of_like_flops_stands_alone() -> None:
     run = run_of(Path("run"), trial(0, 50.0, 10))
     jobs, (line,) = jobs_of(run, ConfirmOptions())
     assert [job.called for job in jobs] == ["trial 0"]
-    assert line == "trial 0 stands alone: no vgg has about 10 FLOPs"
+    assert line == "trial 0 stands alone: no baseline has about 10 FLOPs"
 
 
 def test_what_cannot_be_confirmed_is_one_line() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from vitnas.errors import ConfigError, RunError
 from vitnas.exported.choose import choose_trial
 from vitnas.longer import PROXY
 from vitnas.records import TrainingRecord, TrialRecord
-from vitnas.report.long_against import best_family
+from vitnas.report.long_against import best_families
 from vitnas.run import Run
 from vitnas.trained_long import baseline_of, rate_of
 
@@ -69,10 +70,10 @@ class LongJob:
 def jobs_of(run: Run, options: ConfirmOptions) -> tuple[tuple[LongJob, ...], tuple[str, ...]]:
     """All long trainings of a confirmation, the longest first.
 
-    Against each network stands the family of baselines that is the best at its FLOPs by the run's
-    short trainings, at the width of the nearest FLOPs. The rate that it found in short trainings
-    need not be the best in long ones. So where it is another one than that of the trials, it is
-    trained at both, and the report takes the better one by the scoring images.
+    Against each network stand the families of baselines that are the best at its FLOPs by the run's
+    short trainings, at the width of the nearest FLOPs. Neither the best family nor the best rate of
+    short trainings need be that of long ones. So there are several families, and each is trained at
+    its own rate and at that of the trials. The report takes the best by the scoring images.
 
     Args:
         run: with complete trials.
@@ -91,18 +92,15 @@ def jobs_of(run: Run, options: ConfirmOptions) -> tuple[tuple[LongJob, ...], tup
     found, lines = dict[tuple[int | None, str, float | None], float](), []
     for trial in chosen:
         found[trial.number, "", None] = _seconds([trial], trial.flops, epochs)
-        family = best_family(run, trial.flops)
-        try:
-            baseline = baseline_of(run, trial.number, family)
-        except ConfigError:
+        rivals = list(_rivals(run, trial, options.families))
+        if not rivals:
             size = human(trial.flops)
-            lines.append(f"trial {trial.number} stands alone: no {family} has about {size} FLOPs")
-            continue
-        assert isinstance(baseline, Baseline)
-        known = [one for one in run.baselines if one.family == baseline.family]
-        seconds = _seconds(known or [trial], trial.flops, epochs)
-        for lr in _rates(run, baseline):
-            found[None, baseline.name, lr] = seconds
+            lines.append(f"trial {trial.number} stands alone: no baseline has about {size} FLOPs")
+        for baseline in rivals:
+            known = [one for one in run.baselines if one.family == baseline.family]
+            seconds = _seconds(known or [trial], trial.flops, epochs)
+            for lr in _rates(run, baseline):
+                found[None, baseline.name, lr] = seconds
     jobs = [
         LongJob(*what, epochs, seed, seconds)
         for what, seconds in found.items()
@@ -115,6 +113,14 @@ def _chosen(run: Run, options: ConfirmOptions) -> Sequence[TrialRecord]:
     if not options.trial:
         return run.spread(options.networks)
     return [choose_trial(run, trial=number) for number in dict.fromkeys(options.trial)]
+
+
+def _rivals(run: Run, trial: TrialRecord, number: int) -> Iterator[Baseline]:
+    for family in best_families(run, trial.flops)[:number]:
+        with suppress(ConfigError):  # the family has no width of like FLOPs
+            baseline = baseline_of(run, trial.number, family)
+            assert isinstance(baseline, Baseline)
+            yield baseline
 
 
 def _rates(run: Run, baseline: Baseline) -> Iterable[float | None]:

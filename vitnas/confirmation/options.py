@@ -20,6 +20,9 @@ class ConfirmOptions(Options):
     trial: Annotated[
         Sequence[int], Option("These trials instead of some of the front; repeatable.")
     ] = ()
+    families: Annotated[
+        int, Option("Of baselines against each network, the best at its FLOPs first.", 1, 100)
+    ] = 2
     epochs: Annotated[
         int | None, Option("Of each training; default three times those of the run.", 1, 100_000)
     ] = None

@@ -229,7 +229,7 @@ def next_baseline(run: Run) -> str:
         for ours in group:
             if ours.trial is not None and ours.key not in known:
                 recipe = "" if ours.recipe == PROXY else f" --recipe {typed(ours.recipe)}"
-                family = best_family(run, flops_of(run, ours))
+                family = best_families(run, flops_of(run, ours))[0]
                 return f"{_train(run, ours.trial, family)}{recipe} --epochs {ours.epochs} --to DIR"
     return ""
 
@@ -251,21 +251,21 @@ def to_fine_tune(run: Run, number: int) -> str:
     return f"vitnas train --for {typed(run.path)} {options}"
 
 
-def best_family(run: Run, flops: int) -> str:
-    """The family of the highest top-1 on the scoring images at these FLOPs, interpolated along log
-    FLOPs as in `vitnas.versus`; the first one where none has a member so small."""
+def best_families(run: Run, flops: int) -> tuple[str, ...]:
+    """The families with a member so small, by top-1 on the scoring images at these FLOPs, the best
+    first; interpolated along log FLOPs as in `vitnas.versus`. `FIRST` where there is none."""
     import numpy as np
 
     families: dict[str, list[tuple[float, float]]] = {}
     for one in run.baselines:
         if one.top1 is not None and one.flops > 0:
             families.setdefault(one.family, []).append((log(one.flops), one.top1))
-
-    def there(family: str) -> float:
-        known, top1 = zip(*sorted(families[family]), strict=True)
-        return float(np.interp(log(max(flops, 1)), known, top1, left=-np.inf))
-
-    return max(families, key=there, default=FIRST)
+    there = {}
+    for family, members in families.items():
+        known, top1 = zip(*sorted(members), strict=True)
+        there[family] = float(np.interp(log(max(flops, 1)), known, top1, left=-np.inf))
+    found = sorted((family for family in there if there[family] >= 0), key=lambda f: -there[f])
+    return tuple(found) or (FIRST,)
 
 
 def _train(run: Run, number: int, family: str = "") -> str:
