@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.runs import SPACE, reference, run_of, trial
+from tests.report.runs import SPACE, reference, run_of, tree, trial
 from tests.test_longer import of_baseline, training
 from vitnas.longer import LongTraining, add
 from vitnas.noise import binomial_error
@@ -112,6 +112,19 @@ def test_several_networks_are_compared_on_average(tmp_path: Path) -> None:
     assert f'<p class="lead verdict">{against_text(run)}</p>' in (
         render_pages(run, b"").html.replace("<code>small</code>", "`small`")
     )
+
+
+def test_of_many_pairs_three_are_told(tmp_path: Path) -> None:
+    networks = [tree("mhsa", depth=n + 1) for n in range(5)]
+    trials = [trial(n, 70.0 + n, 2**n * 10**6, config=one) for n, one in enumerate(networks)]
+    for one in trials:
+        add(tmp_path, training(one.number, key=one.key, test_top1=93.0))
+        facts: dict[str, Any] = {"key": f"{one.number:012}", "flops": one.flops}
+        add(tmp_path, of_baseline(f"vgg-{one.number + 1}", test_top1=90.0, **facts))
+    text = against_text(run_of(tmp_path, *trials))
+    assert ", 5 networks are 3.00 points above" in text
+    assert text.count(" against baseline ") == 3
+    assert text.endswith("; 2 more are in the table.")
 
 
 def test_without_a_test_score_the_scoring_images_are_compared(tmp_path: Path) -> None:

@@ -50,12 +50,6 @@ class Against:
         ours, theirs = self.sides
         return ours.top1 - theirs.top1
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether the interval does not contain 0."""
-        low, high = self.interval
-        return low > 0 or high < 0
-
 
 def long_against(run: Run) -> tuple[Against, ...]:
     """Each network that was trained long, against the best baseline of like FLOPs trained so.
@@ -173,7 +167,8 @@ def _on_average(run: Run, some: Sequence[Against]) -> Iterator[str]:
     theirs = "the best baselines of like FLOPs"
     text = _compared(f"{number} networks", "are", theirs, points, interval)
     yield f"After long trainings of {_how(first.ours)}, {text}, {_of_what(first)}."
-    yield f"One by one: {'; '.join(map(_in_short, some))}."
+    more = f"; {len(some) - _MOST} more are in the table" if len(some) > _MOST else ""
+    yield f"One by one: {'; '.join(map(_in_short, some[:_MOST]))}{more}."
 
 
 def _in_short(one: Against) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from vitnas.config.costs import COSTS
@@ -49,8 +50,7 @@ def seed_candidates(
         fitting = []
         for origin, network, is_one_of_many in _named(space, name):
             try:
-                config = space.seed_network(network) if isinstance(network, int) else network
-                fitting.append(locate(space, config, origin))
+                fitting.append(locate(space, network(), origin))
             except ConfigError as error:
                 if not is_one_of_many:
                     raise
@@ -151,27 +151,31 @@ def _check_comparable(space: SearchSpace, run: Run) -> None:
             )
 
 
-def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, ModelConfig | int, bool]]:
-    """(origin, configuration or its place in `seed_configs`, whether it is one of many) of what a
-    user named."""
+def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, Callable[[], ModelConfig], bool]]:
+    """(origin, what gives its configuration, whether it is one of many) of what a user named."""
     from vitnas.engine.store.study import FILE_NAME, read_run
     from vitnas.nn.zoo.names import zoo_config, zoo_names
 
     if name == "none":
         return []
     if name == "own":
-        return [(f"seed_configs[{n}]", n, True) for n in range(len(space.config.seed_configs))]
+        places = range(len(space.config.seed_configs))
+        return [(f"seed_configs[{n}]", partial(space.seed_network, n), True) for n in places]
     if name == "plain":
-        return [("plain", config, True) for config in plain_networks(space)]
+        return [("plain", partial(_same, config), True) for config in plain_networks(space)]
     if name == "zoo":
-        return [(model, zoo_config(model), True) for model in zoo_names()]
+        return [(model, partial(zoo_config, model), True) for model in zoo_names()]
     if name in zoo_names():
-        return [(name, zoo_config(name), False)]
+        return [(name, partial(zoo_config, name), False)]
     if exists(Path(name) / FILE_NAME):
         run = read_run(name)
-        return [(f"{name}, trial {t.number}", t.network, True) for t in run.front]
+        return [(f"{name}, trial {t.number}", partial(_same, t.network), True) for t in run.front]
     if not Path(name).suffix and not exists(name):
         rule = "no such file, run or model of the zoo"
         nearest = nearest_name(name, ["own", "none", "plain", "zoo", *zoo_names()])
         raise ConfigError(rule, address="--seed-configs", value=name, nearest=nearest)
-    return [(name, load_config(name), False)]
+    return [(name, partial(load_config, name), False)]
+
+
+def _same(config: ModelConfig) -> ModelConfig:
+    return config
