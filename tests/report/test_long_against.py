@@ -119,7 +119,7 @@ def test_of_many_pairs_three_are_told(tmp_path: Path) -> None:
     trials = [trial(n, 70.0 + n, 2**n * 10**6, config=one) for n, one in enumerate(networks)]
     for one in trials:
         add(tmp_path, training(one.number, key=one.key, test_top1=93.0))
-        facts: dict[str, Any] = {"key": f"{one.number:012}", "flops": one.flops}
+        facts: dict[str, Any] = {"key": f"b{one.number:011}", "flops": one.flops}
         add(tmp_path, of_baseline(f"vgg-{one.number + 1}", test_top1=90.0, **facts))
     text = against_text(run_of(tmp_path, *trials))
     assert ", 5 networks are 3.00 points above" in text
