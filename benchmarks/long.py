@@ -9,13 +9,14 @@ by the scoring images. A quick run searches scikit-learn's digits first.
 from __future__ import annotations
 
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
 from common import ROOT, Bound, Figures, conclude, fresh_process, quick_parser, rounded, show
 
 from vitnas import api
-from vitnas.errors import VitnasError
+from vitnas.errors import RunError, VitnasError
 from vitnas.report.long_against import against_text, long_against
 from vitnas.run import Run
 
@@ -25,6 +26,8 @@ EPOCHS, SEEDS, NETWORKS = 40, 3, 3
 def compared(run: Run) -> Figures:
     """Print each pair, and tell by how many points ours are above theirs."""
     found = [one for one in long_against(run) if not one.theirs.weights]
+    if not found:
+        raise RunError(f"{run.path}: has no baseline with the FLOPs of a network of its front")
     rows = []
     for one in found:
         for who, side in zip((one.ours, one.theirs), one.sides, strict=True):
@@ -57,13 +60,13 @@ def main() -> None:
             parser.error("RUN is needed")
         else:
             options = {name: getattr(asked, name) for name in ("epochs", "seeds", "networks")}
-            try:
-                found = api.confirm(asked.run, **options)
-            except VitnasError as error:
-                parser.error(str(error))
+            found = api.confirm(asked.run, **options)
         epochs = 1 if asked.quick else asked.epochs
         conclude("long", asked.quick, {"epochs": epochs, **compared(found)}, targets)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except VitnasError as wrong:
+        sys.exit(str(wrong))

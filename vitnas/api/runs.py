@@ -78,8 +78,15 @@ def search(
     folder = results_folder(out, found.name)
     chosen, config = SearchOptions(**options), found.config
     trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
-    follow, sized = bool(chosen.most_baselines), len(found.image_sizes()) > 1
-    with Display(trials, epochs, None, costs, progress, follow, sized) as display:
+    display = Display(
+        trials,
+        epochs,
+        costs=costs,
+        shown=progress,
+        baselines_follow=bool(chosen.most_baselines),
+        sized=len(found.image_sizes()) > 1,
+    )
+    with display:
 
         def listen(event: str, trial: TrialRecord) -> None:
             display.listen(event, trial)

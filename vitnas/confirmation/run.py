@@ -105,7 +105,12 @@ def _devices(options: ConfirmOptions) -> list[str]:
 def _trained(
     run: Path, jobs: Sequence[LongJob], devices: Sequence[str]
 ) -> Iterator[tuple[LongJob, _Result]]:
-    """Train all, as many at a time as there are devices; each is told when it has ended."""
+    """Train all, as many at a time as there are devices; each is told when it has ended.
+
+    A training that is killed, as for its memory, is a result like others: a pool of
+    `multiprocessing` would wait for it for ever, and one of `concurrent.futures` ends with it. An
+    error or Ctrl-C here ends those that run.
+    """
     context = get_context("spawn")
     left, free = list(jobs), list(devices)
     running = dict[Connection, tuple[LongJob, str, BaseProcess]]()

@@ -179,7 +179,7 @@ class _Search:
         trained = {one.network for one in read_baselines(self.store.path)}
         members = [one.baseline for one in self.found.baselines]
         left = sum(one not in trained for one in members)
-        share = left / len(members) if members else 0.0
+        seconds = self.found.baseline_seconds
         return outlook(
             self.backend.resources.workers,
             self.options.num_trials,
@@ -187,7 +187,7 @@ class _Search:
             self.space.config.proxy.epochs,
             seconds=self.found.training_seconds,
             num_baselines=left,
-            baseline_seconds=share * (self.found.baseline_seconds or 0.0),
+            baseline_seconds=seconds and seconds * left / len(members),
         )
 
     def run(self) -> None:

@@ -26,7 +26,7 @@ def outlook(
         seconds: of one training; None where it is not known.
         num_baselines: how many follow.
         baseline_seconds: of one worker for all of them, the first learning rates of each family
-            among them; None or 0 where it is not known.
+            among them; None where it is not known.
     """
     left = None if num_trials is None else max(0, num_trials - num_ended)
     if left == 0:
