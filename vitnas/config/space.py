@@ -159,7 +159,15 @@ class SearchSpace:
         try:
             return SearchSpace(self.config.model_copy(update={"model": model})).example
         except ConfigError as error:
-            raise error.at(file=self.file, prefix=f"seed_configs[{index}]") from None
+            field = error.address.removeprefix("model").removeprefix(".")
+            address = join_address(f"seed_configs[{index}]", field)
+            raise ConfigError(
+                error.rule,
+                file=self.file,
+                address=address,
+                value=error.value,
+                nearest=error.nearest,
+            ) from None
 
     def networks(self) -> Iterator[ModelConfig]:
         """Every network that can be suggested, in a fixed order; refused answers are skipped.

@@ -151,7 +151,8 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
         origin, reason = next(iter(misfits.items()))
         verb = "does" if len(misfits) == 1 else "do"
         lost = f"{plural(len(misfits), 'network')} {verb} not fit"
-        notice(f"--seed-configs: {lost}; {origin} {reason}")
+        told = reason if origin in reason else f"{origin} {reason}"
+        notice(f"--seed-configs: {lost}; {told}")
     known, data = [], {}
     for folder in map(Path, options.start_from):
         run = study.read_run(folder)
