@@ -24,6 +24,14 @@ FILES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "name: x\nlimts: {}",
         r"x\.yaml: limts = \{\}: unknown key \(nearest: limits\)",
     ),
+    **{
+        f"a network to train first, by {verb}": (
+            (verb, "x.yaml", *options),
+            dump_yaml(space_tree({"/seed_configs": [{"stages": [{"embed_dim": "wide"}]}]})),
+            r"x\.yaml: seed_configs\[0\]\.stages\[0\]\.embed_dim = 'wide': should be a whole",
+        )
+        for verb, options in (("space", ()), ("search", SERIAL))
+    },
     "a model": (("describe", "x.yaml"), "img_sise: 8", r"x\.yaml: img_sise = 8: unknown key"),
     "a recipe": (
         ("train", "sret_t", "--to", "net", "--recipe", "x.yaml"),

@@ -232,11 +232,3 @@ def test_a_space_names_networks_as_changes_to_its_model(tmp_path: Path) -> None:
         update={"extends": None}
     )
     assert "seed_configs" not in mine.to_tree(), "a run of an older file is of the same space"
-
-
-def test_a_named_network_with_a_wrong_value_is_one_line() -> None:
-    space = space_of({}, seed_configs=[{"stages": [{"embed_dim": "wide"}]}])
-    with pytest.raises(ConfigError, match=r"^s.yaml: seed_configs\[0\].stages\[0\].embed_dim = "):
-        space.seed_network(0)
-    with pytest.raises(ConfigError, match="seed_configs"):
-        space_of({}, seed_configs=[3])

@@ -137,6 +137,34 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         },
         r"model\.drop_path_rate\.name = 't': must offer what stages\[0\]\.mlp_ratio offers",
     ),
+    "unknown key of a network to train first": (
+        {"/seed_configs": [{}, {"stages": [{"depht": 1}]}]},
+        r"yaml: seed_configs\[1\]\.stages\[0\]\.depht = 1: unknown key \(nearest: depth\)",
+    ),
+    "wrong type in a network to train first": (
+        {"/seed_configs": [{"stages": [{"embed_dim": "wide"}]}]},
+        r"yaml: seed_configs\[0\]\.stages\[0\]\.embed_dim = 'wide': should be a whole number",
+    ),
+    "an option in a network to train first": (
+        {"/seed_configs": [{"norm": {"choice": ["batchnorm", "batchnrm"]}}]},
+        r"yaml: seed_configs\[0\]\.norm = 'batchnrm': .*\(nearest: batchnorm\)",
+    ),
+    "a misspelt axis in a network to train first": (
+        {"/seed_configs": [{"norm": {"choise": ["batchnorm"]}}]},
+        r"yaml: seed_configs\[0\]\.norm\.choise: unknown key \(nearest: choice\)",
+    ),
+    "a schedule of a network to train first": (
+        {"/seed_configs": [{"groups": "[2"}]},
+        r"yaml: seed_configs\[0\]\.groups = '\[2': a group schedule is written like",
+    ),
+    "networks to train first as one axis": (
+        {"/seed_configs": [{"choice": [{"norm": "batchnorm"}]}]},
+        r"yaml: seed_configs\[0\] = \{choice: .*must be a mapping",
+    ),
+    "a number for a network to train first": (
+        {"/seed_configs": [3]},
+        r"yaml: seed_configs\[0\] = 3: should be a mapping",
+    ),
     "long name": ({"/name": "a" * 300}, r"name = .*at most 100 characters"),
     "escape in a value": ({"norm": "\x1b[31m"}, r"model\.norm = '\\x1b\[31m'"),
 }

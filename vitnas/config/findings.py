@@ -36,10 +36,17 @@ def as_config_error(
     return _in_words(min(error.errors(), key=_order), model, file)
 
 
-def field_error(error: ValidationError, model: type[BaseModel]) -> ConfigError | None:
-    """The first finding about a field alone; None where only rules across fields are broken."""
+def field_error(
+    error: ValidationError, model: type[BaseModel], *, are_all: bool = True
+) -> ConfigError | None:
+    """The first finding about a field alone; None where only rules across fields are broken.
+
+    `are_all` = False: the tree is a part of one, so a missing field is no finding.
+    """
     findings = error.errors()
     found = [finding for finding in findings if _is_of_field(finding, findings)]
+    if not are_all:
+        found = [finding for finding in found if finding["type"] != "missing"]
     return _in_words(min(found, key=_order), model) if found else None
 
 

@@ -13,18 +13,17 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from vitnas.config.axes import Axis, Choice, FloatRange, IntRange, all_axes, probes
+from vitnas.config.axes import Axis, all_axes
 from vitnas.config.costs import MEASURED
 from vitnas.config.data import DataConfig
 from vitnas.config.data_checks import check_data_fits, check_data_there
 from vitnas.config.files import dump_yaml, validate
-from vitnas.config.findings import as_config_error, field_error
-from vitnas.config.grammar import check_ties, parse_tree
+from vitnas.config.findings import as_config_error
 from vitnas.config.model import ModelConfig
-from vitnas.config.notation import fit_schedule, parse_schedule
 from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.config.recipe import check_recipe_fits
+from vitnas.config.space_checks import check_inherited, check_schedules, check_values, template_of
 from vitnas.config.space_files import LONGEST_NAME, merged, on_other_data, read_space
 from vitnas.config.space_files import find_space as find_space
 from vitnas.config.space_files import shipped_spaces as shipped_spaces
@@ -90,21 +89,18 @@ class SearchSpace:
         example: a network of the space.
 
     Raises:
-        ConfigError: an axis is malformed, a value has the wrong type, or no draw is a network.
+        ConfigError: an axis is malformed, a value has the wrong type, also one of `seed_configs`,
+            or no draw is a network.
     """
 
     def __init__(self, config: SpaceConfig, file: str | Path | None = None) -> None:
         self.config = config
         self.file = file
         try:
-            self.template = parse_tree(config.model)
-            if isinstance(self.template, Axis):
-                rule = "must be a mapping; search the values inside it"
-                raise ConfigError(rule, value=config.model)
-            check_ties(all_axes(self.template))
-            _check_schedules(self.template)
+            self.template = template_of(config.model)
+            check_schedules(self.template)
             for field in ("residual", "norm"):
-                _check_inherited(self.template, field)
+                check_inherited(self.template, field)
         except ConfigError as error:
             raise error.at(file=file, prefix="model") from None
         self._check_fields()
@@ -114,6 +110,7 @@ class SearchSpace:
             raise error.at(file=file, prefix="model") from None
         self._check_draws()
         self._check_recipe()
+        self._check_seeds()
 
     @property
     def name(self) -> str:
@@ -152,12 +149,12 @@ class SearchSpace:
         """One of `seed_configs`; the first draw where it leaves values open.
 
         Raises:
-            ConfigError: no network has these values.
+            ConfigError: no network has these values and those that the model has beside them.
         """
-        changes = self.config.seed_configs[index]
-        model = merged(self.config.model, changes)
+        model = merged(self.config.model, self.config.seed_configs[index])
+        alone = self.config.model_copy(update={"model": model, "seed_configs": ()})
         try:
-            return SearchSpace(self.config.model_copy(update={"model": model})).example
+            return SearchSpace(alone).example
         except ConfigError as error:
             field = error.address.removeprefix("model").removeprefix(".")
             address = join_address(f"seed_configs[{index}]", field)
@@ -218,13 +215,21 @@ class SearchSpace:
 
     def _check_fields(self) -> None:
         """Check keys and types of every option alone; rules across fields come with the draws."""
-        for tree in probes(self.template):
-            tree.pop("groups", None)  # which is checked; where it does not fit, all else is hidden
+        try:
+            check_values(self.template)
+        except ConfigError as error:
+            raise error.at(file=self.file, prefix="model") from None
+
+    def _check_seeds(self) -> None:
+        """Check keys and types of `seed_configs`, whatever the model has beside them: it may have
+        changed since, and then `seed_network` says why it has such a network no more."""
+        for index, changes in enumerate(self.config.seed_configs):
             try:
-                ModelConfig.model_validate(tree)
-            except ValidationError as error:
-                if found := field_error(error, ModelConfig):
-                    raise found.at(file=self.file, prefix="model") from None
+                template = template_of(changes)
+                check_schedules(template)
+                check_values(template, are_all=False)
+            except ConfigError as error:
+                raise error.at(file=self.file, prefix=f"seed_configs[{index}]") from None
 
     def _check_draws(self, attempts: int = 300) -> None:
         """Make sure that at least one draw is a network, and that it fits the data."""
@@ -282,50 +287,3 @@ def load_space(path: str | Path, data: DataConfig | None = None) -> SearchSpace:
     tree = read_space(found)
     config = validate(SpaceConfig, tree if data is None else on_other_data(tree, data), file=found)
     return SearchSpace(config, file=found)
-
-
-def _check_schedules(template: Any) -> None:
-    """Every schedule on offer must be readable and have one bracket for each stage."""
-    if "groups" not in template:
-        return
-    offered = template["groups"]
-    if isinstance(offered, (IntRange, FloatRange)):
-        raise ConfigError("can only be searched by choice", address="groups", nearest="choice")
-    options = offered.options if isinstance(offered, Choice) else (offered,)
-    stages = template.get("stages")
-    for index, option in enumerate(options):
-        parts = ("groups", "choice", index) if isinstance(offered, Choice) else ("groups",)
-        address = join_address(*parts)
-        try:
-            brackets = parse_schedule(option) if isinstance(option, str) else None
-        except ValueError as error:
-            raise ConfigError(str(error), address=address, value=option) from None
-        if brackets is None:
-            rule = 'must be text like "[8,2][4,1][1,1]"'
-            raise ConfigError(rule, address=address, value=option)
-        if isinstance(stages, list) and len(brackets) != len(stages):
-            rule = f"{len(brackets)} brackets for {len(stages)} stages"
-            nearest = fit_schedule(brackets, len(stages))
-            raise ConfigError(rule, address=address, value=option, nearest=nearest)
-
-
-def _check_inherited(template: Any, field: str) -> None:
-    """Refuse a stage's choice of null and a value that the network's own field offers, too.
-
-    Null means the network's value, so two answers would be the same network.
-    """
-    shared = template.get(field)
-    if not isinstance(shared, Choice) or len(shared.options) == 1:
-        return
-    for axis in all_axes(template):
-        if not isinstance(axis, Choice) or axis.stage is None or axis.field != field:
-            continue
-        twice = [option for option in axis.options if option in shared.options]
-        if None in axis.options and twice:
-            named = [str(option) for option in axis.options if option is not None]
-            raise ConfigError(
-                f"null means the network's `{field}`, which may be {twice[0]}, too: leave out one",
-                address=join_address(*axis.path, "choice"),
-                value=list(axis.options),
-                nearest=f"[{', '.join(named)}]",
-            )

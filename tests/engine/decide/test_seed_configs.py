@@ -50,8 +50,25 @@ def test_a_named_network_that_the_space_does_not_have_is_told() -> None:
     found, misfits = seed_candidates(seeded(1, 70), ["own"])
     assert len(found) == 1
     assert "70" in misfits["seed_configs[1]"]
-    space = make_space(seed_configs=[{"stages": [{"depht": 1}]}])
-    assert "unknown key" in seed_candidates(space, ["own"])[1]["seed_configs[0]"]
+
+
+CHANGED = {
+    "another number of stages": {"stages": [{"embed_dim": 16}] * 2},
+    "a bracket for a stage that is gone": {"groups": "[1][1]"},
+    "heads that do not divide the width": {"stages": [{"token_mixer": "mhsa", "num_heads": 5}]},
+    "groups that do not divide the tokens": {"stages": [{"token_mixer": "mhsa", "groups": [3]}]},
+    "more than the axis has": {"stages": [{"token_mixer": "mhsa", "depth": 70}]},
+    "another value of a fixed field": {"norm": "batchnorm"},
+}
+"""Networks that fitted before the space was changed."""
+
+
+@pytest.mark.parametrize("change", sorted(CHANGED))
+def test_a_named_network_without_a_wrong_value_of_its_own_is_no_mistake(change: str) -> None:
+    space = make_space(seed_configs=[CHANGED[change], {}])
+    found, misfits = seed_candidates(space, ["own"])
+    assert len(found) == 1
+    assert [*misfits] == ["seed_configs[0]"]
 
 
 def test_what_does_not_fit_is_counted_apart_from_what_is_too_many() -> None:
