@@ -17,12 +17,12 @@ from vitnas.engine.backends.prepare import Findings, check_onnx
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.baselines import Baselines, shared_cache
 from vitnas.engine.batch.references import read_baselines
+from vitnas.engine.decide import warm_start
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
-from vitnas.engine.decide.warm_start import check_same_images, known_trials, seed_candidates
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import Found, known_recipe, tuned_recipe, why_untuned
 from vitnas.engine.store import study
@@ -111,7 +111,7 @@ def run_search(
             space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
         found = backend.prepare(space, options.most_baselines, Teller(notice, doing))
         for folder, data in start.data.items():
-            check_same_images(folder, data, found.data)
+            warm_start.check_same_images(folder, data, found.data)
         if tuned is None and (line := why_untuned(space, path, options)):
             notice(line)
         make_folder(path)
@@ -146,7 +146,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
         from vitnas.training.events import check_package
 
         check_package()
-    first, misfits = seed_candidates(space, options.seed_configs, options.num_trials)
+    first, misfits = warm_start.seed_candidates(space, options.seed_configs, options.num_trials)
     if misfits:
         origin, reason = next(iter(misfits.items()))
         verb = "does" if len(misfits) == 1 else "do"
@@ -157,7 +157,7 @@ def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start
     for folder in map(Path, options.start_from):
         run = study.read_run(folder)
         data[folder] = run.environment.data
-        found = known_trials(space, run, stopped=options.pruner != "none")
+        found = warm_start.known_trials(space, run, stopped=options.pruner != "none")
         known += [(folder, *pair) for pair in found]
     return _Start(first, tuple(known), data)
 
@@ -200,6 +200,8 @@ class _Search:
             first, rules = self.start.first, self._rules()
             controller = Controller(self.store, self.space, rules, listener=listen, first=first)
             self._take_over(controller)
+            if own := warm_start.told_own(first, controller.trials, rules.num_trials):
+                self.watcher.notice(own)
             self._train(controller)
         if self.found.data.num_test_images:
             self.watcher.doing("scoring the front on the test images")

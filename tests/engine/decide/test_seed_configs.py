@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engine.conftest import make_space
 from tests.engine.decide.test_warm_start import SERIAL, finished, write_model
 from vitnas.config.space import SearchSpace, load_space
-from vitnas.engine.decide.warm_start import seed_candidates
+from vitnas.engine.decide.warm_start import seed_candidates, told_own
 from vitnas.engine.search import _start, run_search
 from vitnas.engine.store.study import read_run
 from vitnas.errors import ConfigError
+from vitnas.records import Outcome, TrialRecord
 
 
 def test_model_files_and_fronts_are_candidates_once_each(tmp_path: Path) -> None:
@@ -80,6 +82,54 @@ def test_what_does_not_fit_is_counted_apart_from_what_is_too_many() -> None:
     one, two = told
     assert one.startswith("--seed-configs: 1 network does not fit; seed_configs[3] ")
     assert two.startswith("--seed-configs: 2 networks do not fit; seed_configs[0] ")
+
+
+OWN = "networks that the space names (--seed-configs none leaves them out)"
+
+
+def trial(key: str = "other", outcome: Outcome = Outcome.COMPLETE, **more: Any) -> TrialRecord:
+    return TrialRecord(outcome=outcome, number=0, key=key, **more)
+
+
+def test_how_many_trials_begin_with_networks_of_the_space_is_told(tmp_path: Path) -> None:
+    first, _ = seed_candidates(seeded(1, 3), ["own"])
+    key = first[0].key
+    assert told_own(first, [], 9) == f"the first 2 trials are {OWN}"
+    assert told_own(first, [trial(taken=True)], 9) == f"the first 2 trials are {OWN}"
+    assert told_own(first, [trial()], 9) == f"the next 2 trials are {OWN}"
+    assert told_own(first, [trial(key)], 9) == f"the next trial is one of the {OWN}"
+    assert told_own(first, [], 1) == f"the first trial is one of the {OWN}"
+    lost = trial(key, Outcome.RUNNING)
+    assert told_own(first, [lost], 9) == f"the first 2 trials are {OWN}"
+    file = write_model(tmp_path / "mine.yaml", depth=2)
+    mixed, _ = seed_candidates(seeded(1, 3), [file, "own"])
+    assert told_own(mixed, [], 9) == f"2 of the first 3 trials are {OWN}"
+    one, _ = seed_candidates(seeded(1), [file, "own"])
+    assert told_own(one, [], 9) == f"1 of the first 2 trials is one of the {OWN}"
+
+
+def test_nothing_is_told_where_no_network_of_the_space_is_left_to_train(tmp_path: Path) -> None:
+    first, _ = seed_candidates(seeded(1, 3), ["own"])
+    assert told_own(first, [trial(one.key) for one in first], 9) is None
+    assert told_own(first, [trial()] * 9, 9) is None
+    file = write_model(tmp_path / "mine.yaml", depth=2)
+    assert told_own(seed_candidates(seeded(1, 3), [file])[0], [], 9) is None
+
+
+@pytest.mark.slow
+def test_a_search_says_that_it_begins_with_networks_of_its_space(tmp_path: Path) -> None:
+    space, told = seeded(1, 3), list[str]()
+
+    def said(**options: Any) -> list[str]:
+        told.clear()
+        run_search(space, tmp_path / "run", replace(SERIAL, **options), notice=told.append)
+        return [line for line in told if "the space names" in line]
+
+    assert said(trials=3) == [f"the first trial is one of the {OWN}"]
+    assert said(trials=3) == []
+    assert said(trials=4) == [], "a third of four is the one that it has"
+    assert said(trials=6) == [f"the next trial is one of the {OWN}"]
+    assert said(trials=7) == []
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ from vitnas.sessions import Data
 _SHARE = 3
 """Of a run's trials, one in so many may be a network that the space's file names."""
 
+_OWN = "seed_configs"  # where such a network comes from begins with this
+
 
 def seed_candidates(
     space: SearchSpace, names: Sequence[str], trials: int | None = None
@@ -60,6 +62,32 @@ def seed_candidates(
         for candidate in fitting:
             found.setdefault(candidate.key, candidate)
     return tuple(found.values()), misfits
+
+
+def told_own(
+    first: Sequence[Candidate], trials: Iterable[TrialRecord], num_trials: int
+) -> str | None:
+    """What a search says where it begins with networks that its space names; None where none of
+    them is left to train.
+
+    Args:
+        first: what is trained first, in this order.
+        trials: that the run has; those in training were lost with an earlier session.
+        num_trials: that it shall have.
+    """
+    ended = [trial for trial in trials if trial.outcome is not Outcome.RUNNING]
+    num_ended = sum(trial.is_ended_here for trial in ended)
+    known, left = {trial.key for trial in ended}, max(0, num_trials - num_ended)
+    new = [candidate.origin for candidate in first if candidate.key not in known][:left]
+    own = sum(origin.startswith(_OWN) for origin in new)
+    if not own:
+        return None
+    which = "next" if num_ended else "first"
+    noun = f"{len(new)} trials" if len(new) > 1 else "trial"
+    some = "" if own == len(new) else f"{own} of "
+    are = "is one of the" if own == 1 else "are"
+    name = "networks that the space names (--seed-configs none leaves them out)"
+    return f"{some}the {which} {noun} {are} {name}"
 
 
 def _evenly(some: list[Candidate], number: int) -> list[Candidate]:
@@ -160,7 +188,7 @@ def _named(space: SearchSpace, name: str) -> Iterable[tuple[str, Callable[[], Mo
         return []
     if name == "own":
         places = range(len(space.config.seed_configs))
-        return [(f"seed_configs[{n}]", partial(space.seed_network, n), True) for n in places]
+        return [(f"{_OWN}[{n}]", partial(space.seed_network, n), True) for n in places]
     if name == "plain":
         return [("plain", partial(_same, config), True) for config in plain_networks(space)]
     if name == "zoo":
