@@ -116,6 +116,8 @@ class Session(Facts):
         keep_weights: up to which size the weights of other networks than those that may be on the
             front were kept, e.g. `500MB`.
         ended_by: why the session ended before all trials had; None when it did not.
+        baselines_done: whether all trainings of its baselines have ended, those at further
+            learning rates and with other seeds included; None before they begin.
     """
 
     started: Text | None = None
@@ -132,6 +134,7 @@ class Session(Facts):
     device: Text | None = None
     keep_weights: Text | None = None
     ended_by: Text | None = None
+    baselines_done: bool | None = None
 
 
 class Environment(Facts):

@@ -31,6 +31,7 @@ from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
+from vitnas.report.verdict import finishing_command
 from vitnas.run import Run
 from vitnas.sessions import Data
 from vitnas.versus import counting, versus
@@ -202,6 +203,29 @@ def test_a_ctrl_c_among_the_last_trials_leaves_the_baselines_to_a_resume(tmp_pat
     assert (len(stopped.complete), stopped.baselines) == (1, ())
     assert stopped.environment.last.ended_by == "interrupted"
     assert len(run_search(SPACE, tmp_path, OPTIONS).baselines) == 4
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_among_its_baselines_keeps_that_they_are_not_done(
+    tmp_path: Path,
+) -> None:
+    """All had been trained, but some had still to find their own rate, and nothing told so."""
+    lines: list[str] = []
+
+    def interrupt(line: str) -> None:
+        if line.startswith("[rate ") and any(one.startswith("[baseline ") for one in lines):
+            os.kill(os.getpid(), signal.SIGINT)
+        lines.append(line)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_search(SPACE, tmp_path, OPTIONS, ended=interrupt)
+    stopped = read_run(tmp_path)
+    assert len(stopped.baselines) == stopped.num_baselines
+    assert stopped.environment.last.baselines_done is False
+    assert finishing_command(stopped) == stopped.environment.last.command
+    done = run_search(SPACE, tmp_path, OPTIONS)
+    assert done.environment.last.baselines_done is True
+    assert finishing_command(done) == ""
 
 
 def by_seed(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:

@@ -6,11 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.report.runs import run_of, trial
+import pytest
+
+from tests.report.runs import ENVIRONMENT, run_of, trial
 from tests.test_versus import baseline, run_with
 from vitnas.records import Outcome
 from vitnas.report import summary_text, write_report
-from vitnas.report.verdict import _basis, _winners, baseline_rows, rates_text, verdict
+from vitnas.report.verdict import (
+    _basis,
+    _winners,
+    baseline_rows,
+    finishing_command,
+    rates_text,
+    verdict,
+)
+from vitnas.sessions import Environment, Session
 from vitnas.versus import versus
 
 
@@ -177,6 +187,30 @@ def test_the_learning_rates_that_were_tried_are_told(tmp_path: Path) -> None:
     assert rates_text(older) == rates_text(run), "it had been trained at the trials' rate"
     alone = replace(run, baselines=members[1:2])
     assert rates_text(alone) == ""
+
+
+@pytest.mark.parametrize("done", [False, None, True])
+def test_baselines_that_still_climb_are_told_with_the_command(
+    tmp_path: Path, done: bool | None
+) -> None:
+    session = {"command": "vitnas search 'my space.yaml' --trials 9", "baselines_done": done}
+    run = run_of(
+        tmp_path,
+        *run_with().trials,
+        baselines=run_with(baseline("plain", 10_000, 55.0, 54.0)).baselines,
+        environment=ENVIRONMENT | {"sessions": [{"baselines_done": False}, session]},
+    )
+    write_report(run)
+    told = (tmp_path / "report.md").read_text().partition("## The baselines")[2]
+    section = (tmp_path / "report.html").read_text().partition('id="baselines"')[2]
+    command = "`vitnas search 'my space.yaml' --trials 9` finishes them."
+    assert (command in told) is (done is False)
+    assert ("the comparison with the front may change" in told) is (done is False)
+    page = section.replace("&#39;", "'")
+    code = "<code>vitnas search 'my space.yaml' --trials 9</code> finishes them."
+    assert (code in page) is (done is False)
+    unknown = replace(run, environment=Environment(sessions=[Session(baselines_done=False)]))
+    assert finishing_command(unknown) == "vitnas search"
 
 
 def test_a_report_of_a_run_without_baselines_has_no_file_of_them(tmp_path: Path) -> None:

@@ -320,11 +320,13 @@ class _Search:
             doing=self.watcher.doing,
             int8=config.objectives.is_int8,
         )
+        session.note(self.store, baselines_done=False)
         try:
             baselines.train(self._read, self.options.replicates)
         except KeyboardInterrupt:
             session.note(self.store, ended_by="interrupted")
             raise
+        session.note(self.store, baselines_done=True)
 
     def _read(self) -> Run:
         return study.read_run(self.store.path)

@@ -84,7 +84,7 @@ def _refuse_other_images(store: study.RunStore, found: Data) -> None:
         )
 
 
-def note(store: study.RunStore, **facts: str | None) -> None:
+def note(store: study.RunStore, **facts: str | bool | None) -> None:
     """Add facts to what is known of this session."""
     environment = store.attrs["environment"]
     *earlier, now = environment["sessions"]

@@ -49,7 +49,7 @@ from vitnas.report.text import (
     signed_text,
 )
 from vitnas.report.trust import assess
-from vitnas.report.verdict import baseline_rows, rates_text, verdict
+from vitnas.report.verdict import baseline_rows, finishing_command, rates_text, verdict
 from vitnas.report.whole_cost import cost_rows, whole_cost_text
 from vitnas.run import Run
 
@@ -65,6 +65,7 @@ def summary_view(run: Run) -> View:
         "verdict": verdict(run),
         "baselines": baseline_rows(run),
         "baseline_rates": rates_text(run),
+        "finishing_command": finishing_command(run),
         "baselines_repeated": any(one.replicates for one in run.baselines),
         "summary": lead(run),
         "keys": key_numbers(run),

@@ -156,6 +156,13 @@ def rates_text(run: Run) -> str:
     )
 
 
+def finishing_command(run: Run) -> str:
+    """The command that goes on with the baselines; empty where all their trainings have ended, or
+    none has begun."""
+    last = run.environment.last
+    return (last.command or "vitnas search") if last.baselines_done is False else ""
+
+
 def _pilot(family: Sequence[BaselineRecord]) -> BaselineRecord:
     """The member that found the family's rate; not all members are there in a run that was
     stopped."""
