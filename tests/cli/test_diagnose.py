@@ -45,6 +45,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     model = write_model(tmp_path / "small.yaml", *HIERARCHY, stem={"stride": 1})
     out, _ = said(capsys, model, "--data", "digits", "--images", "8", code=0)
     assert out.splitlines()[0] == ("7 layers in 3 stages, 6 with an attention map (none in dwconv)")
+    assert out.splitlines()[1] == "  images      8, of 287 held out of train"
     assert "results/diagnose/small: 8 figures and diagnosis.json" in out
     tree = json.loads((tmp_path / "results/diagnose/small/diagnosis.json").read_text())
     assert (tree["network"], tree["weights"]) == ("small", "random, seed 0")

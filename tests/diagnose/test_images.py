@@ -69,7 +69,7 @@ def test_other_channels_are_refused_before_anything_is_read() -> None:
 def test_a_folder_without_train_gives_all_its_images(folder: Path) -> None:
     shown = show(data_named(str(folder)), taker(channels=3), 8)
     assert shown.images.x.shape == (8, 3, 8, 8)
-    assert (shown.facts["available"], shown.facts["part"]) == (12, "all images below the folder")
+    assert (shown.facts["available"], shown.facts["part"]) == (12, f"the 12 below {folder}")
     assert float(shown.images.normalise(shown.images.x).mean()) == pytest.approx(0, abs=1e-3)
     with pytest.raises(ConfigError, match="3 channels"):
         show(folder, taker(), 4)
@@ -97,8 +97,24 @@ def test_a_folder_with_classes_shows_what_is_held_out(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
     shown = show(data_named(str(folder)), taker(channels=3), 256)
-    assert shown.facts["part"] == "held out of train/"
-    assert len(shown.images) == 2  # a fifth of six in each class, rounded
+    assert shown.facts["part"] == "2 held out of train"  # a fifth of six in each class, rounded
+    assert len(shown.images) == 2
+
+
+def test_where_the_images_come_from_is_told_in_the_words_of_a_training(folder: Path) -> None:
+    assert show(DataConfig(), taker(), 4).facts["part"] == "287 held out of train"
+    own = DataConfig(val_split="test", val_fraction=0.0)
+    assert show(own, taker(), 4).facts["part"] == "the 359 of test"
+    for index, path in enumerate(sorted(folder.glob("*.png"))):
+        for part, few in (("train", 4), ("val", 12)):
+            target = folder / part / "ab"[index % 2] / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if index < few:
+                target.write_bytes(path.read_bytes())
+    seen = DataConfig(name="imagefolder", root=str(folder), val_split="val", val_fraction=0.0)
+    assert show(seen, taker(channels=3), 4).facts["part"] == "the 12 of val"
+    small = show(data_named(str(folder)), taker(channels=3), 4)
+    assert small.facts["part"] == "the 4 of train, which are too few to hold some out"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,17 @@ class Teller:
 SILENT = Teller()
 
 
+def scoring_text(number: int, val_split: str | None) -> str:
+    """Which images score: `287 held out of train`, `the 359 of test`.
+
+    Args:
+        number: of these images.
+        val_split: the data's own part that they are; None = they are held out of the training
+            images.
+    """
+    return f"the {number:,} of {val_split}" if val_split else f"{number:,} held out of train"
+
+
 class Bar:
     """Tells how many of `total` images are decoded; call it with their number.
 

@@ -17,8 +17,9 @@ from vitnas.config.files import is_folder
 from vitnas.config.space import shipped_spaces
 from vitnas.data.imagefolder import read_files, split_folder
 from vitnas.data.imageset import ImageFile
-from vitnas.data.listing import images_below, list_folder
+from vitnas.data.listing import Folder, images_below, list_folder
 from vitnas.data.source import ImageHW
+from vitnas.data.telling import scoring_text
 from vitnas.diagnose.subject import Subject
 from vitnas.errors import ConfigError, DataError, nearest_name, printable
 from vitnas.training.data import load_data
@@ -37,7 +38,8 @@ class Shown:
 
     Attributes:
         images: the images, with the mean and deviation that normalise them.
-        facts: their source and number, and why others of those drawn are skipped, for JSON.
+        facts: their source and number, and why others of those drawn are skipped, for JSON. `part`
+            says of how many and of which images they were drawn, in the words of a training.
         classes: of how many classes of the network they are; None = of none.
     """
 
@@ -81,21 +83,27 @@ def show(data: DataConfig | Path, subject: Subject, number: int, seed: int = 0) 
             data = DataConfig(name="imagefolder", root=str(data))
         else:
             _check_channels(subject, 3, str(data))
-            part = "all images below the folder"
-            return _from_files(data, _files_below(data), subject, number, seed, part)
+            files = _files_below(data)
+            part = f"the {len(files):,} below {data}"
+            return _from_files(data, files, subject, number, seed, part)
     _check_channels(subject, data.facts.in_chans, data.name)
     if data.name == "imagefolder":
         assert data.folder is not None
         listed = list_folder(data)
-        if listed.val is not None:
-            part, files = f"those of {data.val_split}/", listed.val
-        else:
-            sound, _, held = split_folder(data, listed)
-            part = "held out of train/"
-            files = [sound.train[index] for index in held.tolist()] or sound.train
+        files, part = _scoring(data, listed)
         shown = _from_files(data.folder, files, subject, number, seed, part)
         return _of_classes(shown, subject, listed.classes)
     return _from_memory(data, subject, number, seed)
+
+
+def _scoring(data: DataConfig, listed: Folder) -> tuple[list[ImageFile], str]:
+    """The files that score candidates, or all that train where these are too few; and which."""
+    if listed.val is not None:
+        return listed.val, scoring_text(len(listed.val), data.val_split)
+    sound, _, held = split_folder(data, listed)
+    if files := [sound.train[index] for index in held.tolist()]:
+        return files, scoring_text(len(files), None)
+    return sound.train, f"the {len(sound.train):,} of train, which are too few to hold some out"
 
 
 def _check_channels(subject: Subject, channels: int | None, name: str) -> None:
@@ -115,7 +123,7 @@ def _from_memory(data: DataConfig, subject: Subject, number: int, seed: int) -> 
     kept = _draw(len(val), number, seed)
     mean, std = _of_network(subject) or (val.mean, val.std)
     drawn = Split(_resized(val.x[kept], subject.image_hw), val.y[kept], mean, std)
-    part = "held out of the training images" if data.val_split is None else "the test images"
+    part = scoring_text(len(val), data.val_split)
     facts = _facts(data.name, part, drawn, len(val), images.skipped)
     shown = Shown(drawn, facts)
     if not images.names:

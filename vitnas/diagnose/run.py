@@ -81,13 +81,16 @@ class Diagnosis:
         return {"suggested": found | {"reattention_blocks": self.suggestion.blocks}}
 
     def text(self) -> str:
-        """One line for the network and one for each diagnostic."""
+        """One line for the network, one for the images where it is known which these are, and one
+        for each diagnostic."""
         layers, with_maps = self.found.layers, self.found.with_maps
         stages = f" in {self.found.num_stages} stages" if self.found.num_stages > 1 else ""
         lines = [f"{len(layers)} layers{stages}, {len(with_maps)} with an attention map"]
         if 0 < len(with_maps) < len(layers):
             without = sorted({layer.mixer for layer in layers if layer.absent})
             lines[0] += f" (none in {', '.join(without)})"
+        if "part" in self.facts:
+            lines.append(f"  {'images':<11} {self.facts['images']:,}, of {self.facts['part']}")
         said = {name: finding.summary for name, finding in self.findings.items()}
         said |= {name: f"not done: {why}" for name, why in self.absent.items()}
         lines += [f"  {name:<11} {said[name]}" for name in NAMES if name in said]

@@ -17,6 +17,7 @@ from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.notation import human
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe, check_recipe_fits, load_recipe
+from vitnas.data.telling import scoring_text
 from vitnas.errors import ConfigError
 from vitnas.exported.design import (
     file_of,
@@ -67,8 +68,7 @@ class Plan:
         (height, width), cost = self.config.image_hw, size_of_design(self.config)
         size = f"{human(cost.num_params)} parameters, {human(cost.flops)} FLOPs"
         what = f"{self.config.name} on {self.data.name} at {height}x{width} px"
-        split = self.data.val_split
-        scored = f"the {scoring:,} of {split}" if split else f"{scoring:,} held out of train"
+        scored = scoring_text(scoring, self.data.val_split)
         on = f"trains on {trained:,} images, is scored on {scored}"
         epochs = plural(self.recipe.epochs, "epoch")
         line = f"{what}: {size}, {epochs} of {self.recipe_name}; {on}"
