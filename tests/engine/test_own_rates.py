@@ -120,6 +120,44 @@ def test_what_diverges_at_the_rate_of_its_family_finds_its_own(tmp_path: Path) -
     assert [lr for lr, _ in found[LARGEST].rates] == [LR / 2, LR, 2 * LR, 4 * LR]
 
 
+def test_a_family_that_diverges_at_all_rates_beside_the_recipe_s_goes_down(tmp_path: Path) -> None:
+    """It had had no baseline: its members were all trained at a rate that diverges."""
+    answers = of_rates({"vgg": LR / 8})
+
+    def hot(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        lost = Answer(outcome=Outcome.DIVERGED, error="loss is nan")
+        for request, answer in answers(requests):
+            yield request, lost if request.proxy.lr > LR / 4 else answer
+
+    baselines(tmp_path, hot).train(nothing_to_compare)
+    found = read_baselines(tmp_path)
+    assert {(one.family, one.lr, one.top1) for one in found} == {("vgg", LR / 8, 90.0)}
+    tried = [[lr for lr, _ in one.rates] for one in found if one.rates]
+    assert tried == [[LR / 8, LR / 4, LR / 2, LR, 2 * LR]]
+
+
+def test_a_family_that_diverges_at_every_rate_is_trained_at_the_lowest(tmp_path: Path) -> None:
+    def hot(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request in requests:
+            yield request, Answer(outcome=Outcome.DIVERGED, error="loss is nan")
+
+    baselines(tmp_path, hot).train(nothing_to_compare)
+    found = read_baselines(tmp_path)
+    assert {(one.outcome, one.lr) for one in found} == {(Outcome.DIVERGED, LR / 8)}
+    assert len(read_entries(tmp_path / FILE_NAME)) == len(members()) + 4
+
+
+def test_a_family_whose_member_is_out_of_memory_keeps_the_recipe_s_rate(tmp_path: Path) -> None:
+    def large(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        for request in requests:
+            yield request, Answer(outcome=Outcome.OOM, error="out of memory")
+
+    baselines(tmp_path, large).train(nothing_to_compare)
+    found = read_baselines(tmp_path)
+    assert {(one.outcome, one.lr) for one in found} == {(Outcome.OOM, LR)}
+    assert len(read_entries(tmp_path / FILE_NAME)) == len(members()) + 2
+
+
 def test_replicates_are_trained_at_the_rate_of_their_baseline(tmp_path: Path) -> None:
     best = {"vgg": 2 * PROXY.lr, "dwcnn": PROXY.lr / 2, "mobilenet": PROXY.lr}
     repeats = Repeats(tmp_path)

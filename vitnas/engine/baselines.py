@@ -16,7 +16,7 @@ from vitnas.config.notation import human
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.cache import Cache
-from vitnas.engine.batch.rates import best_rate, pilot, untried, within_reach
+from vitnas.engine.batch.rates import best_rate, pilot, said_of, untried, within_reach
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
@@ -152,11 +152,11 @@ class Baselines:
         return Request(member.baseline, self.proxy.at_rate(lr), seed, test=True, int8=self.int8)
 
     def _tried(self, one: PricedBaseline) -> dict[float, float | None]:
-        """Top-1 on the scoring images by learning rate, of those that the run has."""
+        """What trainings say of their learning rates, of those that the run has; see `said_of`."""
         book = Book(self.path / FILE_NAME)
         asked = {lr: self._request(one, lr) for lr in within_reach(self.proxy.lr)}
         found = {lr: book.get(request) for lr, request in asked.items()}
-        return {lr: answer.top1 for lr, answer in found.items() if answer is not None}
+        return {lr: said_of(a.outcome, a.top1) for lr, a in found.items() if a is not None}
 
     def _answer(
         self, requests: Mapping[Request, PricedBaseline], called: str, how: str = ""

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from tests.config.test_baseline import DIGITS
 from vitnas.config.baseline import PricedBaseline
-from vitnas.engine.batch.rates import FIRST, best_rate, pilot, untried, within_reach
+from vitnas.engine.batch.rates import (
+    FIRST,
+    best_rate,
+    pilot,
+    said_of,
+    untried,
+    within_reach,
+)
+from vitnas.records import Outcome
 
 
 def climbed(
@@ -45,15 +53,35 @@ def test_it_climbs_from_another_rate_and_stays_within_reach_of_the_recipe_s() ->
     assert sorted(climbed(0.01, {2: 70.0, 3: 80.0}, start=0.08)) == [0.04, 0.08]
 
 
-def test_what_does_not_reach_its_end_is_worse_than_anything() -> None:
+def test_what_diverges_is_worse_than_anything() -> None:
     tried = climbed(0.01, {-2: 10.0, -1: 20.0, 0: None, 1: None})
     assert best_rate(tried) == 0.005
     assert best_rate({0.1: None, 0.2: 0.0}) == 0.2
 
 
-def test_where_nothing_reaches_its_end_the_recipe_s_rate_stays() -> None:
-    tried = climbed(0.01, dict.fromkeys(range(-1, 2)))
+def test_where_all_diverge_lower_rates_follow_until_one_does_not() -> None:
+    tried = climbed(0.01, {-3: 30.0, -2: 40.0, -1: None, 0: None, 1: None})
+    assert sorted(tried) == [0.00125, 0.0025, 0.005, 0.01, 0.02]
+    assert best_rate(tried) == 0.0025
+    large = climbed(0.01, {0: 50.0, -1: 40.0, **dict.fromkeys(range(1, 4))}, start=0.04)
+    assert sorted(large) == [0.005, 0.01, 0.02, 0.04, 0.08]
+    assert best_rate(large) == 0.01
+
+
+def test_an_eighth_of_the_recipe_s_rate_is_the_lowest_also_where_that_diverges() -> None:
+    tried = climbed(0.01, dict.fromkeys(range(-3, 2)))
+    assert sorted(tried) == [0.00125, 0.0025, 0.005, 0.01, 0.02]
+    assert best_rate(tried) == 0.00125, "the others of the family may be smaller"
+
+
+def test_a_failure_that_is_not_the_rate_s_leads_nowhere() -> None:
+    """As where memory is short at each rate; its family then has the recipe's rate."""
+    failed = said_of(Outcome.OOM, None)
+    tried = climbed(0.01, dict.fromkeys(range(-1, 2), failed))
+    assert sorted(tried) == [0.005, 0.01, 0.02]
     assert best_rate(tried) == 0.01
+    assert best_rate({0.01: said_of(Outcome.DIVERGED, None), 0.02: failed}) == 0.02
+    assert best_rate({0.01: said_of(Outcome.COMPLETE, 3.0), 0.02: failed}) == 0.01
 
 
 def test_equal_rates_do_not_lead_away_from_the_recipe_s() -> None:

@@ -3,13 +3,16 @@
 The recipe of a space is chosen for its own networks, and a convolution by the book may want several
 times the rate of a network with attention. So one member of each family climbs by factors of two
 from the recipe's rate until a rate is better than both beside it; its scoring images decide. The
-other members take the family's rate. Those that decide a comparison climb on from there.
+other members take the family's rate. Those that decide a comparison climb on from there. Where all
+rates diverge, lower ones follow, down to an eighth of the recipe's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
+
+from vitnas.records import Outcome
 
 FIRST = 3
 """Rates that each family is tried at, at least: the recipe's, half of it and twice as much."""
@@ -42,14 +45,21 @@ def within_reach(own: float) -> tuple[float, ...]:
     return tuple(rates)
 
 
+def said_of(outcome: Outcome, top1: float | None) -> float | None:
+    """What a training says of its rate: top-1 in percent; None where it diverged; 0 where it failed
+    otherwise, as for want of memory, which is not the rate's doing."""
+    return None if outcome is Outcome.DIVERGED else top1 or 0.0
+
+
 def untried(tried: Mapping[float, float | None], start: float, own: float) -> list[float]:
-    """The rates to try next; none once the best one has been tried between its neighbours.
+    """The rates to try next; none once the best one has been tried between its neighbours, or all
+    down to the lowest within reach diverge.
 
     The start and its neighbours come together, so that a run that was stopped among them climbs as
     if it had not been.
 
     Args:
-        tried: top-1 in percent by rate; None for a training that did not reach its end.
+        tried: what the training at each rate says of it, see `said_of`.
         start: the rate to climb from, one within reach.
         own: the recipe's rate.
     """
@@ -60,11 +70,14 @@ def untried(tried: Mapping[float, float | None], start: float, own: float) -> li
 
 
 def best_rate(tried: Mapping[float, float | None]) -> float:
-    """The rate of the highest top-1; of equal ones the middle one, the lower of two.
+    """The rate of the highest top-1; of equal ones the middle one, the lower of two. The lowest
+    where all diverge.
 
     Args:
         tried: as of `untried`; not empty.
     """
+    if all(top1 is None for top1 in tried.values()):
+        return min(tried)
     reached = {lr: -1.0 if top1 is None else top1 for lr, top1 in tried.items()}
     best = sorted(lr for lr, top1 in reached.items() if top1 == max(reached.values()))
     return best[(len(best) - 1) // 2]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from vitnas.config.baseline import Baseline
 from vitnas.engine.batch.book import Entry, read_entries
-from vitnas.engine.batch.rates import best_rate
+from vitnas.engine.batch.rates import best_rate, said_of
 from vitnas.errors import RunError
 from vitnas.records import BaselineRecord, repeated
 
@@ -49,7 +49,8 @@ def _together(trainings: Sequence[BaselineRecord]) -> BaselineRecord:
     for one in trainings:
         by_rate.setdefault(one.lr, []).append(one)
     rates = {lr: of_rate[0].top1 for lr, of_rate in sorted(by_rate.items())}
-    first, *again = by_rate[best_rate(rates)]
+    said = {lr: said_of(of_rate[0].outcome, rates[lr]) for lr, of_rate in by_rate.items()}
+    first, *again = by_rate[best_rate(said)]
     ended = max((one.ended for one in trainings if one.ended is not None), default=None)
     several = tuple(rates.items()) if len(rates) > 1 else ()
     return replace(repeated(first, again), ended=ended, rates=several)
