@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from by_hand import Given, Tried, conv, tried
+from by_hand_folder import EPOCHS
 from common import Bound, conclude, quick_parser, rounded, show
-from folder import EPOCHS, SIDE, write_images
+from folder import SIDE, write_images
 
 Model = dict[str, Any]
 WIDTHS = ((6, 12, 24), (8, 16, 32), (16, 32, 64), (24, 48, 96), (32, 64, 128))

@@ -20,8 +20,9 @@ from typing import Any
 
 from by_hand import Given, all_tried, conv, differences, skipped
 from common import Bound, conclude, quick_parser
-from folder import EPOCHS, SIDE, add_scenes, write_images
+from folder import SIDE, add_scenes, write_images
 
+EPOCHS = 6
 VGG, WIDE_VGG = "vgg 8", "vgg 12"
 STRIDES, PLAIN, POOLED = "16, 32, 64; strides", "16, 32, 64; mbconv", "16, 32, 64; maxpool, mhsa"
 STATIC, FULL, ALONE = "16, 32, 64; ska", "16, 32, 64; mhsa", "16, 32, 64; mhsa alone"

@@ -2,8 +2,8 @@
 
 Writes 2,400 training and 5,000 test images of 64 px into class folders: articles of Fashion-MNIST,
 each in two colours of its own, a dark ground and a light cloth. Then it searches the space that the
-README prints under "Your own data", in 60 trials of 6 epochs. `--seed` is of the search; the images
-are always the same. `--epochs` and `--lr` change the recipe. `--seed-configs none` starts without
+README prints under "Your own data", in 60 trials. `--seed` is of the search; the images are always
+the same. `--epochs` and `--lr` change the recipe of the space. `--seed-configs none` starts without
 the networks that the space names, which are the front of `--scenes`. `--replicates 2` trains what
 decides the comparison with the baselines twice more. `--scenes` takes other articles and a harder
 task: each article is turned, has a size and a place of its own, and lies on coloured stripes.
@@ -41,7 +41,7 @@ from vitnas.config.data import DataConfig
 from vitnas.engine.store.study import read_run
 
 Bytes = npt.NDArray[np.uint8]
-SIDE, EPOCHS, TRIALS = 64, 6, 60
+SIDE, TRIALS = 64, 60
 PER_CLASS = {"train": 240, "test": 500}
 QUICK_PER_CLASS = {"train": 20, "test": 5}
 
@@ -175,12 +175,11 @@ def main() -> None:
     add_scenes(parser)
     parser.add_argument("--seed-configs", default="own", help="of the search: own or none")
     parser.add_argument("--lr", type=float, help="learning rate of all networks")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of each training")
+    parser.add_argument("--epochs", type=int, help="of each training")
     parser.add_argument("--tune", action="store_true", help="tune the recipe first")
     asked = parser.parse_args()
-    proxy: dict[str, Any] = {"epochs": 1 if asked.quick else asked.epochs}
-    if asked.lr is not None:
-        proxy["lr"] = asked.lr
+    given = {"epochs": 1 if asked.quick else asked.epochs, "lr": asked.lr}
+    proxy = {name: value for name, value in given.items() if value is not None}
     with folder_in_memory() as temporary:
         folder = asked.to or Path(temporary)
         write_images(folder / "images", asked.quick, asked.scenes)
