@@ -1,15 +1,23 @@
-"""Two token mixers or more inside a stage: which of its blocks has which."""
+"""The token mixers of a stage: one, or several and which of its blocks has which."""
 
 from __future__ import annotations
 
 from itertools import cycle, islice
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 from vitnas.config.findings import RuleError
-from vitnas.config.mixers import MixerName, short_name
+from vitnas.config.mixers import MIXERS, MixerName, short_name
 from vitnas.config.parts import Frozen, NotSettled, Positive, as_tuple
+from vitnas.plugins import PATH
 
 
 class MixerPattern(Frozen):
@@ -79,6 +87,25 @@ class MixerPattern(Frozen):
         if self.last in self.pattern:
             raise RuleError("is in the pattern already; write out the pattern", "last", self.last)
         return self
+
+
+_MIXER_SCHEMA = {
+    "anyOf": [
+        {"enum": list(MIXERS)},
+        {"type": "string", "pattern": PATH, "description": "Another package's: module:Class."},
+        {
+            "type": "object",
+            "required": ["mixer"],
+            "description": "With options: {mixer: NAME}.",
+        },
+        MixerPattern.model_json_schema(),
+    ]
+}
+TokenMixer = Annotated[
+    Annotated[MixerName, Tag("str")] | Annotated[MixerPattern, Tag("[pattern]")],
+    Discriminator(lambda value: "[pattern]" if isinstance(value, (dict, MixerPattern)) else "str"),
+    WithJsonSchema(_MIXER_SCHEMA),
+]
 
 
 def settled(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,24 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationInfo,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from vitnas.config import rules
 from vitnas.config.findings import RuleError
 from vitnas.config.mixers import (
-    MIXERS,
     Given,
     MixerFacts,
-    MixerName,
     checked_options,
     facts_of,
     mixer_named,
@@ -39,26 +28,7 @@ from vitnas.config.parts import (
     Residual,
     as_tuple,
 )
-from vitnas.config.pattern import MixerPattern
-from vitnas.plugins import PATH
-
-_MIXER_SCHEMA = {
-    "anyOf": [
-        {"enum": list(MIXERS)},
-        {"type": "string", "pattern": PATH, "description": "Another package's: module:Class."},
-        {
-            "type": "object",
-            "required": ["mixer"],
-            "description": "With options: {mixer: NAME}.",
-        },
-        MixerPattern.model_json_schema(),
-    ]
-}
-TokenMixer = Annotated[
-    Annotated[MixerName, Tag("str")] | Annotated[MixerPattern, Tag("[pattern]")],
-    Discriminator(lambda value: "[pattern]" if isinstance(value, (dict, MixerPattern)) else "str"),
-    WithJsonSchema(_MIXER_SCHEMA),
-]
+from vitnas.config.pattern import TokenMixer
 
 
 def _as_groups(value: Any) -> Any:
