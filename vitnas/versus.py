@@ -28,7 +28,7 @@ test scores are slightly optimistic on both sides; the more trainings, the less.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
@@ -151,6 +151,23 @@ def counting(run: Run) -> list[BaselineRecord]:
     shares = shares_of(sides.places) if sides else {}
     names = {(one.name, one.flops) for one in shares}
     return [one for one in run.baselines if (one.family, one.flops) in names]
+
+
+def contending(run: Run) -> list[BaselineRecord]:
+    """The baselines that decide the comparison, and those that would if a family that decides were
+    absent: the second best ones, which may be the best at another learning rate."""
+    first = counting(run)
+    second = [
+        one
+        for family in {one.family for one in first}
+        for one in counting(replace(run, baselines=_without(run.baselines, family)))
+    ]
+    names = {(one.family, one.flops) for one in (*first, *second)}
+    return [one for one in run.baselines if (one.family, one.flops) in names]
+
+
+def _without(baselines: Iterable[BaselineRecord], family: str) -> tuple[BaselineRecord, ...]:
+    return tuple(one for one in baselines if one.family != family)
 
 
 def _sides(run: Run) -> _Sides | None:

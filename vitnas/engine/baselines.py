@@ -20,11 +20,11 @@ from vitnas.engine.batch.rates import best_rate, pilot, said_of, untried, within
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
-from vitnas.records import Outcome
+from vitnas.records import BaselineRecord, Outcome
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.sessions import Data
-from vitnas.versus import counting
+from vitnas.versus import contending, counting
 from vitnas.words import plural
 
 _Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
@@ -66,9 +66,10 @@ class Baselines:
 
         First each family finds its learning rate with one member, and all members are trained at
         it; one that diverges at it finds its own. Then those that decide the comparison with the
-        front climb on from there, each by itself, and are repeated. A baseline's value is that at
-        its best rate, the mean over its trainings. So other ones may decide afterwards; the same is
-        done with them, until nothing new decides.
+        front, and those of the next best families, climb on from there, each by itself: a rate that
+        does not suit one may have made it the second best. Those that decide are repeated. A
+        baseline's value is that at its best rate, the mean over its trainings. So other ones may
+        decide afterwards; the same is done with them, until nothing new decides.
 
         Who decides is computed from what was asked for so far, even if the run has more. So a run
         that was stopped anywhere resumes as if it had not been.
@@ -83,18 +84,22 @@ class Baselines:
             RunError: the run's file is damaged.
         """
         asked = self._families()
-        settled: set[PricedBaseline] = set()
-        while new := self._deciding(read(), asked) - settled:
-            rates = {one: self._family_rate(one) for one in self.members if one in new}
-            asked |= self._climb(rates)
+        climbed: set[PricedBaseline] = set()
+        repeated: set[PricedBaseline] = set()
+        while True:
+            while new := self._those_of(contending, read(), asked) - climbed:
+                asked |= self._climb({one: self._family_rate(one) for one in self._ordered(new)})
+                climbed |= new
+            if not (new := self._those_of(counting, read(), asked) - repeated):
+                break
             again = {
                 self._request(one, self._best(one), repetition): one
                 for repetition in range(1, repeats + 1)
-                for one in rates
+                for one in self._ordered(new)
             }
             self._answer(again, "repeat", " again, with other seeds")
             asked |= again
-            settled |= new
+            repeated |= new
 
     def _families(self) -> _Asked:
         """All members at the rates of their families, and the trainings that found these rates."""
@@ -127,12 +132,17 @@ class Baselines:
             asked |= {self._request(one, lr): one for lr in self._tried(one)}
         return asked
 
-    def _deciding(self, run: Run, asked: _Asked) -> set[PricedBaseline]:
-        """The baselines that decide the comparison, as far as trainings were asked for."""
+    def _those_of(
+        self, chosen: Callable[[Run], list[BaselineRecord]], run: Run, asked: _Asked
+    ) -> set[PricedBaseline]:
+        """The members that are chosen by the trainings that were asked for so far."""
         seen = read_baselines(self.path, {request.key for request in asked})
-        names = {(one.family, one.width) for one in counting(replace(run, baselines=seen))}
+        names = {(one.family, one.width) for one in chosen(replace(run, baselines=seen))}
         own = ((one.baseline.family, one.baseline.width) for one in self.members)
         return {one for one, name in zip(self.members, own, strict=True) if name in names}
+
+    def _ordered(self, some: set[PricedBaseline]) -> list[PricedBaseline]:
+        return [one for one in self.members if one in some]
 
     def _pilot(self, one: PricedBaseline) -> PricedBaseline:
         family = one.baseline.family
