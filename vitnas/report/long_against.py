@@ -247,20 +247,21 @@ def to_fine_tune(run: Run, number: int) -> str:
 
 
 def best_families(run: Run, flops: int) -> tuple[str, ...]:
-    """The families with a member so small, by top-1 on the scoring images at these FLOPs, the best
-    first; interpolated along log FLOPs as in `vitnas.versus`. `FIRST` where there is none."""
+    """The families with a member of like FLOPs or fewer, by top-1 on the scoring images at these
+    FLOPs, the best first; interpolated along log FLOPs as in `vitnas.versus`. `FIRST` where there
+    is none."""
     import numpy as np
 
     families: dict[str, list[tuple[float, float]]] = {}
     for one in run.baselines:
         if one.top1 is not None and one.flops > 0:
             families.setdefault(one.family, []).append((log(one.flops), one.top1))
-    there = {}
+    there, place = {}, log(max(flops, 1))
     for family, members in families.items():
         known, top1 = zip(*sorted(members), strict=True)
-        there[family] = float(np.interp(log(max(flops, 1)), known, top1, left=-np.inf))
-    found = sorted((family for family in there if there[family] >= 0), key=lambda f: -there[f])
-    return tuple(found) or (FIRST,)
+        if known[0] <= place + log(LIKE_FLOPS):
+            there[family] = float(np.interp(place, known, top1))
+    return tuple(sorted(there, key=lambda family: -there[family])) or (FIRST,)
 
 
 def _train(run: Run, number: int, family: str = "") -> str:
