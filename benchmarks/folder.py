@@ -7,10 +7,10 @@ the same. `--epochs` and `--lr` change the recipe of the space. `--seed-configs 
 the networks that the space names, which are the front of `--scenes`. `--replicates 2` trains what
 decides the comparison with the baselines twice more. `--scenes` takes other articles and a harder
 task: each article is turned, has a size and a place of its own, and lies on coloured stripes.
-`--scenes digits` has scikit-learn's handwritten digits in place of the articles, which nothing in
-`images_64` was designed with: 900 of them for training and 897 others for the test, in several
-scenes each. `--tune` lets the search tune its recipe first, as `vitnas search` does with a folder;
-else all networks have the space's. A quick run takes the digits, and no baselines.
+`--scenes digits` has scikit-learn's handwritten digits in place of the articles: 900 of them for
+training and 897 others for the test, in several scenes each. Of `images_64` only the classifier was
+chosen with them in view. `--tune` lets the search tune its recipe first, as `vitnas search` does
+with a folder; else all networks have the space's. A quick run takes the digits, and no baselines.
 """
 
 from __future__ import annotations

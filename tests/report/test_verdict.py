@@ -178,7 +178,7 @@ def test_the_learning_rates_that_were_tried_are_told(tmp_path: Path) -> None:
     assert "each for itself" not in rates_text(run)
     climbed = replace(members[1], rates=tried)
     decided = replace(run, baselines=(members[0], climbed, members[2]))
-    assert "decide the comparison, or diverged at it, then tried further" in rates_text(decided)
+    assert "are the next best or diverged at it then tried further" in rates_text(decided)
     many = replace(members[1], rates=(*further, (0.064, 50.0), (0.128, 49.0)))
     decided = replace(run, baselines=(members[0], many, members[2]))
     assert " at 3 to 4 rates, " in rates_text(decided), "not those of what decides"

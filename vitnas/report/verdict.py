@@ -145,8 +145,8 @@ def rates_text(run: Run) -> str:
     fewest, most = min(numbers), max(numbers)
     some = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     own = (
-        " Those that decide the comparison, or diverged at it, then tried further rates, each for "
-        "itself."
+        " Those that decide the comparison, are the next best or diverged at it then tried further "
+        "rates, each for itself."
         if any(len(one.rates) > _BEFORE and one not in first for one in run.baselines)
         else ""
     )
