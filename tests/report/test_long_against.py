@@ -114,9 +114,12 @@ def test_several_networks_are_compared_on_average(tmp_path: Path) -> None:
     )
 
 
-def test_of_many_pairs_three_are_told(tmp_path: Path) -> None:
+def test_of_many_pairs_the_ends_and_the_middle_are_told(tmp_path: Path) -> None:
+    """They had been the first three by number, which say nothing of the large networks."""
     networks = [tree("mhsa", depth=n + 1) for n in range(5)]
-    trials = [trial(n, 70.0 + n, 2**n * 10**6, config=one) for n, one in enumerate(networks)]
+    trials = [
+        trial(n, 70.0 + n, 2 ** (4 - n) * 10**6, config=one) for n, one in enumerate(networks)
+    ]
     for one in trials:
         add(tmp_path, training(one.number, key=one.key, test_top1=93.0))
         facts: dict[str, Any] = {"key": f"b{one.number:011}", "flops": one.flops}
@@ -124,6 +127,9 @@ def test_of_many_pairs_three_are_told(tmp_path: Path) -> None:
     text = against_text(run_of(tmp_path, *trials))
     assert ", 5 networks are 3.00 points above" in text
     assert text.count(" against baseline ") == 3
+    told = [text.index(f"trial {number} (") for number in (4, 2, 0)]
+    assert told == sorted(told)
+    assert "The cheapest, one in the middle and the largest: trial 4 (1.00 M FLOPs)" in text
     assert text.endswith("; 2 more are in the table.")
 
 

@@ -167,8 +167,12 @@ def _on_average(run: Run, some: Sequence[Against]) -> Iterator[str]:
     theirs = "the best baselines of like FLOPs"
     text = _compared(f"{number} networks", "are", theirs, points, interval)
     yield f"After long trainings of {_how(first.ours)}, {text}, {_of_what(first)}."
-    more = f"; {len(some) - _MOST} more are in the table" if len(some) > _MOST else ""
-    yield f"One by one: {'; '.join(map(_in_short, some[:_MOST]))}{more}."
+    told, which, more = sorted(some, key=lambda one: one.sides[0].flops), "One by one", ""
+    if len(told) > _MOST:
+        more = f"; {len(told) - _MOST} more are in the table"
+        told = [told[0], told[len(told) // 2], told[-1]]
+        which = "The cheapest, one in the middle and the largest"
+    yield f"{which}: {'; '.join(map(_in_short, told))}{more}."
 
 
 def _in_short(one: Against) -> str:
