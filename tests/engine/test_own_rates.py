@@ -44,6 +44,15 @@ def of_rates(best: Mapping[str, float], top1: Mapping[str, float] | None = None)
     return answers
 
 
+def failing(outcome: Outcome) -> Answers:
+    """Trainings that all end in this way."""
+
+    def answers(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
+        return ((request, Answer(outcome=outcome, error="it failed")) for request in requests)
+
+    return answers
+
+
 def test_each_family_has_the_rate_that_its_own_member_climbs_to(tmp_path: Path) -> None:
     own = 0.008
     best = {"vgg": 4 * own, "dwcnn": own, "mobilenet": own / 2}
@@ -151,22 +160,14 @@ def test_a_family_that_diverges_at_all_rates_beside_the_recipe_s_goes_down(tmp_p
 
 
 def test_a_family_that_diverges_at_every_rate_is_trained_at_the_lowest(tmp_path: Path) -> None:
-    def hot(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
-        for request in requests:
-            yield request, Answer(outcome=Outcome.DIVERGED, error="loss is nan")
-
-    baselines(tmp_path, hot).train(nothing_to_compare)
+    baselines(tmp_path, failing(Outcome.DIVERGED)).train(nothing_to_compare)
     found = read_baselines(tmp_path)
     assert {(one.outcome, one.lr) for one in found} == {(Outcome.DIVERGED, LR / 8)}
     assert len(read_entries(tmp_path / FILE_NAME)) == len(members()) + 4
 
 
 def test_a_family_whose_member_is_out_of_memory_keeps_the_recipe_s_rate(tmp_path: Path) -> None:
-    def large(requests: Iterable[Request]) -> Iterator[tuple[Request, Answer]]:
-        for request in requests:
-            yield request, Answer(outcome=Outcome.OOM, error="out of memory")
-
-    baselines(tmp_path, large).train(nothing_to_compare)
+    baselines(tmp_path, failing(Outcome.OOM)).train(nothing_to_compare)
     found = read_baselines(tmp_path)
     assert {(one.outcome, one.lr) for one in found} == {(Outcome.OOM, LR)}
     assert len(read_entries(tmp_path / FILE_NAME)) == len(members()) + 2

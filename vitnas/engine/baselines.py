@@ -87,19 +87,19 @@ class Baselines:
         climbed: set[PricedBaseline] = set()
         repeated: set[PricedBaseline] = set()
         while True:
-            while new := self._those_of(contending, read(), asked) - climbed:
-                asked |= self._climb({one: self._family_rate(one) for one in self._ordered(new)})
-                climbed |= new
-            if not (new := self._those_of(counting, read(), asked) - repeated):
+            while new := self._those_of(contending, read(), asked, climbed):
+                asked |= self._climb({one: self._family_rate(one) for one in new})
+                climbed.update(new)
+            if not (new := self._those_of(counting, read(), asked, repeated)):
                 break
             again = {
                 self._request(one, self._best(one), repetition): one
                 for repetition in range(1, repeats + 1)
-                for one in self._ordered(new)
+                for one in new
             }
             self._answer(again, "repeat", " again, with other seeds")
             asked |= again
-            repeated |= new
+            repeated.update(new)
 
     def _families(self) -> _Asked:
         """All members at the rates of their families, and the trainings that found these rates."""
@@ -133,16 +133,18 @@ class Baselines:
         return asked
 
     def _those_of(
-        self, chosen: Callable[[Run], list[BaselineRecord]], run: Run, asked: _Asked
-    ) -> set[PricedBaseline]:
-        """The members that are chosen by the trainings that were asked for so far."""
+        self,
+        chosen: Callable[[Run], list[BaselineRecord]],
+        run: Run,
+        asked: _Asked,
+        but: set[PricedBaseline],
+    ) -> list[PricedBaseline]:
+        """The members that are chosen by the trainings that were asked for so far, but some."""
         seen = read_baselines(self.path, {request.key for request in asked})
         names = {(one.family, one.width) for one in chosen(replace(run, baselines=seen))}
         own = ((one.baseline.family, one.baseline.width) for one in self.members)
-        return {one for one, name in zip(self.members, own, strict=True) if name in names}
-
-    def _ordered(self, some: set[PricedBaseline]) -> list[PricedBaseline]:
-        return [one for one in self.members if one in some]
+        there = [one for one, name in zip(self.members, own, strict=True) if name in names]
+        return [one for one in there if one not in but]
 
     def _pilot(self, one: PricedBaseline) -> PricedBaseline:
         family = one.baseline.family
