@@ -152,13 +152,13 @@ def tried(given: Given, seeds: Iterable[int], images: Any, proxy: Any) -> Tried:
 
 
 def all_tried(
-    networks: Mapping[str, Given], images: Any, proxy: Any, quick: bool
+    networks: Mapping[str, Given], images: Any, proxy: Any, num_seeds: int
 ) -> dict[str, Tried]:
-    """Train all networks and print their table."""
+    """Train all networks with so many seeds, and print their table."""
     import torch
 
     torch.set_num_threads(1)
-    seeds = range(1 if quick else SEEDS)
+    seeds = range(num_seeds)
     found = {name: tried(given, seeds, images, proxy) for name, given in networks.items()}
     rows = [
         (name, f"{one.flops / 1e3:,.0f} k", f"{one.mean:.2f}", f"{one.error:.2f}")
@@ -184,7 +184,8 @@ def main() -> None:
     proxy = space.proxy.model_copy(update=changes)
     images = load_data(DataConfig() if quick else space.data, 32, proxy.train_fraction)
     kept = (STRIDES, BETWEEN, POOLS, SMALL, VGG, CRELU, RANDOM) if quick else tuple(NETWORKS)
-    found = all_tried({name: NETWORKS[name] for name in kept}, images, proxy, quick)
+    seeds = 1 if quick else SEEDS
+    found = all_tried({name: NETWORKS[name] for name in kept}, images, proxy, seeds)
     pairs = {
         "pools_between_minus_strides": (BETWEEN, STRIDES),
         "pools_minus_strides": (POOLS, STRIDES),
