@@ -1,12 +1,12 @@
 """A step of training in processor time, and how many times faster than an earlier commit's it is.
 
-Four networks of about 0.08, 0.4, 2 and 10 MFLOPs, and one like those of each space of small images,
-are trained on made-up images, in batches of 32 on one thread, with Muon, as in a search on the CPU.
-`--against REV` trains the same networks by the code of that revision, too, in turn with this one's.
-A round is a process of each code; its figure is the least of several epochs, since what else runs
-on the machine makes an epoch longer, never shorter. One process can still be a tenth slower than
-the next one of the same code, so a figure is the median of the rounds, and a ratio has its
-quartiles.
+Four networks of about 0.08, 0.4, 2 and 10 MFLOPs, and others like those of the spaces of small
+images, are trained on made-up images, in batches of 32 on one thread, with Muon, as in a search on
+the CPU. `--against REV` trains the same networks by the code of that revision, too, in turn with
+this one's. A round is a process of each code; its figure is the least of several epochs, since what
+else runs on the machine makes an epoch longer, never shorter. One process can still be a tenth
+slower than the next one of the same code, so a figure is the median of the rounds, and a ratio has
+its quartiles.
 """
 
 from __future__ import annotations
@@ -69,8 +69,11 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "crelu",
         [("mbconv", 16), ("mbconv", 32), ("mhsa", 96)],
     ),
+    "images_64_ska": pooled(
+        64, {"stride": 4, "pools": 2}, "crelu", [("ska", 16), ("mbconv", 32), ("mbconv", 64)]
+    ),
 }
-"""Model files by name. The last three are like those of a space; an earlier revision may not have
+"""Model files by name. The last four are like those of a space; an earlier revision may not have
 what they are made of, and is then not compared."""
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from tests.contracts import place_of, tokens_for
 from vitnas.config.files import validate
@@ -47,46 +46,6 @@ def test_holding_the_map_changes_nothing(token_mixer: str) -> None:
     fused = mixer(tokens_for(place), place.grid)
     mixer.fused_attn = False
     torch.testing.assert_close(mixer(tokens_for(place), place.grid), fused)
-
-
-class Widths(TorchFunctionMode):
-    """The channels of a head in each call of fused attention."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[int] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is F.scaled_dot_product_attention:
-            self.seen.append(args[0].shape[-1])
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("token_mixer", ["mhsa", "ska"])
-@pytest.mark.parametrize(
-    ("side", "head_dim", "training", "width"),
-    [(8, 8, True, 16), (8, 4, True, 16), (8, 16, True, 16), (4, 8, True, 8), (8, 8, False, 8)],
-)
-def test_narrow_heads_are_padded_in_training(
-    token_mixer: str, side: int, head_dim: int, training: bool, width: int
-) -> None:
-    """With many keys only, and never in what is exported; no number changes."""
-    stage = {"token_mixer": token_mixer, "embed_dim": 2 * head_dim, "num_heads": 2}
-    tree = {"img_size": side, "stem": {"stride": 1}, "stages": [stage]}
-    place = Place(validate(ModelConfig, tree), 0)
-    torch.manual_seed(0)
-    mixer = build_mixer(place).train(training)
-    x, ahead = torch.randn(2, 2, side**2, 2 * head_dim)
-    found = []
-    for mixer.fused_attn in (True, False):
-        x.grad = None
-        mixer.zero_grad()
-        with Widths() as widths:
-            out = mixer(x.requires_grad_(), place.grid)
-        out.backward(ahead)
-        found.append([out, x.grad, *(weight.grad for weight in mixer.parameters())])
-        assert widths.seen == [width] * mixer.fused_attn
-    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("token_mixer", ATTENTION)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitnas.config.parts import MapActivation
 from vitnas.nn.layers.activation import MAP_ACTIVATIONS
 from vitnas.nn.layers.convolved import Convolutions, ConvolvedTokens
+from vitnas.nn.layers.fused import fused_attention, map_is_faster
 from vitnas.nn.layers.reattention import Reattention
 from vitnas.nn.layers.resizing import Change, TokenLayout
 from vitnas.nn.layers.tokens import Grid
@@ -18,22 +18,6 @@ from vitnas.nn.mixers.base import Place, TokenMixer
 
 _MASKED = -6e4
 """A logit below all others, finite in half precision: a token alone in its group sees itself."""
-_FULL_WIDTH, _MANY_KEYS = 16, 48
-"""Channels of a head, and keys, from which a CPU's fused attention is fast; `_padded` says more."""
-
-
-def _padded(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The three `(B, h, N, d)`, `(B, h, M, d)` with zeros after their d channels, or as they are.
-
-    Zeros change neither logits nor values, and on a CPU 16 channels take less time than 8: a step
-    of training with 64 keys 1.2 times less, with 256 keys 1.5 times (`benchmarks/steps.py`). With
-    few keys it costs more to write the zeros.
-    """
-    missing = _FULL_WIDTH - query.shape[-1]
-    if missing <= 0 or key.shape[-2] < _MANY_KEYS or query.device.type != "cpu":
-        return query, key, value
-    wide = [F.pad(x, (0, missing)) for x in (query, key, value)]
-    return wide[0], wide[1], wide[2]
 
 
 class AttentionMixer(TokenMixer):
@@ -44,6 +28,7 @@ class AttentionMixer(TokenMixer):
     build the map softmax(logits) `(B, h, N, M)`. The map is built for re-attention, for another
     activation than softmax, with a masked diagonal, or if `fused_attn` is False. Then it passes
     `attn_drop` and, if there is one, `reattention`, so a forward hook on these modules receives it.
+    In training on a CPU it is also built where that is faster (`map_is_faster`).
     `attn_drop` and `fused_attn` are timm's names with timm's meaning.
 
     Sources: Vaswani et al.; the temperature tau is DeepViT's Eq. 4, logits / (tau sqrt(d)); other
@@ -125,16 +110,16 @@ class AttentionMixer(TokenMixer):
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Query `(B, h, N, d)`, key and value `(B, h, M, d)` -> `(B, N, A)`."""
         fused = self.fused_attn and self.normalized and not self.mask_diagonal
+        if fused and self.training:  # in eval the graph stays plain, for exports and counts
+            fused = not map_is_faster(key)
         if self.reattention is not None or not fused:
             return self._apply_map(self._map_of(query, key), value)
         if self.tau is not None:
             query = query / self.tau
-        wide, drop = (query, key, value), 0.0
-        if self.training:  # the graph of an export stays plain
-            wide, drop = _padded(query, key, value), self.attn_drop.p
-        out = F.scaled_dot_product_attention(*wide, dropout_p=drop, scale=self.scale)
-        if wide[2] is not value:
-            out = out[..., : value.shape[-1]]
+        drop = self.attn_drop.p if self.training else 0.0
+        out = fused_attention(
+            query, key, value, scale=self.scale, dropout_p=drop, pad=self.training
+        )
         return out.transpose(1, 2).flatten(2)
 
     def _map_of(self, query: Tensor, key: Tensor) -> Tensor:
