@@ -12,7 +12,7 @@ import pytest
 
 from tests.report.runs import invented_run, run_of, tree, trial
 from vitnas.records import Outcome
-from vitnas.report.networks import dominant_mixer, network_line
+from vitnas.report.networks import network_line, widest_mixer
 from vitnas.report.tables import (
     FRONT_COLUMNS,
     TRIAL_COLUMNS,
@@ -117,18 +117,10 @@ def test_rows_tell_image_sizes_that_differ() -> None:
         assert read(table(run_of(PATH, trial(0))))[0]["network"] == plain
 
 
-def test_mixers_are_counted_by_runs() -> None:
-    looped = tree("mhsa", "dwconv")
-    looped["stages"][1]["depth"] = 3
-    looped["stages"][0] |= {"groups": [4, 2, 1, 1]}
-    assert dominant_mixer(trial(0, config=looped)) == "mhsa"
-    assert dominant_mixer(trial(0, config=tree("pool", "mhsa"))) == "pool"
-
-
 def test_trees_of_another_version_are_named_not_fatal() -> None:
     assert network_line(trial(0, config={"wings": 2}, key="abc")) == "unreadable configuration abc"
     assert network_line(trial(0, config={})) == "not recorded"
-    assert dominant_mixer(trial(0, config={"wings": 2})) == "unknown"
+    assert widest_mixer(trial(0, config={"wings": 2})) == "unknown"
 
 
 def test_no_cell_of_a_table_is_a_formula() -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from vitnas.records import Outcome, TrialRecord
 from vitnas.report.chance import Chance
 from vitnas.report.marks import colour
-from vitnas.report.networks import dominant_mixer
+from vitnas.report.networks import widest_mixer
 from vitnas.report.plots import drawable, drawn_front
 from vitnas.report.progress import volume_curve
 from vitnas.report.spent import Spent, per_network, random_share, spent_curve
@@ -104,7 +104,7 @@ def _curve(trial: TrialRecord) -> Tree:
     return {
         "type": "scatter", "mode": "lines", "name": f"trial {trial.number}", "showlegend": False,
         "x": epochs, "y": [short(value) for value in trial.curve], "hovertemplate": template,
-        "line": {"width": 2.2, "color": colour(dominant_mixer(trial))},
+        "line": {"width": 2.2, "color": colour(widest_mixer(trial))},
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from vitnas.report.marks import (
     mark_size,
     shape,
 )
-from vitnas.report.networks import dominant_mixer
+from vitnas.report.networks import widest_mixer
 from vitnas.report.papers import PaperModel
 from vitnas.report.plots import (
     barred,
@@ -59,7 +59,7 @@ def front_figure(run: Run, cost: str = "flops") -> Figure | None:
     data += _baselines(run, cost)
     data += _bars(run, cost)
     groups = dict(_by_mixer(shown + front))
-    for mixer in sorted({*groups, *map(dominant_mixer, possible)}):
+    for mixer in sorted({*groups, *map(widest_mixer, possible)}):
         data.append(_points(cost, mixer, groups.get(mixer, []), members))
     if possible:  # on the front, perhaps
         data += _hollow(cost, possible, "may be on the front", 12)
@@ -86,7 +86,7 @@ def _ends(run: Run, cost: str, trials: list[TrialRecord]) -> tuple[float, float]
 def _by_mixer(trials: list[TrialRecord]) -> list[tuple[str, list[TrialRecord]]]:
     groups: dict[str, list[TrialRecord]] = {}
     for trial in trials:
-        groups.setdefault(dominant_mixer(trial), []).append(trial)
+        groups.setdefault(widest_mixer(trial), []).append(trial)
     return sorted(groups.items())
 
 
@@ -108,7 +108,7 @@ def _hollow(
 ) -> list[Tree]:
     """Hollow marks, each in its mixer's colour and shape; a grey ring stands for all in the
     legend."""
-    mixers = [dominant_mixer(trial) for trial in trials]
+    mixers = [widest_mixer(trial) for trial in trials]
     looks = {
         "color": [colour(mixer) for mixer in mixers],
         "symbol": [f"{shape(mixer)[1]}-open" for mixer in mixers],

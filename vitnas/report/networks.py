@@ -1,4 +1,4 @@
-"""A trial's network in one line, and the token mixer that gives its mark in plots."""
+"""A trial's network in one line, and the token mixer that gives it its mark in plots."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ def _unknown(trial: TrialRecord) -> str:
     return f"unreadable configuration {trial.key}" if trial.config else "not recorded"
 
 
-def dominant_mixer(trial: TrialRecord) -> str:
-    """The token mixer that runs most often (blocks x passes). In a tie the earlier stage wins.
+def widest_mixer(trial: TrialRecord) -> str:
+    """The token mixer of the widest reach, which gives a network its mark.
 
-    A skipped stage runs nothing, so it counts only in a network without any block.
+    It is one that mixes all tokens, if the network has one; else one that mixes neighbours. Of
+    several, it is the one that runs most often (blocks x passes), in a tie that of the earlier
+    stage.
     """
     config = config_of(trial)
     if config is None:
@@ -45,8 +47,16 @@ def dominant_mixer(trial: TrialRecord) -> str:
     runs: Counter[str] = Counter()
     for stage in config.stages:
         for mixer in stage.mixers:
-            runs[mixer] += 0 if mixer_named(mixer).facts.skips else stage.passes
-    return runs.most_common(1)[0][0]
+            runs[mixer] += stage.passes
+    return max(runs, key=lambda mixer: (_reach(mixer), runs[mixer]))
+
+
+def _reach(mixer: str) -> int:
+    """2 for all tokens or groups of them, 1 for neighbours, 0 for none."""
+    facts = mixer_named(mixer).facts
+    if facts.skips or facts.groups == "ignored":
+        return 0
+    return 1 if facts.grid else 2
 
 
 def config_of(trial: TrialRecord) -> ModelConfig | None:

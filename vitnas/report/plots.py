@@ -22,7 +22,7 @@ from vitnas.report.marks import (
     shape,
     top1_range,
 )
-from vitnas.report.networks import dominant_mixer
+from vitnas.report.networks import widest_mixer
 from vitnas.report.papers import PaperModel, paper_models
 from vitnas.report.standing import estimate_error, is_repeated, open_trials
 from vitnas.report.text import cost_text, listed, percent_text, plural
@@ -217,7 +217,7 @@ def _scatter(
 ) -> None:
     mixers: dict[str, list[TrialRecord]] = {}
     for trial in sorted(trials, key=lambda trial: trial.number in members):  # members on top
-        mixers.setdefault(dominant_mixer(trial), []).append(trial)
+        mixers.setdefault(widest_mixer(trial), []).append(trial)
     if hollow and trials:
         ring = {"marker": "o", "facecolors": "none", "edgecolors": BASELINE_COLOUR}
         axes.scatter([], [], s=26, linewidths=0.8, label="stopped early (censored)", **ring)
@@ -253,7 +253,7 @@ def _baselines(axes: Any, run: Run, cost: str) -> None:
 
 def _scatter_open(axes: Any, cost: str, trials: list[TrialRecord]) -> None:
     for index, trial in enumerate(trials):
-        mixer = dominant_mixer(trial)
+        mixer = widest_mixer(trial)
         axes.scatter(
             cost_of(trial, cost),
             trial.estimate,
