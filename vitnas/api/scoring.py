@@ -79,7 +79,7 @@ def deploy_check(
 
 def predict(
     model: str | Path,
-    images: Iterable[str | Path],
+    images: str | Path | Iterable[str | Path],
     *,
     top: int = 1,
     device: str = "auto",
@@ -89,7 +89,7 @@ def predict(
 
     Args:
         model: a folder that vitnas wrote, a .onnx or .pt2 file, or a timm model's name.
-        images: files, and folders for the images below them.
+        images: files, and folders for the images below them; or one of these alone.
         top: how many classes are named, at most all.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         notice: called with a line where the network does not say how images are prepared.
