@@ -153,7 +153,11 @@ class Torn(Stripes):
 
 
 MISTAKES: list[tuple[Any, str]] = [
-    (lambda: 1 / 0, r"must give \(train, test\).*ZeroDivisionError"),
+    (lambda: 1 / 0, "its function fails: ZeroDivisionError: division by zero"),
+    (
+        lambda root: (stripes(2), None),
+        "its function fails: TypeError: .* 1 required positional argument: 'root'",
+    ),
     (lambda: 7, r"must give \(train, test\).*TypeError"),
     (lambda: ([], None), "gives a data set without images"),
     (lambda: (iter([]), None), r"must give \(train, test\), data sets with a length: TypeError"),
@@ -166,6 +170,10 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: (Stripes([(torch.zeros(1, 8, 8), 2)]), None), "label 2 where the largest is 1"),
     (lambda: (stripes(2), Stripes([(torch.zeros(1, 8, 8), 5)])), "label 5 where the largest is 1"),
     (lambda: ([(torch.zeros(1, 8, 8), -1)], None), "item 0 has the label -1"),
+    (
+        lambda: (stripes(4), stripes(4, lambda x: x.repeat(3, 1, 1))),
+        "has test images with 3 channels, and training images with 1",
+    ),
 ]
 
 

@@ -44,6 +44,7 @@ from vitnas.data.source import (
 from vitnas.data.telling import SILENT, Teller
 from vitnas.data.timm_images import known_labels, list_of
 from vitnas.data.timm_sets import key_of, left_out, name_of, open_timm
+from vitnas.words import plural
 
 _CHUNK = 1024
 
@@ -67,6 +68,9 @@ def read(
     wanted = _wanted(config, train, labels, used)
     known = _read_part(config, train, 0, image_hw, teller, wanted)
     held = None if test is None else _read_part(config, test, 1, image_hw, teller)
+    if held is not None and (channels := held.images.shape[1]) != known.images.shape[1]:
+        rule = f"has test images with {plural(channels, 'channel')}"
+        refuse(config, f"{rule}, and training images with {known.images.shape[1]}")
     pair = _spread(config, known, labels, wanted)
     classes = _classes(config, train, pair[1])
     _check_labels(config, classes, pair[1], None if held is None else held.labels)
@@ -103,6 +107,9 @@ def _open(config: DataConfig) -> tuple[Any, Any]:
     make = plugins.load(plugins.path_of(config.name, GROUP, what="data set"), address="data.name")
     try:
         given = make() if config.folder is None else make(config.folder)
+    except Exception as error:
+        refuse(config, "its function fails", error)
+    try:
         train, test = given
         sizes = [len(part) for part in (train, test) if part is not None]
     except Exception as error:
