@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from vitnas import plugins
 from vitnas.config.data import GROUP, TIMM, DataConfig
@@ -95,7 +96,7 @@ def describe(config: DataConfig) -> tuple[int, int]:
         refuse(config, "gives a data set without images")
     pixels, label = first
     labels = _labels(config, train)
-    if getattr(train, "classes", None) or labels is not None:
+    if _names(train) or labels is not None:
         return len(_classes(config, train, labels)), len(pixels)
     return max([label, *(label for _, label in sound)]) + 1, len(pixels)
 
@@ -277,8 +278,15 @@ def _read_all(
 
 def _classes(config: DataConfig, train: Any, labels: Tensor | None) -> tuple[str, ...]:
     """The names in `classes`, as torchvision's data sets have them, or numbers."""
-    given = getattr(train, "classes", None)
+    given = _names(train)
     if given:
         return tuple(map(str, given))
     assert labels is not None
     return tuple(map(str, range(int(labels.max()) + 1)))
+
+
+def _names(data: Any) -> Any:
+    """`classes` of a data set; of a `Subset` of torch without them, those of the whole."""
+    while not hasattr(data, "classes") and isinstance(data, Subset):
+        data = data.dataset
+    return getattr(data, "classes", None)
