@@ -116,6 +116,10 @@ def test_a_name_and_its_path_are_one_network(installed: Path) -> None:
         ),
         ({"token_mixer": "mhsa", "mixer_options": {"step": 2}}, "mhsa has no options"),
         ({"token_mixer": "os:system"}, "is no subclass of vitnas.nn.mixers.TokenMixer"),
+        (
+            {"token_mixer": "vitnas.nn.mixers:TokenMixer"},
+            "has no method at, forward of its own: see vitnas.nn.mixers.TokenMixer",
+        ),
         ({"token_mixer": "os:system('x')"}, r"a path is package\.module:Name"),
         ({"token_mixer": "nowhere.at:All"}, "the package nowhere is not installed here"),
         ({"token_mixer": "shift", "groups": [2]}, "is bound to token positions"),

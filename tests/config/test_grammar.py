@@ -120,7 +120,7 @@ def test_the_rows_of_a_table_may_have_equal_values() -> None:
         parse_tree({"x": {"choice": [2, 4, 2], "labels": rows["labels"]}})
     with pytest.raises(ConfigError, match=r"x\.choice\[2\] = 2: stands twice"):
         parse_tree({"x": {"choice": [2, 4, 2], "name": "row"}})
-    with pytest.raises(ConfigError, match="stands twice"):
+    with pytest.raises(ConfigError, match=r"x\.labels\[1\] = 'a': stands twice"):
         parse_tree({"x": {"choice": [2, 4], "labels": ["a", "a"], "name": "row"}})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import IterableDataset
+from torch.utils.data import IterableDataset, Subset
 
 from vitnas.config.data import DataConfig
 from vitnas.config.data_names import read_data
@@ -56,6 +56,17 @@ def test_images_labels_and_class_names_arrive(given: Any) -> None:
     assert source.train[1].tolist() == [0, 1] * 5
     assert source.train[0][:][0, 0, :2, 0].tolist() == [200, 0]
     assert len(source.test[1]) == 4
+
+
+def test_a_part_of_a_data_set_has_its_class_names(given: Any) -> None:
+    """As `random_split` and `Subset` of torch give them."""
+    whole: Any = stripes(10)
+    train: Any
+    train, test = Subset(whole, range(8)), Subset(whole, range(8, 10))
+    for part in (train, Subset(train, range(4))):
+        assert read(given, part, test).classes == ("across", "down")
+    train.classes = ("flat", "steep")
+    assert read(given, train, test).classes == ("flat", "steep")
 
 
 def test_more_images_than_memory_are_refused_before_most_are_read(given: Any) -> None:
@@ -153,7 +164,11 @@ class Torn(Stripes):
 
 
 MISTAKES: list[tuple[Any, str]] = [
-    (lambda: 1 / 0, r"must give \(train, test\).*ZeroDivisionError"),
+    (lambda: 1 / 0, "its function fails: ZeroDivisionError: division by zero"),
+    (
+        lambda root: (stripes(2), None),
+        "its function fails: TypeError: .* 1 required positional argument: 'root'",
+    ),
     (lambda: 7, r"must give \(train, test\).*TypeError"),
     (lambda: ([], None), "gives a data set without images"),
     (lambda: (iter([]), None), r"must give \(train, test\), data sets with a length: TypeError"),
@@ -166,6 +181,10 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: (Stripes([(torch.zeros(1, 8, 8), 2)]), None), "label 2 where the largest is 1"),
     (lambda: (stripes(2), Stripes([(torch.zeros(1, 8, 8), 5)])), "label 5 where the largest is 1"),
     (lambda: ([(torch.zeros(1, 8, 8), -1)], None), "item 0 has the label -1"),
+    (
+        lambda: (stripes(4), stripes(4, lambda x: x.repeat(3, 1, 1))),
+        "has test images with 3 channels, and training images with 1",
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ import timm
 import torch
 from timm.data import create_transform, resolve_data_config
 
-import vitnas  # noqa: F401
+import vitnas
 from tests.exported.test_network import AXES, BROAD, LOOPED, network, one_trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
@@ -54,6 +54,19 @@ def test_timm_prepares_images_as_in_training(tmp_path: Path) -> None:
     assert found["interpolation"] == "bilinear"
     assert "Resize" in repr(create_transform(**found).transforms[0])
     assert model.pretrained_cfg["label_names"] == ["shirt", "caf\u00e9"]
+
+
+def test_a_loaded_network_tells_timm_what_the_folder_says(tmp_path: Path) -> None:
+    """Without it timm prepares images as for ImageNet, at 224 px, and says nothing."""
+    config = load_space("fashion_32").suggest(RandomTrial(1))
+    vitnas.save_config(config, tmp_path / "config.yaml")
+    (tmp_path / "model.safetensors").write_bytes(weights_bytes(vitnas.build_model(config)))
+    (tmp_path / "config.json").write_text(hub_text(config, (), GREY))
+    theirs = resolve_data_config(model=timm.create_model(f"local-dir:{tmp_path}"))
+    found = resolve_data_config(model=vitnas.load(tmp_path))
+    assert found["input_size"] == (1, 32, 32)
+    assert found | {"mean": [0.2], "std": [0.3]} == theirs
+    assert (found["mean"], found["std"]) == ((0.2,), (0.3,))
 
 
 @pytest.mark.parametrize("name", [n for n in shipped_spaces() if "/" not in n][::4])

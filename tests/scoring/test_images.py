@@ -95,6 +95,12 @@ def test_files_and_folders_in_the_order_given(tmp_path: Path) -> None:
     assert listed([single, below]) == [single, below / "a.JPG", below / "b.png"]
 
 
+def test_one_path_stands_for_itself_and_not_for_its_letters(tmp_path: Path) -> None:
+    path = picture("RGB", tmp_path)
+    for given in (path, str(path), tmp_path, str(tmp_path)):
+        assert listed(given) == [path]
+
+
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no image"):
         listed([tmp_path])

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.api.runs import load_run, results_folder
+from vitnas.api.runs import load_run, opened, results_folder
 from vitnas.config.data import DataConfig
 from vitnas.config.files import validate
 from vitnas.config.recipe import DEFAULT_RECIPE, Recipe
 from vitnas.config.space import SpaceConfig
-from vitnas.errors import ConfigError
+from vitnas.errors import ConfigError, VitnasError
 
 if TYPE_CHECKING:
     from vitnas.diagnose.run import Diagnosis
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    run: Run,
+    run: Run | str | Path,
     to: str | Path,
     *,
     trial: int | None = None,
@@ -32,7 +32,7 @@ def export(
     """Write one network of a run as a folder that `vitnas.load` reads.
 
     Args:
-        run: where to choose from.
+        run: where to choose from, or its folder.
         to: the folder; must not exist or be empty.
         trial: a trial's number; or
         under: the most accurate network of the front with at most these FLOPs, e.g. `"2M"`; or
@@ -51,6 +51,7 @@ def export(
     from vitnas.exported.network import export_network
     from vitnas.trained import shown_images, weights_of
 
+    run = opened(run)
     chosen = choose_trial(run, trial=trial, under=under, knee=knee)
     check_free(Path(to))
     weights, how = weights_of(run, chosen, epochs, notice)
@@ -64,7 +65,7 @@ def train(
     model: str | Path | None,
     to: str | Path,
     *,
-    run: Run | None = None,
+    run: Run | str | Path | None = None,
     trial: int | None = None,
     baseline: str | None = None,
     data: str | DataConfig | None = None,
@@ -85,8 +86,9 @@ def train(
     Args:
         model: a model of the zoo, a model file or an exported folder; None = that of `trial`.
         to: the folder; must not exist or be empty.
-        run, trial: the network is that of this trial and is trained on the run's images; the result
-            goes into the run, too (see `vitnas.trained_long.plan_for`).
+        run, trial: the network is that of this trial and is trained on the images of the run, which
+            is given as itself or by its folder; the result goes into the run, too (see
+            `vitnas.trained_long.plan_for`).
         baseline: what is trained so instead: `vgg-17`, `vgg` for one of the trial's FLOPs, or
             `timm:NAME`.
         data: a data set's name, `name:folder`, or a folder of images by class; None = `digits`.
@@ -113,6 +115,7 @@ def train(
     if run is not None:
         from vitnas.trained_long import keeping, plan_for
 
+        run = opened(run)
         check_free(Path(to))
         plan = plan_for(run, trial, model, recipe, data=data, baseline=baseline, **options)
         ended = keeping(run, trial, plan, device, to)
@@ -162,7 +165,7 @@ def diagnose(
         only: names of diagnostics with commas between; None = all but the landscape.
         images: how many are shown, fewer where there are fewer.
         trial: of a run: this trial.
-        weights: a safetensors file for a named network; None = random ones.
+        weights: a safetensors file for a named network or a model file; None = random ones.
         seed: of random weights, of the choice of images and of the landscape's directions.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         suggest: `reattention`: how many blocks a search may start with re-attention in.
@@ -191,6 +194,8 @@ def diagnose(
     found = None if data is None else data_named(data)
     if trial is None:
         subject = load_subject(str(model), weights, seed)
+    elif weights is not None:
+        raise VitnasError(f"{model}: a network of a run has its own weights; leave --weights out")
     else:
         from vitnas.exported.choose import choose_trial
         from vitnas.trained import kept_subject

@@ -172,13 +172,13 @@ def calibrate(
     return run_calibration(found, folder, CalibrationOptions(**options), notice), folder
 
 
-def confirm(run: str | Path, *, notice: Callable[[str], None] = print, **options: Any) -> Run:
+def confirm(run: Run | str | Path, *, notice: Callable[[str], None] = print, **options: Any) -> Run:
     """Train some of a run's front and baselines of like FLOPs for long; the same call resumes.
 
     Each training is a new process. So a script calls this below `if __name__ == "__main__":`.
 
     Args:
-        run: its folder, which keeps the results and the networks; its report is rebuilt.
+        run: it or its folder, which keeps the results and the networks; its report is rebuilt.
         notice: called with a line after every training.
         **options: fields of `vitnas.confirmation.options.ConfirmOptions`.
 
@@ -195,7 +195,7 @@ def confirm(run: str | Path, *, notice: Callable[[str], None] = print, **options
     from vitnas.confirmation.run import run_confirmation
     from vitnas.report import write_report
 
-    found = run_confirmation(Path(run), ConfirmOptions(**options), notice)
+    found = run_confirmation(folder_of(run), ConfirmOptions(**options), notice)
     write_report(found)
     return found
 
@@ -209,6 +209,20 @@ def load_run(path: str | Path) -> Run:
     from vitnas.engine.store.study import read_run
 
     return read_run(path)
+
+
+def opened(run: Run | str | Path) -> Run:
+    """A run that is given as itself or by its folder.
+
+    Raises:
+        RunError: there is no run in it, or it is damaged.
+    """
+    return load_run(run) if isinstance(run, str | Path) else run
+
+
+def folder_of(run: Run | str | Path) -> Path:
+    """The folder of a run that is given as itself or by it."""
+    return Path(run) if isinstance(run, str | Path) else run.path
 
 
 def results_folder(out: str | Path | None, *rooms: str) -> Path:

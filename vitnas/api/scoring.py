@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.api.runs import folder_of
 from vitnas.config.data import DataConfig
 from vitnas.config.data_names import read_data
 from vitnas.errors import ConfigError, nearest_name
 
 if TYPE_CHECKING:
     from vitnas.deploy.result import DeployCheck
+    from vitnas.run import Run
     from vitnas.scoring.data import Part
     from vitnas.scoring.evaluate import Evaluation
     from vitnas.scoring.predict import Prediction
@@ -50,7 +52,7 @@ def evaluate(
 
 
 def deploy_check(
-    subject: str | Path,
+    subject: Run | str | Path,
     data: str | DataConfig | None = None,
     *,
     score_on: str = "test",
@@ -60,7 +62,7 @@ def deploy_check(
     """Measure where networks will run: onnxruntime, int8, fp16, delegates; see `docs/deploy.md`.
 
     Args:
-        subject: an exported folder, or a run: then all networks of its front.
+        subject: an exported folder, or a run or its folder: then all networks of its front.
         data: a data set's name, `name:folder`, a folder of images by class, or a space file; of a
             run its own.
         score_on: `test` or `val`: the test images, or those that score candidates.
@@ -74,12 +76,12 @@ def deploy_check(
     config = read_data(data) if isinstance(data, str) else data
     from vitnas.deploy import check
 
-    return check.deploy_check(subject, config, part, trials=trials, notice=notice)
+    return check.deploy_check(folder_of(subject), config, part, trials=trials, notice=notice)
 
 
 def predict(
     model: str | Path,
-    images: Iterable[str | Path],
+    images: str | Path | Iterable[str | Path],
     *,
     top: int = 1,
     device: str = "auto",
@@ -89,7 +91,7 @@ def predict(
 
     Args:
         model: a folder that vitnas wrote, a .onnx or .pt2 file, or a timm model's name.
-        images: files, and folders for the images below them.
+        images: files, and folders for the images below them; or one of these alone.
         top: how many classes are named, at most all.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         notice: called with a line where the network does not say how images are prepared.

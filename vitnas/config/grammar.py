@@ -93,8 +93,10 @@ def _parse_choice(entries: Any, given: Any, path: Path, name: str, is_tied: bool
         seen = set()
         for index, key in enumerate(map(_comparable, texts)):
             if key in seen:
-                rule = "stands twice"
-                raise ConfigError(rule, address=f"{address}[{index}]", value=entries[index])
+                is_label = texts is labels and given is not None
+                where = join_address(*path, "labels") if is_label else address
+                value = labels[index] if is_label else entries[index]
+                raise ConfigError("stands twice", address=f"{where}[{index}]", value=value)
             seen.add(key)
     options = tuple(
         parse_tree(entry, path, scope=f"{name}#{index}/") for index, entry in enumerate(entries)

@@ -180,6 +180,9 @@ def _imported(path: str) -> Mixer:
     facts = getattr(found, "facts", None)
     if not isinstance(found, type) or not isinstance(facts, MixerFacts):
         raise ConfigError("is no subclass of vitnas.nn.mixers.TokenMixer", value=path)
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        rule = f"has no method {', '.join(missing)} of its own: see vitnas.nn.mixers.TokenMixer"
+        raise ConfigError(rule, value=path)
     place = f"{found.__module__}:{found.__name__}"
     return Mixer(place if found.__name__ == found.__qualname__ else path, facts)
 

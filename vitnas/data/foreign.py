@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from vitnas import plugins
 from vitnas.config.data import GROUP, TIMM, DataConfig
@@ -44,6 +45,7 @@ from vitnas.data.source import (
 from vitnas.data.telling import SILENT, Teller
 from vitnas.data.timm_images import known_labels, list_of
 from vitnas.data.timm_sets import key_of, left_out, name_of, open_timm
+from vitnas.words import plural
 
 _CHUNK = 1024
 
@@ -67,6 +69,9 @@ def read(
     wanted = _wanted(config, train, labels, used)
     known = _read_part(config, train, 0, image_hw, teller, wanted)
     held = None if test is None else _read_part(config, test, 1, image_hw, teller)
+    if held is not None and (channels := held.images.shape[1]) != known.images.shape[1]:
+        rule = f"has test images with {plural(channels, 'channel')}"
+        refuse(config, f"{rule}, and training images with {known.images.shape[1]}")
     pair = _spread(config, known, labels, wanted)
     classes = _classes(config, train, pair[1])
     _check_labels(config, classes, pair[1], None if held is None else held.labels)
@@ -91,7 +96,7 @@ def describe(config: DataConfig) -> tuple[int, int]:
         refuse(config, "gives a data set without images")
     pixels, label = first
     labels = _labels(config, train)
-    if getattr(train, "classes", None) or labels is not None:
+    if _names(train) or labels is not None:
         return len(_classes(config, train, labels)), len(pixels)
     return max([label, *(label for _, label in sound)]) + 1, len(pixels)
 
@@ -103,6 +108,9 @@ def _open(config: DataConfig) -> tuple[Any, Any]:
     make = plugins.load(plugins.path_of(config.name, GROUP, what="data set"), address="data.name")
     try:
         given = make() if config.folder is None else make(config.folder)
+    except Exception as error:
+        refuse(config, "its function fails", error)
+    try:
         train, test = given
         sizes = [len(part) for part in (train, test) if part is not None]
     except Exception as error:
@@ -270,8 +278,15 @@ def _read_all(
 
 def _classes(config: DataConfig, train: Any, labels: Tensor | None) -> tuple[str, ...]:
     """The names in `classes`, as torchvision's data sets have them, or numbers."""
-    given = getattr(train, "classes", None)
+    given = _names(train)
     if given:
         return tuple(map(str, given))
     assert labels is not None
     return tuple(map(str, range(int(labels.max()) + 1)))
+
+
+def _names(data: Any) -> Any:
+    """`classes` of a data set; of a `Subset` of torch without them, those of the whole."""
+    while not hasattr(data, "classes") and isinstance(data, Subset):
+        data = data.dataset
+    return getattr(data, "classes", None)

@@ -25,6 +25,7 @@ from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import Found, known_recipe, tuned_recipe, why_untuned
+from vitnas.engine.samplers import check_proposes
 from vitnas.engine.store import study
 from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, make_folder
 from vitnas.engine.store.weights import KeptWeights
@@ -95,13 +96,14 @@ def run_search(
         RunError: the folder cannot be used, or holds a run of another space or seed; a run to start
             from cannot be compared; no cluster answers.
         ConfigError: a network to train first is not in the space; packages that an objective or a
-            limit needs are not installed.
+            limit needs are not installed; the sampler of another package fails.
         DeviceError: a GPU was asked for and there is none.
         DataError: the images are missing or unreadable.
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by)
     check_onnx(space)
+    check_proposes(options.sampler, space)
     space, tuned = _known(space, path, options)
     start = _start(space, options, notice)
     doing(opening(options))

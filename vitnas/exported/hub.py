@@ -45,7 +45,7 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: A
         "architecture": _architecture(design),
         "num_classes": design.num_classes,
         "model_args": tree,
-        "pretrained_cfg": _pretrained_cfg(design, how),
+        "pretrained_cfg": pretrained_cfg(design, how),
     }
     if names:
         found["label_names"] = list(names)
@@ -60,17 +60,17 @@ def _architecture(design: Design) -> str:
     return grafted.GRAFTED if isinstance(design, GraftFile) else ANY
 
 
-def _pretrained_cfg(design: Design, how: Preprocessing) -> dict[str, Any]:
+def pretrained_cfg(design: Design, how: Preprocessing) -> dict[str, Any]:
     """The fields that timm's data pipeline and its loading of weights read."""
     return {
         "custom_load": False,
-        "input_size": [design.in_chans, *design.image_hw],
+        "input_size": (design.in_chans, *design.image_hw),
         "fixed_input_size": True,
         "interpolation": how.interpolation,
         "crop_pct": how.crop,
         "crop_mode": "squash" if how.fit == "stretch" else "center",
-        "mean": list(how.mean),
-        "std": list(how.std),
+        "mean": how.mean,
+        "std": how.std,
         "num_classes": design.num_classes,
         **_layers(design),
     }

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitnas.config.graft_file import GraftFile
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.design import file_of, network_of, read_design
 from vitnas.exported.folder import CLASSES_FILE, WEIGHTS_FILE, read_classes
-from vitnas.exported.hub import check_weights, read_preprocessing
+from vitnas.exported.hub import check_weights, pretrained_cfg, read_preprocessing
 
 if TYPE_CHECKING:
     from torch import nn
@@ -19,8 +18,9 @@ def load(folder: str | Path) -> nn.Module:
     """The network of an exported folder with its weights, in eval mode on the CPU.
 
     A folder with a graft.yaml is a timm network with grafts. It says its `image_hw` and `in_chans`,
-    as other networks do, and in `pretrained_cfg` how its images are normalised. A network whose
-    classes have names has them in `label_names`, a tuple in the order of its outputs.
+    as other networks do. A network whose folder has a config.json says in `pretrained_cfg` how its
+    images are prepared: `timm.data.resolve_model_data_config` reads it. One whose classes have
+    names has them in `label_names`, a tuple in the order of its outputs.
 
     Raises:
         ConfigError: the network's YAML file is missing or wrong, or the weights belong to another
@@ -41,8 +41,8 @@ def load(folder: str | Path) -> nn.Module:
             rule = f"{len(names)} names for {model.num_classes} classes"
             raise DataError(f"{folder / CLASSES_FILE}: {rule}")
         model.label_names = names
-    if isinstance(design, GraftFile) and (how := read_preprocessing(folder, design.in_chans)):
-        stated = {"mean": how.mean, "std": how.std}  # those of the training, not of timm's weights
-        model.pretrained_cfg = {**getattr(model, "pretrained_cfg", {}), **stated}
+    if how := read_preprocessing(folder, design.in_chans):  # of the training, not timm's weights
+        of_timm = getattr(model, "pretrained_cfg", None) or {}
+        model.pretrained_cfg = {**of_timm, **pretrained_cfg(design, how)}
     network: nn.Module = model
     return network

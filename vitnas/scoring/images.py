@@ -45,14 +45,16 @@ def check_channels(name: str, channels: int) -> None:
         raise ConfigError(rule, address=f"{name}: in_chans", value=channels)
 
 
-def listed(images: Iterable[str | Path]) -> list[Path]:
+def listed(images: str | Path | Iterable[str | Path]) -> list[Path]:
     """The files that are named, and the images below folders that are; in the order given.
+
+    One path alone is one file or folder: letter by letter a text would name the machine's root.
 
     Raises:
         DataError: a folder cannot be read, or has no image.
     """
     found: list[Path] = []
-    for path in map(Path, images):
+    for path in map(Path, [images] if isinstance(images, str | Path) else images):
         below = [Path(file.path) for file in images_below(path)] if path.is_dir() else [path]
         if not below:
             raise DataError(f"{path}: has no image")

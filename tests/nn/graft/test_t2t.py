@@ -71,6 +71,14 @@ def test_patches_of_three_sizes(patch_size: int, grid: tuple[int, int]) -> None:
     assert embed(torch.randn(1, 2, 64, 96)).shape == (1, 4 * grid[0] * grid[1], 6)
 
 
+def test_its_levels_are_pictures_as_a_vit_s() -> None:
+    model = t2t().eval()
+    height, width = model.patch_embed.grid_size
+    final, levels = model.forward_intermediates(images())
+    assert final.shape[1] == height * width + 1
+    assert {tuple(level.shape[2:]) for level in levels} == {(height, width)}
+
+
 def test_a_soft_split_sees_a_piece() -> None:
     first = soft_splits(16)[0]
     picture = torch.arange(2 * 15 * 15.0).view(1, 2, 15, 15)

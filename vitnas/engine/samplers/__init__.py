@@ -1,7 +1,7 @@
 """What proposes the next network, seeded for a session of a run: one line for each sampler.
 
 Another package announces a factory under `vitnas.samplers`, or an option names its path. vitnas
-calls `factory(seed, space)`, which returns an Optuna sampler.
+calls `factory(seed, space)`, which returns an Optuna sampler; see `other`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from vitnas import plugins
-from vitnas.errors import ConfigError
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -98,6 +97,16 @@ def check_sampler(name: str, address: str = "sampler") -> None:
         plugins.path_of(name, GROUP, SAMPLERS, what="sampler", address=address)
 
 
+def check_proposes(name: str, space: SearchSpace) -> None:
+    """Make sure that the sampler of another package proposes networks of a space.
+
+    Raises:
+        ConfigError: it fails, or is no sampler.
+    """
+    if name not in SAMPLERS:
+        make_sampler(name, 0, space)
+
+
 def colour(name: str) -> str:
     """The sampler's colour in plots."""
     return SAMPLERS[name].colour if name in SAMPLERS else "#8b8f97"
@@ -107,21 +116,16 @@ def make_sampler(name: str, seed: int, space: SearchSpace | None = None) -> Base
     """The sampler of that name for two objectives or more; `ehvi` needs the space.
 
     Raises:
-        ConfigError: there is no sampler of that name, or what makes it gives none.
+        ConfigError: there is no sampler of that name; or another package's fails or is none.
     """
     import optuna
 
-    make = SAMPLERS[name].make if name in SAMPLERS else _other(name)
+    if name not in SAMPLERS:
+        from vitnas.engine.samplers.other import sampler_of
+
+        path = plugins.path_of(name, GROUP, SAMPLERS, what="sampler", address="sampler")
+        return sampler_of(name, plugins.load(path, address="sampler"), seed, space)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        made = make(seed, space)
-    if isinstance(made, optuna.samplers.BaseSampler):
-        return made
-    rule = f"gives {type(made).__name__}, not a sampler of Optuna's kind"
-    raise ConfigError(rule, address="sampler", value=name)
-
-
-def _other(name: str) -> Make:
-    path = plugins.path_of(name, GROUP, SAMPLERS, what="sampler", address="sampler")
-    found: Make = plugins.load(path, address="sampler")
-    return found
+        made: BaseSampler = SAMPLERS[name].make(seed, space)
+    return made

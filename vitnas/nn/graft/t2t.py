@@ -149,6 +149,10 @@ class TokensToToken(nn.Module):
         self.grid_size = self.grids[-1]
         self.num_patches = self.grid_size[0] * self.grid_size[1]
 
+    def dynamic_feat_size(self, img_size: tuple[int, int]) -> tuple[int, int]:
+        """(H, W) of the tokens; timm's `forward_intermediates` asks for it."""
+        return self.grid_size
+
     def forward(self, x: Tensor) -> Tensor:
         assert x.shape[2:] == self.img_size, f"images have {tuple(x.shape[2:])} px"
         for split, performer, grid in zip(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.config.files import validate
 from vitnas.config.graft_file import GraftFile
-from vitnas.errors import VitnasError
+from vitnas.errors import ConfigError, VitnasError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -23,6 +23,7 @@ GRAFTED = "vitnas_graft"
 """Its options are those of graft.yaml: `model`, `options`, `grafts`."""
 
 _LAYERS = ("first_conv", "classifier")
+_MOST_STAGES = 5  # a network of timm with more levels has one for each block
 
 default_cfgs: dict[str, Any] = {}
 """`register_model` looks for it in this module."""
@@ -59,6 +60,8 @@ def vitnas_graft(
     pretrained_cfg_overlay: dict[str, Any] | None = None,
     pretrained_model_args: dict[str, Any] | None = None,
     cache_dir: Any = None,
+    features_only: bool = False,
+    out_indices: Any = None,
     model: str = "",
     options: Mapping[str, Any] | None = None,
     grafts: Any = (),
@@ -68,6 +71,8 @@ def vitnas_graft(
 
     Args:
         pretrained, ..., cache_dir: timm's own.
+        features_only: whether it gives its levels (B, C, H, W) in place of scores.
+        out_indices: which of them; None: all of a network of several stages, else the last three.
         model, options, grafts: as in graft.yaml.
         **changes: further options, instead of those of `options`.
 
@@ -89,7 +94,28 @@ def vitnas_graft(
         **({"pretrained_model_args": pretrained_model_args} if pretrained_model_args else {}),
         **file.options.given(),
     )
-    return built
+    return _features(file, built, out_indices) if features_only else built
+
+
+def _features(file: GraftFile, built: Any, indices: Any) -> nn.Module:
+    """What timm makes of a network whose `features_only` is true; none of its layers is in another
+    class. With broad attention all blocks stay: the last one uses what the others have collected.
+
+    Raises:
+        ConfigError: the network gives no levels.
+    """
+    from timm.models._features import FeatureGetterNet
+
+    info = getattr(built, "feature_info", None)
+    if not hasattr(built, "forward_intermediates") or not info:
+        rule = f"{type(built).__name__} gives no levels"
+        raise ConfigError(rule, address="features_only", value=True)
+    if indices is None:
+        indices = len(info) if len(info) <= _MOST_STAGES else 3
+    prune = not any(graft.broad.gamma for graft in file.grafts)
+    network: nn.Module = FeatureGetterNet(built, indices, prune=prune)
+    network.pretrained_cfg = network.default_cfg = built.pretrained_cfg
+    return network
 
 
 def _build(file: GraftFile, **options: Any) -> nn.Module:
