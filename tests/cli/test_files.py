@@ -1,4 +1,4 @@
-"""What `vitnas space` prints of space files."""
+"""What `vitnas space` prints of space files, and `vitnas describe` of models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import complaint, space_file, vitnas_says
 from tests.config.trees import CONV, MHSA
+from vitnas.nn.zoo import zoo_text
 
 
 @pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), "\ufeff{}".format])
@@ -133,3 +134,17 @@ def test_what_a_search_reads_of_a_folder_is_printed(
     assert json.loads(out)["images"]["bytes"] == [6 * 3 * 32 * 32]
     out, _ = vitnas_says(capsys, "space", file, "--json", code=0)
     assert json.loads(out)["images"] is None
+
+
+def test_a_model_is_described_by_its_file_its_folder_or_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said, _ = vitnas_says(capsys, "describe", "sret_t", code=0)
+    assert "4.7" in said, "M parameters, as SReT prints them"
+    Path("net").mkdir()
+    Path("net/config.yaml").write_text(zoo_text("sret_t"))
+    for name in ("net", "net/config.yaml"):
+        assert vitnas_says(capsys, "describe", name, code=0)[0] == said
+    Path("sret_t").mkdir()  # what is there comes before the name
+    for name in ("sret_t", "."):
+        assert "config.yaml: no such file" in complaint(capsys, "describe", name)

@@ -44,14 +44,21 @@ def show_space(
 
 @app.command()
 def describe(
-    config: Annotated[Path, typer.Argument(help="A model file.")],
+    model: Annotated[
+        Path, typer.Argument(help="A model file, an exported folder or a model of the papers.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Print FLOPs and parameters of a model by stage and block kind, and what passes share."""
+    """Print FLOPs and parameters of MODEL by stage and block kind, and what passes share."""
     from vitnas.config.model import load_config
     from vitnas.cost.description import describe_json, describe_text
+    from vitnas.exported.folder import CONFIG_FILE
+    from vitnas.nn.zoo import zoo_config, zoo_names
 
-    loaded = load_config(config)
+    if str(model) in zoo_names() and not model.exists():
+        loaded = zoo_config(str(model))
+    else:
+        loaded = load_config(model / CONFIG_FILE if model.is_dir() else model)
     say(json.dumps(describe_json(loaded), indent=2) if as_json else describe_text(loaded))
 
 
