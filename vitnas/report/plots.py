@@ -173,7 +173,7 @@ def _draw(axes: Any, run: Run, cost: str) -> None:
     if axes.get_legend_handles_labels()[0]:
         looks = {"fontsize": 8, "frameon": True, "framealpha": 0.85, "edgecolor": "none"}
         where = _legend_place(run, cost)
-        legend = axes.legend(title="mixer that runs most, or first", **where, **looks)
+        legend = axes.legend(title="mixer of the widest reach", **where, **looks)
         legend.get_title().set_fontsize(8)
 
 
