@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.fx import symbolic_trace
 from torch.overrides import TorchFunctionMode
 
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
+from vitnas.nn import build_model
 from vitnas.nn.layers.fused import fused_attention
 from vitnas.nn.mixers import Place, build_mixer
 
@@ -71,3 +73,13 @@ def test_values_keep_their_own_channels() -> None:
     plain, padded = (fused_attention(query, key, value, scale=0.3, pad=pad) for pad in (0, 1))
     assert padded.shape == (1, 3, 64, 12)
     torch.testing.assert_close(padded, plain)
+
+
+@pytest.mark.parametrize("side", [4, 8])
+def test_torch_fx_traces_a_network_in_training(side: int) -> None:
+    """As timm's `FeatureGraphNet` does: sizes are not known then."""
+    stage = {"token_mixer": "mhsa", "embed_dim": 16, "num_heads": 2}
+    tree = {"img_size": side, "stem": {"stride": 1}, "stages": [stage]}
+    model = build_model(validate(ModelConfig, tree)).train()
+    images = torch.randn(2, 3, side, side)
+    torch.testing.assert_close(symbolic_trace(model)(images), model(images))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch.nn.functional as F
 from torch import Tensor
+from torch.fx import Proxy
 
 _ENOUGH_CHANNELS = 16
 """Of a head, zeros included: one vector of float32 in AVX-512."""
@@ -22,8 +23,10 @@ def map_is_faster(key: Tensor) -> bool:
     Args:
         key: `(B, h, M, d)`, for M keys and heads of d channels.
     """
+    if not _is_on_cpu(key):
+        return False
     keys, channels = key.shape[-2:]
-    return key.device.type == "cpu" and 16 <= keys < 64 and channels < 32
+    return 16 <= keys < 64 and channels < 32
 
 
 def fused_attention(
@@ -47,9 +50,14 @@ def fused_attention(
     Returns:
         `(B, h, N, d)`.
     """
-    missing = _ENOUGH_CHANNELS - key.shape[-1]
-    if not pad or missing <= 0 or key.shape[-2] < 64 or key.device.type != "cpu":
+    missing = _ENOUGH_CHANNELS - key.shape[-1] if pad and _is_on_cpu(key) else 0
+    if missing <= 0 or key.shape[-2] < 64:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout_p, scale=scale)
     q, k, v = (F.pad(part, (0, missing)) for part in (query, key, value))
     out = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout_p, scale=scale)
     return out[..., : value.shape[-1]]
+
+
+def _is_on_cpu(x: Tensor | Proxy) -> bool:
+    """Whether it is a tensor on the CPU; what torch.fx traces has neither device nor sizes."""
+    return not isinstance(x, Proxy) and x.device.type == "cpu"
