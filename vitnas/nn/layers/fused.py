@@ -17,8 +17,8 @@ _ENOUGH_CHANNELS = 16
 def map_is_faster(key: Tensor) -> bool:
     """Whether a step on a CPU is faster with the map written out than with the fused form.
 
-    So it is with 16 to 63 keys and heads of less than 32 channels, up to 1.6 times. Such a map has
-    at most 4,096 entries.
+    So it is with 16 to 63 keys and heads of less than 32 channels, up to 1.6 times. Such a map is
+    small: at most 63 numbers for each query.
 
     Args:
         key: `(B, h, M, d)`, for M keys and heads of d channels.
