@@ -148,3 +148,10 @@ def test_a_model_is_described_by_its_file_its_folder_or_its_name(
     Path("sret_t").mkdir()  # what is there comes before the name
     for name in ("sret_t", "."):
         assert "config.yaml: no such file" in complaint(capsys, "describe", name)
+
+
+def test_what_cannot_be_described_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nearest: sret_t" in complaint(capsys, "describe", "sret_tt")
+    Path("graft").mkdir()
+    Path("graft/graft.yaml").write_text("model: vit_tiny_patch16_224\ngrafts: [{mixer: ska}]\n")
+    assert "graft.yaml: is no network of vitnas" in complaint(capsys, "describe", "graft")

@@ -35,12 +35,11 @@ def stripes(number: int, make: Callable[[torch.Tensor], Any] = lambda image: ima
 
 
 @pytest.fixture
-def given() -> Iterator[Any]:
+def given(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module `stripes_package` whose `my_data` gives what a test puts there."""
     module = ModuleType("stripes_package")
-    sys.modules[module.__name__] = module
-    yield module
-    del sys.modules[module.__name__]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
 
 
 def read(given: Any, train: Any, test: Any = None, side: int = 8) -> DataSource:

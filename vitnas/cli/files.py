@@ -50,15 +50,21 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Print FLOPs and parameters of MODEL by stage and block kind, and what passes share."""
-    from vitnas.config.model import load_config
+    from vitnas.config.model import ModelConfig, load_config
     from vitnas.cost.description import describe_json, describe_text
-    from vitnas.exported.folder import CONFIG_FILE
-    from vitnas.nn.zoo import zoo_config, zoo_names
+    from vitnas.errors import ConfigError
+    from vitnas.exported.design import file_of, read_design
+    from vitnas.nn.zoo import zoo_config
 
-    if str(model) in zoo_names() and not model.exists():
-        loaded = zoo_config(str(model))
+    if model.is_dir():
+        loaded = read_design(model)
+        if not isinstance(loaded, ModelConfig):
+            rule = "is no network of vitnas's own stages; its README.md has its size"
+            raise ConfigError(rule, file=model / file_of(loaded))
+    elif model.exists() or model.suffix in (".yaml", ".yml") or model.name != str(model):
+        loaded = load_config(model)
     else:
-        loaded = load_config(model / CONFIG_FILE if model.is_dir() else model)
+        loaded = zoo_config(str(model))
     say(json.dumps(describe_json(loaded), indent=2) if as_json else describe_text(loaded))
 
 

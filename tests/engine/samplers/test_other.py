@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -22,12 +21,11 @@ NAME = "sampler_package:mine"
 
 
 @pytest.fixture
-def given() -> Iterator[Any]:
+def given(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module `sampler_package` whose `mine` gives what a test puts there."""
     module = ModuleType("sampler_package")
-    sys.modules[module.__name__] = module
-    yield module
-    del sys.modules[module.__name__]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
 
 
 def drawn(seed: int) -> list[Any]:
