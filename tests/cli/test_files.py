@@ -147,7 +147,9 @@ def test_a_model_is_described_by_its_file_its_folder_or_its_name(
         assert vitnas_says(capsys, "describe", name, code=0)[0] == said
     Path("sret_t").mkdir()  # what is there comes before the name
     for name in ("sret_t", "."):
-        assert "config.yaml: no such file" in complaint(capsys, "describe", name)
+        assert f"{name}: has no config.yaml; give a folder" in complaint(capsys, "describe", name)
+    Path("sret_t/study.db").touch()
+    assert "export sret_t --knee --to DIR" in complaint(capsys, "describe", "sret_t")
 
 
 def test_what_cannot_be_described_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,7 @@ def damage(folder: Path, kind: str) -> None:
     ("kind", "part"),
     [
         ("no weights", f"{WEIGHTS_FILE}: no such file"),
-        ("no config", f"{CONFIG_FILE}: no such file"),
+        ("no config", f"has no {CONFIG_FILE}; give a folder"),
         ("cut weights", WEIGHTS_FILE),
         ("no safetensors", "not a safetensors file"),
         ("no configuration", CONFIG_FILE),

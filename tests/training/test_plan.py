@@ -77,6 +77,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"model": "sret_tt"}, r"name = 'sret_tt': no such model in the zoo \(nearest: sret_t"),
     ({"model": "gone.yaml"}, "gone.yaml: no such file"),
     ({"model": "some/folder"}, "some/folder: no such file"),
+    ({"model": "."}, r"\.: has no config\.yaml; give a folder that vitnas export"),
     ({"data": "digit"}, r"--data = 'digit': is neither a folder.*\(nearest: digits\)"),
     ({"data": ""}, "--data = '': is neither a folder"),
     ({"data": "digits:/x"}, r"--data = 'digits:/x': digits come with scikit-learn"),

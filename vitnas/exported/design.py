@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from vitnas.config.baseline import Baseline
 from vitnas.config.design import Design
-from vitnas.config.files import dump_yaml, read_network_yaml, validate
+from vitnas.config.files import dump_yaml, exists, read_network_yaml, validate
 from vitnas.config.graft_file import GraftFile
 from vitnas.config.model import ModelConfig, load_config
 from vitnas.config.one_line import one_line
 from vitnas.cost.closed_form import Cost, closed_form
 from vitnas.errors import ConfigError, printable
-from vitnas.exported.folder import BASELINE_FILE, CONFIG_FILE, GRAFT_FILE
+from vitnas.exported.folder import BASELINE_FILE, CONFIG_FILE, GRAFT_FILE, why_no_network
 
 if TYPE_CHECKING:
     from torch import nn
@@ -30,13 +30,15 @@ def read_design(folder: Path) -> Design:
     """The design in an exported folder.
 
     Raises:
-        ConfigError: its file is missing, or something in it is wrong.
+        ConfigError: the folder has none, or something in it is wrong.
     """
     if (path := folder / GRAFT_FILE).is_file():
         return validate(GraftFile, read_network_yaml(path), file=path)
     if (path := folder / BASELINE_FILE).is_file():
         return validate(Baseline, read_network_yaml(path), file=path)
-    return load_config(folder / CONFIG_FILE)
+    if exists(path := folder / CONFIG_FILE):
+        return load_config(path)
+    raise ConfigError(why_no_network(folder), file=folder)
 
 
 def file_of(design: Design) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from vitnas.errors import DataError, RunError, printable, reason_of
+from vitnas.errors import DataError, RunError, printable, reason_of, typed
 from vitnas.files import check_writable, exists, read_bytes, write_text, writing
 
 CONFIG_FILE, WEIGHTS_FILE = "config.yaml", "model.safetensors"
@@ -23,12 +23,25 @@ RECIPE_FILE, LOG_FILE = "recipe.yaml", "log.jsonl"
 CARD_FILE = "README.md"
 CLASSES_FILE, _OLD_CLASSES_FILE = "labels.txt", "classes.txt"
 """The names of the classes, one a line, as timm's `--class-map` has them; where they are known."""
+_STUDY_FILE = "study.db"
 _MOST_BYTES = 1 << 24
 
 
 def has_network(folder: Path) -> bool:
     """Whether a folder says what its network is."""
     return any(exists(folder / name) for name in DESIGN_FILES)
+
+
+def why_no_network(folder: Path) -> str:
+    """What a folder is that does not say what its network is, and what to give in its place."""
+    if not exists(folder):
+        return "no such file or directory"
+    if exists(folder / _STUDY_FILE):
+        run = typed(folder)
+        return f"is a run, not a network; vitnas export {run} --knee --to DIR writes one of its"
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG_FILE}"))
+    hint = f"; did you mean {folder / inside[0]}?" if inside else ""
+    return f"has no {CONFIG_FILE}; give a folder that vitnas export, train or convert wrote{hint}"
 
 
 @contextmanager

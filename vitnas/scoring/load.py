@@ -12,8 +12,8 @@ from torch import nn
 from vitnas.config.files import exists
 from vitnas.diagnose.subject import load_subject, subject_of
 from vitnas.environment import only_errors_of
-from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable, typed
-from vitnas.exported.folder import CONFIG_FILE, GRAFT_FILE, WEIGHTS_FILE, has_network
+from vitnas.errors import ConfigError, DataError, VitnasError, nearest_name, printable
+from vitnas.exported.folder import GRAFT_FILE, WEIGHTS_FILE, has_network, why_no_network
 from vitnas.exported.held_out import HeldOut
 from vitnas.exported.hub import check_weights
 from vitnas.exported.preprocessing import Preprocessing, of_timm
@@ -23,7 +23,6 @@ from vitnas.scoring.classifier import Classifier, count_classes, facts_beside
 from vitnas.scoring.programs import RUNTIMES, open_program
 from vitnas.training.device import resolve_device
 
-_STUDY = "study.db"
 _WEIGHTS = (".pth", ".pt", ".bin", ".safetensors", ".tar", ".ckpt")
 
 
@@ -71,7 +70,7 @@ def _why_no_file(path: Path) -> str:
 
 def _of_folder(folder: Path, device: torch.device) -> Classifier:
     if not has_network(folder):
-        raise VitnasError(f"{folder}: {_why_no_network(folder)}")
+        raise VitnasError(f"{folder}: {why_no_network(folder)}")
     subject = load_subject(str(folder))
     shape = (subject.in_chans, *subject.image_hw)
     classes = count_classes(str(folder), subject.network, torch.zeros(2, *shape))
@@ -82,15 +81,6 @@ def _of_folder(folder: Path, device: torch.device) -> Classifier:
     return Classifier(
         str(folder), "PyTorch", network, shape[0], hw, classes, device, preprocessing, names, held
     )
-
-
-def _why_no_network(folder: Path) -> str:
-    if (folder / _STUDY).is_file():
-        run = typed(folder)
-        return f"is a run, not a network; vitnas export {run} --knee --to DIR writes one of its"
-    inside = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG_FILE}"))
-    hint = f"; did you mean {folder / inside[0]}?" if inside else ""
-    return f"has no {CONFIG_FILE}; give a folder that vitnas export, train or convert wrote{hint}"
 
 
 def _of_name(

@@ -26,7 +26,6 @@ from vitnas.exported.design import (
     settled_design,
     size_of_design,
 )
-from vitnas.exported.folder import has_network
 from vitnas.nn.zoo import zoo_config
 from vitnas.training.start import FromTimm, digest, start_of
 from vitnas.words import plural
@@ -178,7 +177,7 @@ def _network(
     if not text:  # as a path, it is the current folder
         rule = "is empty: a model of the zoo, a model file or a folder is wanted"
         raise ConfigError(rule, address="MODEL")
-    if has_network(path):
+    if exists(path) and path.is_dir():
         return _of_folder(path, data, changes)
     if exists(path) or path.suffix in (".yaml", ".yml") or path.name != text:
         config = load_config(path)
