@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from vitnas import api
 from vitnas.confirmation.jobs import FOLDER, LongJob
 from vitnas.confirmation.options import ConfirmOptions
 from vitnas.confirmation.run import run_confirmation
-from vitnas.errors import RunError
+from vitnas.errors import DataError, RunError
 from vitnas.longer import FILE_NAME
 from vitnas.report.long_against import long_against
 from vitnas.run import Run
@@ -70,6 +71,19 @@ def test_ctrl_c_ends_all_and_the_same_command_resumes(run: Run) -> None:
     time.sleep(1)
     assert {path: path.read_text() for path in before} == before, "no training goes on"
     assert not (run.path / FILE_NAME).exists()
+
+
+def test_images_that_are_gone_are_told_before_anything_is_trained(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"name": "imagefolder", "root": str(tmp_path / "leaves")}
+    moved = replace(run, space={**run.space, "data": data})
+    monkeypatch.setattr("vitnas.confirmation.run.read_run", lambda _: moved)
+    told: list[str] = []
+    with pytest.raises(DataError, match="leaves: no such folder"):
+        run_confirmation(run.path, OPTIONS, told.append)
+    assert told == []
+    assert not (run.path / FOLDER).exists()
 
 
 @pytest.mark.slow

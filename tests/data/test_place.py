@@ -22,6 +22,14 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
             root_of(folder(missing))
 
 
+def test_a_relative_folder_that_is_not_there_is_named_with_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=rf"^leaves: no such folder in {tmp_path}; imagefolder"):
+        root_of(folder(Path("leaves")))
+
+
 def test_a_class_that_is_not_there_is_named(tmp_path: Path) -> None:
     names = ("cat", "dog", "eel")
     assert classes_of(folder(tmp_path, classes=2), names, "here") == ("cat", "dog")

@@ -12,9 +12,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
+from vitnas.config.data import DataConfig
+from vitnas.config.files import validate
 from vitnas.confirmation.jobs import LongJob, jobs_of
 from vitnas.confirmation.options import ConfirmOptions
 from vitnas.cores import cores
+from vitnas.data.table import check_there
 from vitnas.durations import span
 from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError, VitnasError
@@ -47,13 +50,14 @@ def run_confirmation(path: Path, options: ConfirmOptions, notice: Callable[[str]
         The run as it is then.
 
     Raises:
-        VitnasError: there is no run or no such trial, it cannot be written, or no training reached
-            its end.
+        VitnasError: there is no run or no such trial, it cannot be written, its images are not
+            where they were, or no training reached its end.
     """
     run = read_run(path)
     check_can_add(path)
     jobs, lines = jobs_of(run, options)
-    left = [job for job in jobs if not job.is_done(run)]
+    if left := [job for job in jobs if not job.is_done(run)]:
+        check_there(validate(DataConfig, run.space["data"]))
     devices = _devices(options)
     for line in (*lines, _plan(jobs, left, len(devices))):
         notice(line)
