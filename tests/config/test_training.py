@@ -98,6 +98,14 @@ def test_another_number_of_epochs_keeps_the_schedule_s_shape(tmp_path: Path) -> 
     assert plain.for_epochs(20) == ProxyConfig(epochs=20, warmup_epochs=2.0)
 
 
+def test_a_space_for_other_epochs_is_the_same_space_with_other_trainings() -> None:
+    space = load_space("digits")
+    assert space.for_epochs(None) is space
+    longer = space.for_epochs(40)
+    assert longer.config.proxy == space.config.proxy.for_epochs(40)
+    assert longer.for_epochs(space.config.proxy.epochs).config == space.config
+
+
 def test_another_rate_keeps_the_shape_of_the_schedule() -> None:
     falling = ProxyConfig(lr=0.008, min_lr=0.002).at_rate(0.016)
     assert (falling.lr, falling.min_lr) == (0.016, 0.004)

@@ -21,7 +21,7 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import _is_asked
 from vitnas.engine.search import run_search
 from vitnas.engine.store.weights import KeptWeights
-from vitnas.errors import ConfigError, DataError, VitnasError
+from vitnas.errors import ConfigError, DataError, RunError, VitnasError
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
 from vitnas.files import write_bytes
 from vitnas.nn.model import build_model
@@ -56,6 +56,19 @@ def test_a_skipped_image_is_said_and_written_down(tmp_path: Path) -> None:
     ]
     assert run.environment.data.told()["skipped"][0].startswith(str(torn))
     assert run.environment.data.num_train_images == 91
+
+
+def test_a_search_of_other_epochs_is_another_run(tmp_path: Path) -> None:
+    space, path = make_space(proxy={"epochs": 3, "batch_size": 32}), tmp_path / "run"
+    run = run_search(space, path, SearchOptions(trials=1, epochs=2, pruner="none", **SERIAL))
+    assert [len(trial.curve) for trial in run.trials] == [2]
+    assert run.epochs == 2
+    for epochs in (None, 4):
+        with pytest.raises(RunError, match=rf"proxy\.epochs: 2 -> {epochs or 3}; use another"):
+            run_search(space, path, SearchOptions(trials=2, epochs=epochs, **SERIAL))
+    again = run_search(space, path, SearchOptions(trials=2, epochs=2, pruner="none", **SERIAL))
+    assert again.trials[0] == run.trials[0]
+    assert len(again.trials) == 2
 
 
 def test_a_space_is_checked_without_its_images(tmp_path: Path) -> None:

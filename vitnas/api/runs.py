@@ -76,7 +76,8 @@ def search(
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = results_folder(out, found.name)
-    chosen, config = SearchOptions(**options), found.config
+    chosen = SearchOptions(**options)
+    config = found.for_epochs(chosen.epochs).config
     trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
     display = Display(
         trials,

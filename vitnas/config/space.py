@@ -145,6 +145,11 @@ class SearchSpace:
             return self
         return SearchSpace(self.config.model_copy(update={"proxy": proxy}))
 
+    def for_epochs(self, epochs: int | None) -> SearchSpace:
+        """The same space with short trainings of so many epochs; None: of as many as it says."""
+        proxy = self.config.proxy
+        return self if epochs is None else self.with_proxy(proxy.for_epochs(epochs))
+
     def seed_network(self, index: int) -> ModelConfig:
         """One of `seed_configs`; the first draw where it leaves values open.
 

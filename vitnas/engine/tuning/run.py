@@ -64,9 +64,7 @@ def run_tune(
     """
     path = Path(out)
     check_folder(path, BOOK_FILE)
-    if options.epochs is not None:
-        proxy = space.config.proxy.for_epochs(options.epochs)
-        space = space.with_proxy(proxy)
+    space = space.for_epochs(options.epochs)
     networks = _networks_of(space, options)
     doing(opening(options))
     backend = open_backend(options, space.config.data)
