@@ -129,7 +129,7 @@ def by(*nightly: tuple[str, signal.Signals]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("backend", "number"), marked)
 
 
-@by(("tune", signal.SIGTERM))
+@by(("serial", signal.SIGINT), ("tune", signal.SIGTERM))
 def test_ctrl_c_finishes_what_is_running(
     command: list[str], tmp_path: Path, backend: str, number: signal.Signals
 ) -> None:

@@ -97,7 +97,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
 @pytest.mark.slow
 def test_a_killed_process_goes_on_with_the_same_command() -> None:
     """SIGKILL as soon as two epochs are in the log; the end is that of an undisturbed training."""
-    command = [sys.executable, "-m", "vitnas", "train", "net.yaml", "--epochs", "6"]
+    command = [sys.executable, "-m", "vitnas", "train", "net.yaml", "--epochs", "4"]
     command += ["--device", "cpu", "--to"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([*command, "cut"], env=environment, stdout=subprocess.DEVNULL)

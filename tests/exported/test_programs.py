@@ -39,9 +39,10 @@ def test_a_program_for_onnxruntime(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twenty_networks_give_the_same_scores(compared: Compared) -> None:
+@pytest.mark.parametrize("number", [6, pytest.param(20, marks=pytest.mark.nightly)])
+def test_drawn_networks_give_the_same_scores(number: int, compared: Compared) -> None:
     """Two seconds of a core each, most of it for the export to ONNX."""
-    for differences in program_distances(draws(load_space("digits"), 20)):
+    for differences in program_distances(draws(load_space("digits"), number)):
         compared(differences)
 
 
