@@ -116,7 +116,12 @@ class SearchOptions(BackendOptions):
         ),
     ] = None
     seed: Annotated[
-        int, Option("Seed of the run. With one worker the study follows from it.", 0, 2**63 - 1)
+        int,
+        Option(
+            "Seed of the run. With one worker, and in one session, the study follows from it.",
+            0,
+            2**63 - 1,
+        ),
     ] = 0
     sampler: Annotated[
         SamplerName,
