@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from math import log
@@ -20,7 +20,7 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.engine.pruning.curves import CurveModel
 from vitnas.engine.samplers.gain import cut_budgets, expected_gain
 from vitnas.engine.samplers.planned import PlannedSampler
-from vitnas.engine.samplers.pool import CandidatePool, Proposal, mixers_of
+from vitnas.engine.samplers.pool import CandidatePool, Mixers, Proposal, mixers_of
 from vitnas.engine.store.stored import as_record
 from vitnas.records import Outcome, TrialRecord, averaged, front_of
 from vitnas.surrogate.features import Encoder, facts_of
@@ -59,12 +59,16 @@ class EHVISampler(PlannedSampler):
     are random networks that are alike in all stages and have as few different mixers as the space
     allows, which take turns: the model learns early what each mixer is worth everywhere, where a
     few unlucky mixtures would keep it from asking. Until `startup` trials are known, other
-    proposals are random. Spaces other than the pool's are sampled at random.
+    proposals are random. Then every third proposal is, of the networks with a mixer in a stage
+    where no network has had it, the one with the largest expected gain, until there is none left: a
+    mixer that some stages lack is in no network that is alike in all stages, and the model expects
+    little of what it does not know. Spaces other than the pool's are sampled at random.
 
     Args:
         pool: where candidates come from.
         seed: of what is random. Proposals follow from the seed and the study.
         startup: trials before the model is asked.
+        untried_every: every so many-th proposal has a mixer that its stage has not had; 0: none.
         costs: those among the objectives.
         limits: on measured costs; networks that are expected to be outside are proposed last.
     """
@@ -75,11 +79,13 @@ class EHVISampler(PlannedSampler):
         seed: int | None = None,
         *,
         startup: int = 3,
+        untried_every: int = 3,
         costs: Sequence[str] = DEFAULT_COSTS,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(RandomSampler(seed))
         self._pool, self._startup, self._costs = pool, startup, costs
+        self._untried_every = untried_every
         self._random = np.random.default_rng(seed)
         self._study: Study | None = None
         self._ended: dict[int, TrialRecord] = {}
@@ -122,8 +128,12 @@ class EHVISampler(PlannedSampler):
             return self._any(offered)
         gain = self._model.gain(records, offered)
         order = np.argsort(-gain, kind="stable")
-        self._pool.keep(offered[index] for index in order)
-        return offered[int(order[0])]
+        ranked: list[Proposal] = [offered[index] for index in order.tolist()]
+        self._pool.keep(ranked)
+        if self._untried_every and len(records) % self._untried_every == 0:
+            inside = ranked[: int((gain >= 0).sum())]
+            return next(_untried(inside, records), ranked[0])
+        return ranked[0]
 
     def _any(self, offered: Sequence[Proposal]) -> Proposal:
         return offered[int(self._random.integers(len(offered)))]
@@ -297,6 +307,17 @@ def _in_turn(plain: Sequence[Proposal], records: Sequence[TrialRecord]) -> Seque
     ranks = [(len({m for stage in p.mixers for m in stage}), tried[p.mixers]) for p in plain]
     first = min(ranks)
     return [one for one, rank in zip(plain, ranks, strict=True) if rank == first]
+
+
+def _untried(offered: Sequence[Proposal], records: Sequence[TrialRecord]) -> Iterator[Proposal]:
+    """Those of `offered` with a mixer in a stage where none of `records` has it."""
+    tried = set[tuple[int, str]]().union(*(_places(mixers_of(t.network)) for t in records))
+    return (one for one in offered if not _places(one.mixers) <= tried)
+
+
+def _places(mixers: Mixers) -> set[tuple[int, str]]:
+    """Each mixer with the number of its stage."""
+    return {(number, mixer) for number, stage in enumerate(mixers) for mixer in stage}
 
 
 def _parents(records: Sequence[TrialRecord], costs: Sequence[str]) -> list[Mapping[str, Any]]:
