@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from tests.report.runs import SPACE, reference, run_of, tree, trial
 from tests.test_longer import of_baseline, training
-from vitnas.longer import LongTraining, add
+from vitnas.longer import PROXY, LongTraining, add
 from vitnas.noise import binomial_error
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.report.long_against import (
@@ -74,7 +75,8 @@ def test_ours_stands_against_the_best_baseline_of_like_flops(tmp_path: Path) -> 
     assert against_text(run) == (
         "After long trainings of 30 epochs by `small`, trial 0 (1.00 M FLOPs) is 3.00 points above "
         "baseline vgg-8 (1.20 M FLOPs): 95 % interval +2.23 to +3.77, of the images alone, on "
-        "10,000 test images."
+        "10,000 test images. Seeds scatter further, most where networks are small: another "
+        "`--seed` for each measures it."
     )
     assert verdict(run).endswith(against_text(run))
     assert against_text(run) in render_pages(run, b"").markdown
@@ -91,6 +93,14 @@ def test_seeds_widen_the_interval(tmp_path: Path) -> None:
     assert found.has_seeds
     assert "cannot be told apart: +1.50 points" in against_text(run)
     assert "of images and seeds" in against_text(run)
+    assert "Seeds scatter further" not in against_text(run)
+
+
+def test_the_command_that_measures_seeds_is_named(tmp_path: Path) -> None:
+    by = {"recipe": PROXY, "epochs": 40}
+    run = run_with(tmp_path, ours(0, 93.0, **by), theirs("vgg", 90.0, **by))
+    command = f"`vitnas confirm {tmp_path} --epochs 40 --seeds 2`"
+    assert against_text(run).endswith(f"most where networks are small: {command} measures it.")
 
 
 def test_several_networks_are_compared_on_average(tmp_path: Path) -> None:
@@ -107,10 +117,12 @@ def test_several_networks_are_compared_on_average(tmp_path: Path) -> None:
         "images alone, on 10,000 test images. One by one: trial 0 (1.00 M FLOPs) +3.00 (+2.23 to "
         "+3.77) against baseline vgg-8 (1.20 M FLOPs); trial 1 (4.00 M FLOPs) +4.00 (+3.53 to "
         "+4.47) against baseline vgg-99 (4.00 M FLOPs)."
+        " Seeds scatter further, most where networks are small: another `--seed` for each "
+        "measures it."
     )
     assert verdict(run).split("\n\n")[1] == against_text(run)
     assert f'<p class="lead verdict">{against_text(run)}</p>' in (
-        render_pages(run, b"").html.replace("<code>small</code>", "`small`")
+        re.sub("</?code>", "`", render_pages(run, b"").html)
     )
 
 
@@ -130,7 +142,7 @@ def test_of_many_pairs_the_ends_and_the_middle_are_told(tmp_path: Path) -> None:
     told = [text.index(f"trial {number} (") for number in (4, 2, 0)]
     assert told == sorted(told)
     assert "The cheapest, one in the middle and the largest: trial 4 (1.00 M FLOPs)" in text
-    assert text.endswith("; 2 more are in the table.")
+    assert "; 2 more are in the table. Seeds scatter further" in text
 
 
 def test_without_a_test_score_the_scoring_images_are_compared(tmp_path: Path) -> None:
@@ -181,7 +193,8 @@ def test_a_network_that_starts_from_trained_weights_is_a_rival_of_its_own(tmp_pa
         "After long trainings of 30 epochs by `small`, trial 0 (1.00 M FLOPs) is 3.00 points below "
         "baseline timm:small from the weights timm:small.in1k (200 k FLOPs), trained further for 5 "
         "epochs by `tuned`: 95 % interval \N{MINUS SIGN}3.63 to \N{MINUS SIGN}2.37, of the "
-        "images alone, on 10,000 test images."
+        "images alone, on 10,000 test images. Seeds scatter further, most where networks are "
+        "small: another `--seed` for each measures it."
     )
     assert "| baseline timm:small from the weights timm:small.in1k |" in (
         render_pages(run, b"").markdown

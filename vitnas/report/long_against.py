@@ -144,7 +144,19 @@ def against_text(run: Run) -> str:
     text = " ".join([*_on_average(run, together), *map(_said, others[:_MOST])])
     if len(others) > _MOST:
         text += f" {len(others) - _MOST} more such pairs are in the table."
-    return text
+    return text + _to_measure_seeds(run, found)
+
+
+def _to_measure_seeds(run: Run, found: Sequence[Against]) -> str:
+    """What intervals of the images alone leave out, and how to measure it; empty where there is
+    none."""
+    once = next((one.ours for one in found if not one.has_seeds), None)
+    if once is None:
+        return ""
+    how = "another `--seed` for each"
+    if once.recipe == PROXY:
+        how = f"`vitnas confirm {typed(run.path)} --epochs {once.epochs} --seeds 2`"
+    return f" Seeds scatter further, most where networks are small: {how} measures it."
 
 
 def _together(found: Sequence[Against]) -> Sequence[Against]:
