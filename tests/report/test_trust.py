@@ -59,7 +59,7 @@ def test_how_much_the_front_still_learns_is_told() -> None:
     assert trust.late_gain == pytest.approx((5.0 + 7.0) / 2), "two epochs have no last third"
     (told,) = [text for text in sentences(trust) if "still learn" in text]
     assert told.startswith("The front's members gained 6.0 points in the last third of their 6 ")
-    assert "`proxy: {epochs: 12}`" in told
+    assert "`--epochs 12`" in told
     assert not any("still learn" in text for text in sentences(replace(trust, late_gain=1.9)))
     assert assess(run_of(PATH, trial(9, curve=(1.0, 80.0)))).late_gain is None
 

@@ -104,7 +104,7 @@ def _late(trust: Trust) -> str:
     return (
         f"The front's members gained {trust.late_gain:.1f} points in the last third of their "
         f"{plural(trust.epochs, 'epoch')}: they still learn, so networks that learn fast may rank "
-        f"too high. More epochs (`proxy: {{epochs: {2 * trust.epochs}}}`) tell more, and so do "
+        f"too high. More epochs (`--epochs {2 * trust.epochs}`) tell more, and so do "
         "long trainings of networks and of baselines of their FLOPs (`vitnas confirm`)."
     )
 
