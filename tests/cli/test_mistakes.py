@@ -124,7 +124,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("search", "--ray-address", "nobody", "--gpus-per-trial", "0"),
         "--ray-address nobody: .*an address is auto or host:port",
     ),
-    "data": (("search", "hybrid_cifar", *SERIAL), "data/cifar-10.*: no such folder; cifar10: un"),
+    "data": (("search", "hybrid_cifar", *SERIAL), "data/cifar-10.*: no such folder in .*; cifar10"),
     "no run": (("report", "nope"), r"nope: no such folder, so no study\.db in it$"),
     "no run to export": (("export", "nope", "--to", "x", "--knee"), "nope: no such folder"),
     "out is a file": (("search", *SERIAL, "--out", "file"), "file: is a file"),
