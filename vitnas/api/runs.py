@@ -76,9 +76,9 @@ def search(
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = results_folder(out, found.name)
-    chosen = SearchOptions(**options)
-    config = found.for_epochs(chosen.epochs).config
-    trials, epochs, costs = chosen.num_trials, config.proxy.epochs, config.objectives.costs
+    chosen, config = SearchOptions(**options), found.config
+    trials, costs = chosen.num_trials, config.objectives.costs
+    epochs = chosen.epochs or config.proxy.epochs
     display = Display(
         trials,
         epochs,

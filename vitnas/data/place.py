@@ -18,7 +18,8 @@ def root_of(config: DataConfig) -> Path:
     root = config.folder
     assert root is not None  # `DataConfig` asks for one where there is none by default
     if not is_folder(root):
-        damaged(config, root, f"no such folder{'' if root.is_absolute() else f' in {Path.cwd()}'}")
+        where = "" if root.is_absolute() else f" in {Path.cwd()}"
+        damaged(config, root, f"no such folder{where}")
     return root
 
 

@@ -56,13 +56,7 @@ class SearchOptions(BackendOptions):
         Option("End a training that takes longer; its outcome is `timeout`.", 0, 1e6),
     ] = None
     epochs: Annotated[
-        int | None,
-        Option(
-            "Epochs of each training; default the space's own. As many as the chosen network will "
-            "be trained for rank best, where there is time for them.",
-            1,
-            10_000,
-        ),
+        int | None, Option("Epochs of each training; default the space's own.", 1, 10_000)
     ] = None
     tune: Annotated[
         bool,
