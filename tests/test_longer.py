@@ -12,7 +12,15 @@ import pytest
 from pydantic import ValidationError
 
 from vitnas.errors import RunError
-from vitnas.longer import FILE_NAME, LongTraining, add, check_can_add, read_long, setting_of
+from vitnas.longer import (
+    FILE_NAME,
+    LongTraining,
+    add,
+    check_can_add,
+    read_long,
+    setting_of,
+    trials_of,
+)
 from vitnas.training.plan import make_plan
 
 KEYS = {3: "a" * 12, 4: "b" * 12}
@@ -63,6 +71,26 @@ def test_a_baseline_at_another_learning_rate_is_told_apart(tmp_path: Path) -> No
     (group,) = read_long(tmp_path, KEYS).settings
     assert [one.started for one in group] == ["baseline vgg-4", "baseline vgg-4 at lr 0.016"]
     assert [one.top1 for one in group] == [90.0, 97.5]
+
+
+def test_of_a_trial_the_best_learning_rate_by_the_scoring_images_counts(tmp_path: Path) -> None:
+    add(tmp_path, training(3, lr=0.016, top1=98.0, test_top1=91.0))
+    add(tmp_path, training(3, top1=97.0, test_top1=99.0))
+    add(tmp_path, training(4, lr=0.016, top1=90.0))
+    add(tmp_path, training(4, top1=95.0))
+    found = read_long(tmp_path, KEYS)
+    (group,) = found.settings
+    assert [one.started for one in group] == [
+        "trial 3", "trial 3 at lr 0.016", "trial 4", "trial 4 at lr 0.016",
+    ]  # fmt: skip
+    assert [one.started for one in trials_of(group)] == ["trial 3 at lr 0.016", "trial 4"]
+    assert found.of(3) == group[1]
+    assert found.best == group[1]
+    add(tmp_path, training(4, setting="1" * 12, epochs=40))
+    add(tmp_path, training(3, setting="1" * 12, epochs=40))
+    add(tmp_path, of_baseline("vgg-4", setting="1" * 12, epochs=40))
+    first, _ = read_long(tmp_path, KEYS).settings
+    assert first[0].epochs == 40, "three networks are more than two at two rates"
 
 
 def test_a_damaged_line_is_skipped_and_named(tmp_path: Path) -> None:

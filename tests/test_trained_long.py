@@ -166,6 +166,17 @@ def test_a_folder_whose_name_is_no_text_loses_no_training(run: Run) -> None:
     assert one.folder == r"long\udcff"
 
 
+def test_another_learning_rate_is_kept_and_the_setting_is_the_same(run: Run) -> None:
+    number, own = run.complete[0].number, run.space["proxy"]["lr"]
+    for lr in (None, own, 2 * own):
+        plan = plan_for(run, number, lr=lr)
+        assert plan.recipe.lr == (lr or own)
+        keeping(run, number, plan, "cpu", "long")([{"top1": 50.0, "seconds": 1.0}], None)
+    found = api.load_run(run.path).long.trainings
+    assert [one.lr for one in found] == [None, 2 * own], "the first two are the same training"
+    assert len({one.setting for one in found}) == 1
+
+
 @pytest.mark.slow
 def test_an_unfinished_training_is_not_in_the_run(run: Run, tmp_path: Path) -> None:
     """Killed after an epoch, then again between the run's line and the folder, it goes on."""

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,8 +41,7 @@ class LongTraining(Facts):
         recipe: its name.
         weights: where the first weights come from, as `timm:resnet10t.c3_in1k`; empty: from
             nothing.
-        lr: peak learning rate of a baseline by the run's recipe, where its family has another one
-            than the trials.
+        lr: peak learning rate by the run's recipe, where it is another one than the trials have.
         setting: twelve hex digits of all that this training has in common with those that it can
             be compared with: recipe, images and first weights (see `setting_of`).
         seconds: wall time of its epochs, those before a kill included.
@@ -116,8 +115,8 @@ class LongResult:
 
     @property
     def started(self) -> str:
-        """`baseline timm:resnet10t from the weights timm:resnet10t.c3_in1k`, `baseline vgg-17 at
-        lr 0.016`, or as `called`."""
+        """`baseline timm:resnet10t from the weights timm:resnet10t.c3_in1k`, `trial 7 at lr 0.016`,
+        or as `called`."""
         if self.weights:
             return f"{self.called} from the weights {self.weights}"
         return self.called if self.lr is None else f"{self.called} at lr {self.lr:g}"
@@ -138,13 +137,13 @@ class LongTrainings:
 
     @cached_property
     def settings(self) -> tuple[tuple[LongResult, ...], ...]:
-        """The networks of each setting: trials by number, then baselines by name; the setting of
-        the most networks first, then that of the most epochs."""
+        """The networks of each setting, once for each learning rate: trials by number, then
+        baselines by name; the setting of the most networks first, then that of the most epochs."""
         groups: dict[str, dict[tuple[str, float | None], list[LongTraining]]] = {}
         for one in sorted(self.trainings, key=_place):
             groups.setdefault(one.setting, {}).setdefault((one.key, one.lr), []).append(one)
         results = (tuple(map(_result, group.values())) for group in groups.values())
-        return tuple(sorted(results, key=lambda group: (-len(group), -group[0].epochs)))
+        return tuple(sorted(results, key=lambda group: (-len(_keys(group)), -group[0].epochs)))
 
     @property
     def best(self) -> LongResult | None:
@@ -154,8 +153,22 @@ class LongTrainings:
 
     def of(self, number: int) -> LongResult | None:
         """A trial's, of the first setting that it was trained by; None if it was not."""
-        results = (one for group in self.settings for one in group)
+        results = (one for group in self.settings for one in trials_of(group))
         return next((one for one in results if one.trial == number), None)
+
+
+def trials_of(group: Iterable[LongResult]) -> tuple[LongResult, ...]:
+    """The trials of a setting in their order, each at the learning rate at which it has the highest
+    top-1 on the scoring images."""
+    best: dict[str, LongResult] = {}
+    for one in group:
+        if one.trial is not None and (one.key not in best or one.top1 > best[one.key].top1):
+            best[one.key] = one
+    return tuple(best.values())
+
+
+def _keys(group: Iterable[LongResult]) -> set[str]:
+    return {one.key for one in group}
 
 
 def called(trial: int | None, baseline: str) -> str:
@@ -163,9 +176,10 @@ def called(trial: int | None, baseline: str) -> str:
     return f"baseline {baseline}" if trial is None else f"trial {trial}"
 
 
-def _place(one: LongTraining) -> tuple[bool, int, str]:
-    """Trials by number, then baselines by name; the order of the file where these are equal."""
-    return one.trial is None, one.trial or 0, one.baseline
+def _place(one: LongTraining) -> tuple[bool, int, str, float]:
+    """Trials by number, then baselines by name, each at the trials' learning rate first; the order
+    of the file where these are equal."""
+    return one.trial is None, one.trial or 0, one.baseline, one.lr or 0.0
 
 
 def _result(own: Sequence[LongTraining]) -> LongResult:

@@ -59,8 +59,8 @@ def plan_for(
         baseline: what is trained instead: a family and a width, as `vgg-17`; a family alone, of
             which the member nearest to the trial in FLOPs is taken; or `timm:NAME`, a network of
             timm at the run's image size.
-        lr: peak learning rate of a family's member by the run's own recipe; None = the rate that
-            the run found for it, or for the next member in width.
+        lr: peak learning rate by the run's own recipe; None = that of the trials, for a family's
+            member the rate that the run found for it, or for the next member in width.
         **options: those of `make_plan`; `data`, `img_size` and `score_on` must be None.
 
     Raises:
@@ -85,8 +85,9 @@ def plan_for(
         epochs = options.pop("epochs", None)
         epochs = TIMES * space.proxy.epochs if epochs is None else epochs
         proxy = space.proxy.for_epochs(epochs)
-        if isinstance(own, Baseline):
-            proxy = proxy.at_rate(rate_of(run, own, proxy.lr) if lr is None else lr)
+        if lr is None and isinstance(own, Baseline):
+            lr = rate_of(run, own, proxy.lr)
+        proxy = proxy if lr is None else proxy.at_rate(lr)
         recipe = _plain(proxy)
         plan = replace(make_plan(model or own, space.data, recipe, **options), recipe_name=PROXY)
     else:
@@ -114,7 +115,7 @@ def keeping(
         whose = {"baseline": _name(network), "flops": flops, "key": network.key}
     start, setting = plan.init_from, plan.identity()
     weights = start.text if isinstance(start, FromTimm) else str(start or "")
-    if plan.recipe_name == PROXY and isinstance(network, Baseline):
+    if plan.recipe_name == PROXY:
         own = validate(SpaceConfig, dict(run.space)).proxy
         if plan.recipe.lr != own.lr:  # the recipe is the run's all the same
             whose["lr"] = plan.recipe.lr

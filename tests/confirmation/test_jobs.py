@@ -66,25 +66,44 @@ def test_a_baseline_is_trained_at_its_own_rate_and_at_that_of_the_trials() -> No
     assert sorted(job.called for job in jobs if job.baseline) == [
         name for rate in ("0.01", "0.04") for name in [f"{run.baselines[0].name} at lr {rate}"] * 2
     ]
-    assert [job.seed for job in jobs if job.trial == 1] == [0, 1]
     assert {job.seconds for job in jobs} == {50.0, 15.0}
     folders = {job.folder(run.path) for job in jobs}
-    assert len(folders) == len(jobs) == 6
-    assert run.path / FOLDER / "trial-1-epochs-5-seed-1" in folders
+    assert len(folders) == len(jobs) == 8
+    name = f"{run.baselines[0].name}-at-lr-0.01-epochs-5-seed-1"
+    assert run.path / FOLDER / name in folders
+
+
+def test_a_network_is_trained_at_as_many_rates_as_a_baseline() -> None:
+    run = run_with(
+        member("vgg", 10**7, 90.0),
+        member("resnet", 10**7, 80.0, lr=0.04),
+        member("convnext", 10**7, 70.0, lr=0.02),
+    )
+    for families, rates in ((1, {None}), (2, {None, 0.04}), (3, {None, 0.04})):
+        jobs, _ = jobs_of(run, ConfirmOptions(trial=(1,), epochs=5, families=families))
+        assert {job.lr for job in jobs if job.trial == 1} == rates
+    jobs, _ = jobs_of(run, ConfirmOptions(trial=(1,), epochs=5, seeds=2))
+    own = [job for job in jobs if job.trial == 1]
+    assert [job.seed for job in own] == [0, 1, 0, 1]
+    names = [
+        f"trial-1{rate}-epochs-5-seed-{seed}" for rate in ("", "-at-lr-0.04") for seed in (0, 1)
+    ]
+    assert [job.folder(run.path) for job in own] == [run.path / FOLDER / name for name in names]
 
 
 def test_what_the_run_has_is_done(tmp_path: Path) -> None:
     run = replace(run_with(member("vgg", 10**7, 90.0, lr=0.04)), path=tmp_path)
     jobs, _ = jobs_of(run, ConfirmOptions(trial=(1,), epochs=30))
-    ours = next(job for job in jobs if job.trial == 1)
-    own, theirs = (job for rate in (0.01, 0.04) for job in jobs if job.lr == rate)
+    ours, at_theirs = (job for job in jobs if job.trial == 1)
+    own, theirs = sorted((job for job in jobs if job.baseline), key=lambda job: job.lr or 0.0)
     assert not any(job.is_done(run) for job in jobs)
     facts: dict[str, Any] = {"recipe": PROXY, "epochs": 30, "seed": 0}
     add(tmp_path, training(1, key=FRONT[1].key, **facts))
     baseline = {"key": run.baselines[0].key, "flops": run.baselines[0].flops}
     add(tmp_path, of_baseline(theirs.baseline, lr=0.04, **baseline, **facts))
     again = replace(run)
-    assert [job.is_done(again) for job in (ours, own, theirs)] == [True, False, True]
+    known = [job.is_done(again) for job in (ours, at_theirs, own, theirs)]
+    assert known == [True, False, False, True]
     add(tmp_path, of_baseline(own.baseline, **baseline, **facts))
     assert own.is_done(replace(run))
     (ours.folder(tmp_path).parent).mkdir()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from vitnas import api
-from vitnas.confirmation.jobs import FOLDER, LongJob
+from vitnas.confirmation.jobs import FOLDER, jobs_of
 from vitnas.confirmation.options import ConfirmOptions
 from vitnas.confirmation.run import run_confirmation
 from vitnas.errors import DataError, RunError
@@ -91,16 +91,19 @@ def test_what_fails_is_told_and_if_all_fail_it_is_an_error(run: Run) -> None:
     """Each folder's name is taken by a file that cannot be a training's working folder."""
     told: list[str] = []
     assert run.knee is not None
-    job = LongJob(run.knee.number, "", None, 2, 0, 0.0)
-    blocked = job.folder(run.path)
-    blocked.parent.mkdir()
-    (blocked.parent / f"{blocked.name}.training").write_text("mine")
+    jobs, _ = jobs_of(run, OPTIONS)
+    blocked = [job.folder(run.path) for job in jobs if job.trial is not None]
+    (run.path / FOLDER).mkdir()
+    for folder in blocked:
+        folder.with_name(f"{folder.name}.training").write_text("mine")
     found = run_confirmation(run.path, OPTIONS, told.append)
     assert {one.trial for one in found.long.trainings} == {None}
-    (line,) = (line for line in told if "failed" in line)
-    assert f"trial {run.knee.number}" in line
-    assert f"{blocked.name}.training" in line
-    for path in list(blocked.parent.iterdir()):
+    lines = [line for line in told if "failed" in line]
+    assert len(lines) == len(blocked)
+    for folder in blocked:
+        assert any(f"{folder.name}.training" in line for line in lines)
+    assert all(f"trial {run.knee.number}" in line for line in lines)
+    for path in list((run.path / FOLDER).iterdir()):
         if path.is_dir():
             shutil.rmtree(path)
             (path.parent / f"{path.name}.training").write_text("mine")

@@ -96,6 +96,20 @@ def test_seeds_widen_the_interval(tmp_path: Path) -> None:
     assert "Seeds scatter further" not in against_text(run)
 
 
+def test_of_several_learning_rates_the_best_of_each_side_counts(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path,
+        ours(0, 99.0, top1=91.0),
+        ours(0, 93.0, top1=94.0, lr=0.016),
+        theirs("vgg", 98.0, top1=90.0),
+        theirs("vgg", 90.0, top1=95.0, lr=0.016),
+    )
+    (found,) = long_against(run)
+    assert [found.ours.lr, found.theirs.lr] == [0.016, 0.016]
+    assert found.points == pytest.approx(3.0)
+    assert "trial 0 at lr 0.016 (1.00 M FLOPs) is 3.00 points above" in against_text(run)
+
+
 def test_the_command_that_measures_seeds_is_named(tmp_path: Path) -> None:
     by = {"recipe": PROXY, "epochs": 40}
     run = run_with(tmp_path, ours(0, 93.0, **by), theirs("vgg", 90.0, **by))

@@ -54,6 +54,20 @@ def test_the_agreement_is_kendalls_tau(tmp_path: Path) -> None:
     assert "Ranking by FLOPs alone gives 0.73." in text
 
 
+def test_a_network_trained_at_two_learning_rates_counts_once(tmp_path: Path) -> None:
+    run_with(tmp_path, AFTER)
+    run = run_with(tmp_path, [top1 - 1 for top1 in AFTER[:2]], lr=0.016)
+    found = agreement_of(run)
+    assert found is not None
+    assert (found.num_networks, found.num_others) == (len(AFTER), 0)
+    (tmp_path / "once").mkdir()
+    once = agreement_of(run_with(tmp_path / "once", AFTER))
+    assert once is not None
+    assert found.tau == once.tau
+    called = [row["called"] for row in long_rows(run)]
+    assert called[:4] == ["trial 0", "trial 0 at lr 0.016", "trial 1", "trial 1 at lr 0.016"]
+
+
 def test_a_perfect_order_has_no_interval(tmp_path: Path) -> None:
     """Every resample is in perfect order, too; five networks do not prove a tau of 1."""
     text = agreement_text(agreement_of(run_with(tmp_path, sorted(AFTER[:LEAST]))))

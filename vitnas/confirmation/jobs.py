@@ -30,7 +30,7 @@ class LongJob:
     Attributes:
         trial: number of the trial; None for a baseline.
         baseline: its name, as `vgg-17`; empty for a trial.
-        lr: peak learning rate of a baseline; None for a trial, which has the run's.
+        lr: peak learning rate; None = that of the trials.
         epochs: of the training.
         seed: of the training.
         seconds: about how long it takes; 0 where that is not known.
@@ -45,7 +45,7 @@ class LongJob:
 
     @property
     def called(self) -> str:
-        """`trial 7`, `vgg-17`, or `vgg-17 at lr 0.016`."""
+        """`trial 7`, `trial 7 at lr 0.016`, or the same of `vgg-17`."""
         name = f"trial {self.trial}" if self.trial is not None else self.baseline
         return name if self.lr is None else f"{name} at lr {self.lr:g}"
 
@@ -73,7 +73,9 @@ def jobs_of(run: Run, options: ConfirmOptions) -> tuple[tuple[LongJob, ...], tup
     Against each network stand the families of baselines that are the best at its FLOPs by the run's
     short trainings, at the width of the nearest FLOPs. Neither the best family nor the best rate of
     short trainings need be that of long ones. So there are several families, and each is trained at
-    its own rate and at that of the trials. The report takes the best by the scoring images.
+    its own rate and at that of the trials. The network is trained at that of the trials, too, and
+    at the first other one that a baseline against it has: the same number of rates for each. The
+    report takes the best of both sides by the scoring images.
 
     Args:
         run: with complete trials.
@@ -91,8 +93,10 @@ def jobs_of(run: Run, options: ConfirmOptions) -> tuple[tuple[LongJob, ...], tup
     epochs = options.epochs or TIMES * max(1, run.epochs)
     found, lines = dict[tuple[int | None, str, float | None], float](), []
     for trial in chosen:
-        found[trial.number, "", None] = _seconds([trial], trial.flops, epochs)
         rivals = list(_rivals(run, trial, options.families))
+        others = [lr for one in rivals for lr in _rates(run, one) if lr not in (None, run.lr)]
+        for lr in (None, *others[:1]):
+            found[trial.number, "", lr] = _seconds([trial], trial.flops, epochs)
         if not rivals:
             size = human(trial.flops)
             lines.append(f"trial {trial.number} stands alone: no baseline has about {size} FLOPs")

@@ -8,7 +8,7 @@ from math import log
 
 from vitnas.config.baseline import LIKE_FLOPS
 from vitnas.errors import typed
-from vitnas.longer import PROXY, LongResult
+from vitnas.longer import PROXY, LongResult, trials_of
 from vitnas.noise import Noise, measure
 from vitnas.pairing import Scored
 from vitnas.report.longer import flops_of
@@ -55,7 +55,8 @@ def long_against(run: Run) -> tuple[Against, ...]:
     """Each network that was trained long, against the best baseline of like FLOPs trained so.
 
     The baseline is the one of the highest top-1 on the scoring images, within a factor of
-    `LIKE_FLOPS` in FLOPs. A second one is the best of those that started from trained weights, by
+    `LIKE_FLOPS` in FLOPs. Of several learning rates of ours, the one of the highest counts, too. A
+    second baseline is the best of those that started from trained weights, by
     whatever recipe, and have at most `LIKE_FLOPS` times the FLOPs. Errors are those of
     `vitnas.versus`.
     """
@@ -66,9 +67,7 @@ def _pairs(run: Run, group: Sequence[LongResult]) -> Iterator[Against]:
     baselines = [one for each in run.long.settings for one in each if one.trial is None]
     pretrained = [one for one in baselines if one.weights]
     fresh = [one for one in group if one.trial is None and not one.weights]
-    for ours in group:
-        if ours.trial is None:
-            continue
+    for ours in trials_of(group):
         cost = flops_of(run, ours)
         like = [one for one in fresh if _are_like(cost, flops_of(run, one))]
         no_larger = [one for one in pretrained if 0 < flops_of(run, one) <= LIKE_FLOPS * cost]

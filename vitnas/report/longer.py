@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitnas.calibration.agreement import Networks, Tau, kendall_tau
-from vitnas.longer import FILE_NAME, LongResult
+from vitnas.longer import FILE_NAME, LongResult, trials_of
 from vitnas.report.standing import expected_text
 from vitnas.report.text import NOTHING, count_text, duration_text, listed, percent_text, plural
 from vitnas.run import Run
@@ -43,7 +43,9 @@ class LongAgreement:
 def agreement_of(run: Run) -> LongAgreement | None:
     """The agreement by the setting of the most networks; None where no trial's was trained long."""
     found, known = run.long, {trial.called: trial for trial in run.complete}
-    ours = (tuple(one for one in group if one.called in known) for group in found.settings)
+    ours = (
+        tuple(one for one in trials_of(group) if one.called in known) for group in found.settings
+    )
     settings = sorted(filter(None, ours), key=len, reverse=True)
     if not settings:
         return LongAgreement(unread=found.unread) if found.unread else None
@@ -111,7 +113,7 @@ def _interval(tau: Tau) -> str:
 
 
 def long_rows(run: Run) -> list[dict[str, Any]]:
-    """The table: a row for each network and setting, as text."""
+    """The table: a row for each network, learning rate and setting, as text."""
     return [long_row(run, one) for group in run.long.settings for one in group]
 
 
