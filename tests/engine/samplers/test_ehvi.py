@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -16,8 +17,10 @@ from vitnas.engine.decide.job import Decision
 from vitnas.engine.samplers import SAMPLERS, make_sampler
 from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool, mixers_of
+from vitnas.engine.store.stored import as_record
 from vitnas.pareto import hypervolume
-from vitnas.records import Outcome
+from vitnas.records import Outcome, front_of
+from vitnas.replay.simulation import MemoryStore
 
 pytest_samplers = pytest.importorskip("optuna.testing.pytest_samplers")
 
@@ -184,3 +187,28 @@ def test_each_mixer_is_tried_in_each_stage() -> None:
         keys_of(controller)
         networks = [trial.network for trial in controller.trials]
         assert {place for one in networks for place in enumerate(mixers_of(one))} == offered
+
+
+@pytest.mark.slow
+def test_a_mixer_is_tried_in_a_network_that_is_not_cheap() -> None:
+    """Where more FLOPs are worth most to cheap networks, the largest gain is expected of these, and
+    they are too weak to show what a mixer is worth."""
+    space, store = load_space("images_64"), MemoryStore({})
+    store.study.sampler = EHVISampler(SpacePool(space, 0), 0, limits=space.config.limits)
+    seen, tries = set[tuple[int, tuple[str, ...]]](), 0
+    for number in range(20):
+        trial = store.ask()
+        config = space.suggest(trial)
+        cost, places = closed_form(config), set(enumerate(mixers_of(config)))
+        network = {"config": config.to_tree(), "key": config.key, "flops": cost.flops}
+        store.describe(trial.number, "network", network | {"num_params": cost.num_params})
+        if number > 5 and number % 3 == 0 and not places <= seen:
+            known = map(as_record, store.study.get_trials(deepcopy=False)[:number])
+            costs = [member.flops for member in front_of(known, ["flops"])]
+            assert cost.flops >= (min(costs) * max(costs)) ** 0.5
+            tries += 1
+        seen |= places
+        top1 = 100 / (1 + math.exp(2 - 1.6 * math.log(cost.flops / 3e5)))
+        store.describe(trial.number, "curve", [top1])
+        store.tell(trial.number, Outcome.COMPLETE, (top1, float(cost.flops)))
+    assert tries >= 4

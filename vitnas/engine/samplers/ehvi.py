@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from math import log
+from math import log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,9 @@ class EHVISampler(PlannedSampler):
     proposals are random. Then every third proposal is, of the networks with a mixer in a stage
     where no network has had it, the one with the largest expected gain, until there is none left: a
     mixer that some stages lack is in no network that is alike in all stages, and the model expects
-    little of what it does not know. Spaces other than the pool's are sampled at random.
+    little of what it does not know. It is one from the upper half of the front's range of log
+    costs, if there is one: a mixer may be worth nothing in a very cheap network. Spaces other than
+    the pool's are sampled at random.
 
     Args:
         pool: where candidates come from.
@@ -120,8 +122,7 @@ class EHVISampler(PlannedSampler):
         if not offered:
             return None
         if not records:
-            cost = next((cost for cost in self._costs if cost in EXACT), "flops")
-            return min(offered, key=lambda proposal: (getattr(proposal, cost), proposal.key))
+            return min(offered, key=lambda proposal: (self._exact_cost(proposal), proposal.key))
         if len(records) <= _PLAIN and (plain := [p for p in offered if p.is_plain]):
             return self._any(_in_turn(plain, records))
         if sum(map(_is_seen, records)) < self._startup:
@@ -131,9 +132,21 @@ class EHVISampler(PlannedSampler):
         ranked: list[Proposal] = [offered[index] for index in order.tolist()]
         self._pool.keep(ranked)
         if self._untried_every and len(records) % self._untried_every == 0:
-            inside = ranked[: int((gain >= 0).sum())]
-            return next(_untried(inside, records), ranked[0])
+            tries = list(_untried(ranked[: int((gain >= 0).sum())], records))
+            least = self._middle_cost(records)
+            above = (one for one in tries if self._exact_cost(one) >= least)
+            return next(above, next(iter(tries), ranked[0]))
         return ranked[0]
+
+    def _exact_cost(self, network: Proposal | TrialRecord) -> float:
+        """The first of the costs that is known without measuring, else FLOPs."""
+        cost = next((cost for cost in self._costs if cost in EXACT), "flops")
+        return float(getattr(network, cost))
+
+    def _middle_cost(self, records: Sequence[TrialRecord]) -> float:
+        """The middle of the front's range of log costs; 0 without a front."""
+        costs = [self._exact_cost(member) for member in front_of(records, self._costs)]
+        return sqrt(min(costs) * max(costs)) if costs else 0.0
 
     def _any(self, offered: Sequence[Proposal]) -> Proposal:
         return offered[int(self._random.integers(len(offered)))]
