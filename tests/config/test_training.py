@@ -106,6 +106,13 @@ def test_a_space_for_other_epochs_is_the_same_space_with_other_trainings() -> No
     assert longer.for_epochs(space.config.proxy.epochs).config == space.config
 
 
+def test_a_space_at_another_rate_is_the_same_space_with_other_trainings() -> None:
+    space = load_space("digits")
+    assert space.at_rate(None) is space
+    assert space.at_rate(0.1).config.proxy == space.config.proxy.at_rate(0.1)
+    assert space.at_rate(0.1).at_rate(space.config.proxy.lr).config == space.config
+
+
 def test_another_rate_keeps_the_shape_of_the_schedule() -> None:
     falling = ProxyConfig(lr=0.008, min_lr=0.002).at_rate(0.016)
     assert (falling.lr, falling.min_lr) == (0.016, 0.004)

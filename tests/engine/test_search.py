@@ -71,6 +71,17 @@ def test_a_search_of_other_epochs_is_another_run(tmp_path: Path) -> None:
     assert len(again.trials) == 2
 
 
+def test_a_search_at_another_rate_is_another_run_and_tunes_nothing(tmp_path: Path) -> None:
+    space, path = make_space(proxy={"epochs": 2, "batch_size": 32}), tmp_path / "run"
+    run = run_search(space, path, SearchOptions(trials=1, lr=0.02, pruner="none", **SERIAL))
+    assert run.lr == 0.02
+    with pytest.raises(RunError, match=r"proxy\.lr: 0\.02 -> "):
+        run_search(space, path, SearchOptions(trials=2, **SERIAL))
+    asked = folder_space(tmp_path / "images")
+    assert _is_asked(asked, tmp_path / "new", SearchOptions(trials=20, **SERIAL))
+    assert not _is_asked(asked, tmp_path / "new", SearchOptions(trials=20, lr=0.02, **SERIAL))
+
+
 def test_a_space_is_checked_without_its_images(tmp_path: Path) -> None:
     assert folder_space(tmp_path / "gone").example.num_classes == 3
     fill_folder(tmp_path / "data")

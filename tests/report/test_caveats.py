@@ -89,6 +89,15 @@ def test_families_of_baselines_tell_that_the_learning_rate_is_wrong(
     assert "families of baselines" not in said(trial(0), baselines=baselines_at(*rates))
 
 
+@pytest.mark.parametrize(
+    ("rates", "named"), [((0.016, 0.016, 0.032), 0.016), ((0.002, 0.004, 0.004), 0.004)]
+)
+def test_the_next_rate_to_search_at_is_named(rates: tuple[float, ...], named: float) -> None:
+    space = {**SPACE, "proxy": {"lr": 0.008}}
+    text = said(trial(0), space=space, baselines=baselines_at(*rates))
+    assert f"a search with another one (`--lr {named:g}`) may find a better front" in text
+
+
 def test_a_family_s_rate_is_the_middle_one_of_its_members() -> None:
     space = {**SPACE, "proxy": {"lr": 0.008}}
     family = [baselines_at(rate)[0] for rate in (0.008, 0.032, 0.016)]

@@ -150,6 +150,11 @@ class SearchSpace:
         proxy = self.config.proxy
         return self if epochs is None else self.with_proxy(proxy.for_epochs(epochs))
 
+    def at_rate(self, lr: float | None) -> SearchSpace:
+        """The same space with short trainings of another peak learning rate; None: of its own."""
+        proxy = self.config.proxy
+        return self if lr is None else self.with_proxy(proxy.at_rate(lr))
+
     def seed_network(self, index: int) -> ModelConfig:
         """One of `seed_configs`; the first draw where it leaves values open.
 

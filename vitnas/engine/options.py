@@ -58,6 +58,15 @@ class SearchOptions(BackendOptions):
     epochs: Annotated[
         int | None, Option("Epochs of each training; default the space's own.", 1, 10_000)
     ] = None
+    lr: Annotated[
+        float | None,
+        Option(
+            "Peak learning rate of each training; nothing is tuned then. Default the space's own, "
+            "or what tuning finds.",
+            1e-6,
+            1,
+        ),
+    ] = None
     tune: Annotated[
         bool,
         Option(

@@ -122,10 +122,11 @@ def why_untuned(space: SearchSpace, path: Path, options: SearchOptions) -> str |
 
 
 def _is_asked(space: SearchSpace, path: Path, options: SearchOptions) -> bool:
-    """Whether a new run is to tune: no recipe is known for its images, and its space names none."""
+    """Whether a new run is to tune: no recipe is known for its images, and neither its space nor an
+    option says one."""
     is_known = space.config.data.facts.has_recipe or space.config.proxy.recipe is not None
     is_begun = bool(options.start_from) or (path / study.FILE_NAME).exists()
-    return options.tune and not is_known and not is_begun
+    return options.tune and options.lr is None and not is_known and not is_begun
 
 
 def tune_options(options: SearchOptions) -> TuneOptions | None:

@@ -102,7 +102,7 @@ def run_search(
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
     path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by)
-    space = space.for_epochs(options.epochs)
+    space = space.for_epochs(options.epochs).at_rate(options.lr)
     check_onnx(space)
     check_proposes(options.sampler, space)
     space, tuned = _known(space, path, options)
