@@ -33,9 +33,9 @@ def replicates_text(number: int) -> str:
 
 
 def long_text(number: int, best: LongResult) -> str:
-    """`2 long trainings; best 97.50 % (trial 3, 30 epochs), 96.00 % on test`."""
+    """`2 long trainings; best 97.50 % (trial 3 at lr 0.016, 30 epochs), 96.00 % on test`."""
     test = "" if best.test_top1 is None else f", {best.test_top1:.2f} % on test"
-    after = f"trial {best.trial}, {plural(best.epochs, 'epoch')}"
+    after = f"{best.started}, {plural(best.epochs, 'epoch')}"
     return f"{plural(number, 'long training')}; best {best.top1:.2f} % ({after}){test}"
 
 
