@@ -23,6 +23,13 @@ def test_it_begins_with_the_own_recipe_and_a_ladder_of_rates() -> None:
     assert muon == own | {"optimizer": "muon", "lr": 0.016}
 
 
+def test_the_first_recipes_are_all_different() -> None:
+    """One that is the space's own would be a recipe less."""
+    for own in (ProxyConfig(optimizer="muon", lr=0.016), ProxyConfig(optimizer="muon", lr=0.048)):
+        found = [params["lr"] for params in Recipes(own, DIGITS, 1000).first()]
+        assert found == pytest.approx([own.lr, min(3 * own.lr, 0.1), own.lr / 3])
+
+
 def test_mirrored_digits_are_not_tried() -> None:
     assert Recipes(ProxyConfig(), DIGITS, 1000).choices()["augment"] == ("none", "shift")
     folder = Recipes(ProxyConfig(), FOLDER, 1000).choices()["augment"]

@@ -55,10 +55,13 @@ class Recipes:
 
     def first(self) -> Iterator[dict[str, Any]]:
         """Answers of the recipes to begin with: the space's own, the same with three times the
-        rate and with a third of it, and Muon at a rate that suits many networks."""
+        rate and with a third of it, and Muon at a rate that suits many networks; each once."""
         own = {name: getattr(self.own, name) for name in KNOBS} | {"augment": self._augment}
+        begun = list[dict[str, Any]]()
         for change in ({}, {"lr": own["lr"] * _LADDER}, {"lr": own["lr"] / _LADDER}, _MUON):
-            yield self._clipped(own | change)
+            if (params := self._clipped(own | change)) not in begun:
+                begun.append(params)
+                yield params
 
     def suggest(self, trial: Trial) -> ProxyConfig:
         """A recipe from a trial's answers; rates have two digits."""
