@@ -56,9 +56,8 @@ def long_against(run: Run) -> tuple[Against, ...]:
 
     The baseline is the one of the highest top-1 on the scoring images, within a factor of
     `LIKE_FLOPS` in FLOPs. Of several learning rates of ours, the one of the highest counts, too. A
-    second baseline is the best of those that started from trained weights, by
-    whatever recipe, and have at most `LIKE_FLOPS` times the FLOPs. Errors are those of
-    `vitnas.versus`.
+    second baseline is the best of those that started from trained weights, by whatever recipe, and
+    have at most `LIKE_FLOPS` times the FLOPs. Errors are those of `vitnas.versus`.
     """
     return tuple(found for group in run.long.settings for found in _pairs(run, group))
 
