@@ -96,6 +96,9 @@ def test_the_next_rate_to_search_at_is_named(rates: tuple[float, ...], named: fl
     space = {**SPACE, "proxy": {"lr": 0.008}}
     text = said(trial(0), space=space, baselines=baselines_at(*rates))
     assert f"a search with another one (`--lr {named:g}`) may find a better front" in text
+    more = {"space": space, "baselines": baselines_at(*rates)}
+    tuned = said(trial(0), environment={**ENVIRONMENT, "tuned": "lr 0.008"}, **more)
+    assert "a search with another one may find a better front" in tuned
 
 
 def test_a_family_s_rate_is_the_middle_one_of_its_members() -> None:

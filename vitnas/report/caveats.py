@@ -119,14 +119,15 @@ def _rate(trust: Trust) -> str:
     if len(same) < max(_FAMILIES, len(factors) // 2 + 1):
         return ""
     low, high = (f"{factor * trust.lr:g}" for factor in (same[0], same[-1]))
-    nearest = low if is_higher else high
+    # `--lr` takes the space's own recipe, so it would leave out what else was tuned.
+    how = "" if trust.is_tuned else f" (`--lr {low if is_higher else high}`)"
     way, off = ("higher", "low") if is_higher else ("lower", "high")
     return (
         f"{len(same)} of {len(factors)} families of baselines, the best one among them, learn best "
         f"at a {way} learning rate ({low if low == high else f'{low} to {high}'}) than the trials "
         f"have ({trust.lr:g}). So this rate may be too {off} for these images, and a search with "
-        f"another one (`--lr {nearest}`) may find a better front; `vitnas tune SPACE --front-of` "
-        "this run tries some."
+        f"another one{how} may find a better front; `vitnas tune SPACE --front-of` this run tries "
+        "some."
     )
 
 

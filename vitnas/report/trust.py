@@ -45,6 +45,7 @@ class Trust:
         late_gain: points of top-1 that the front's members gained in the last third of their
             epochs, a mean over them; None below three epochs.
         lr: peak learning rate of the trials.
+        is_tuned: whether the recipe was tuned before them.
         rate_factors: the learning rate that each family of baselines has found for itself, in
             multiples of `lr`: the middle one of its members that were trained at several. That of
             the most accurate baseline comes first.
@@ -97,6 +98,7 @@ class Trust:
     long: LongAgreement | None = None
     late_gain: float | None = None
     lr: float | None = None
+    is_tuned: bool = False
     rate_factors: tuple[float, ...] = ()
     int8_minus_float: float | None = None
 
@@ -139,6 +141,7 @@ def assess(run: Run) -> Trust:
         long=agreement_of(run),
         late_gain=_late_gain(members),
         lr=run.lr,
+        is_tuned=bool(run.environment.tuned),
         rate_factors=_rate_factors(run),
         int8_minus_float=_int8_minus_float(members),
     )
