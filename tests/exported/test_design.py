@@ -47,7 +47,13 @@ VGG = Baseline(family="vgg", width=4, image_hw=(16, 16), in_chans=3, num_classes
 VIT = Baseline(family="vit", width=4, image_hw=(16, 16), in_chans=3, num_classes=5)
 
 
-DESIGNS = {"model file": OURS, "graft": GRAFT, "timm": PLAIN, "vgg": VGG, "vit": VIT}
+DESIGNS: dict[str, Design] = {
+    "model file": OURS,
+    "graft": GRAFT,
+    "timm": PLAIN,
+    "vgg": VGG,
+    "vit": VIT,
+}
 
 
 @pytest.fixture(params=list(DESIGNS.values()), ids=list(DESIGNS))

@@ -9,14 +9,17 @@ import pytest
 import timm
 import torch
 from timm.data import create_transform, resolve_data_config
+from timm.models._hub import save_for_hf
 
 import vitnas
+from tests.exported.test_design import DESIGNS
 from tests.exported.test_network import AXES, BROAD, LOOPED, network, one_trial
 from vitnas.config.files import validate
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import load_space, shipped_spaces
 from vitnas.config.trials import RandomTrial
 from vitnas.errors import ConfigError, DataError
+from vitnas.exported.design import build_design, design_text, file_of
 from vitnas.exported.hub import hub_text, read_preprocessing
 from vitnas.exported.network import export_network
 from vitnas.exported.preprocessing import Preprocessing
@@ -67,6 +70,22 @@ def test_a_loaded_network_tells_timm_what_the_folder_says(tmp_path: Path) -> Non
     assert found["input_size"] == (1, 32, 32)
     assert found | {"mean": [0.2], "std": [0.3]} == theirs
     assert (found["mean"], found["std"]) == ((0.2,), (0.3,))
+
+
+@pytest.mark.parametrize("name", ["model file", "graft", "timm"])
+def test_timm_saves_a_loaded_network_for_its_hub(name: str, tmp_path: Path) -> None:
+    ours, theirs, design = tmp_path / "ours", tmp_path / "theirs", DESIGNS[name]
+    ours.mkdir()
+    how = Preprocessing((0.2, 0.3, 0.4), (0.3,) * 3, "stretch", "bilinear")
+    (ours / file_of(design)).write_text(design_text(design))
+    (ours / "model.safetensors").write_bytes(weights_bytes(build_design(design)))
+    (ours / "config.json").write_text(hub_text(design, (), how))
+    model = vitnas.load(ours)
+    save_for_hf(model, theirs, safe_serialization=True)
+    again = timm.create_model(f"local-dir:{theirs}", pretrained=True).eval()
+    images = torch.randn(2, design.in_chans, *design.image_hw)
+    assert torch.equal(again(images), model(images))
+    assert resolve_data_config(model=again)["mean"] == [0.2, 0.3, 0.4]
 
 
 @pytest.mark.parametrize("name", [n for n in shipped_spaces() if "/" not in n][::4])

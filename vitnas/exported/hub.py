@@ -40,11 +40,10 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: A
         how: how an image becomes its input.
         **more: entries of vitnas's own, which timm leaves alone.
     """
-    tree = {key: value for key, value in design.to_tree().items() if key != "name"}
     found: dict[str, Any] = {
         "architecture": _architecture(design),
         "num_classes": design.num_classes,
-        "model_args": tree,
+        "model_args": _model_args(design),
         "pretrained_cfg": pretrained_cfg(design, how),
     }
     if names:
@@ -52,6 +51,19 @@ def hub_text(design: Design, names: Sequence[str], how: Preprocessing, **more: A
     if how.remark:
         found["remark"] = how.remark
     return json.dumps(found | more, indent=2, ensure_ascii=False) + "\n"
+
+
+def tell_timm(model: Any, design: Design, how: Preprocessing) -> None:
+    """Give a network what timm's own have: `timm.data.resolve_model_data_config` reads how its
+    images are prepared, and `timm.models.save_for_hf` writes what it is built from."""
+    of_timm = getattr(model, "pretrained_cfg", None) or {}
+    ours = {**pretrained_cfg(design, how), "architecture": _architecture(design)}
+    model.pretrained_cfg = {**of_timm, **ours}
+    model._model_args = _model_args(design)
+
+
+def _model_args(design: Design) -> dict[str, Any]:
+    return {key: value for key, value in design.to_tree().items() if key != "name"}
 
 
 def _architecture(design: Design) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vitnas.errors import ConfigError, DataError
 from vitnas.exported.design import file_of, network_of, read_design
 from vitnas.exported.folder import CLASSES_FILE, WEIGHTS_FILE, read_classes
-from vitnas.exported.hub import check_weights, pretrained_cfg, read_preprocessing
+from vitnas.exported.hub import check_weights, read_preprocessing, tell_timm
 
 if TYPE_CHECKING:
     from torch import nn
@@ -19,7 +19,8 @@ def load(folder: str | Path) -> nn.Module:
 
     A folder with a graft.yaml is a timm network with grafts. It says its `image_hw` and `in_chans`,
     as other networks do. A network whose folder has a config.json says in `pretrained_cfg` how its
-    images are prepared: `timm.data.resolve_model_data_config` reads it. One whose classes have
+    images are prepared: `timm.data.resolve_model_data_config` reads it, and
+    `timm.models.save_for_hf` saves the network (of a baseline, it does not). One whose classes have
     names has them in `label_names`, a tuple in the order of its outputs.
 
     Raises:
@@ -42,7 +43,6 @@ def load(folder: str | Path) -> nn.Module:
             raise DataError(f"{folder / CLASSES_FILE}: {rule}")
         model.label_names = names
     if how := read_preprocessing(folder, design.in_chans):  # of the training, not timm's weights
-        of_timm = getattr(model, "pretrained_cfg", None) or {}
-        model.pretrained_cfg = {**of_timm, **pretrained_cfg(design, how)}
+        tell_timm(model, design, how)
     network: nn.Module = model
     return network
