@@ -36,6 +36,28 @@ def test_a_small_space_gives_all_that_it_has() -> None:
     assert len(varied_networks(load_space("ska_table5"), 100, 0)) == 7
 
 
+def test_networks_that_the_space_names_come_first() -> None:
+    """What a search chooses is like them; networks at random may want another recipe."""
+    space = load_space("images_64")
+    named = [space.seed_network(index) for index in range(len(space.config.seed_configs))]
+    for number in (1, 2, 4):
+        found = varied_networks(space, number, 0)
+        assert len(found) == number
+        assert {config.key for config in found} <= {config.key for config in named}
+        flops = [closed_form(config).flops for config in found]
+        assert flops == sorted(flops)
+    assert flops[-1] > 8 * flops[0]
+
+
+def test_without_enough_named_networks_within_the_limits_all_are_random() -> None:
+    space = load_space("images_64")
+    most = len(space.config.seed_configs)
+    found = varied_networks(space, most + 1, 0)
+    assert len(found) == most + 1
+    named = {space.seed_network(index).key for index in range(most)}
+    assert len({config.key for config in found} & named) < 3
+
+
 def test_limits_that_no_network_meets_are_one_line() -> None:
     with pytest.raises(ConfigError, match=r"limits.flops.max = 1.0: no network"):
         varied_networks(make_space(limits={"flops": {"max": 1.0}}), 3, 0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import log
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
 from vitnas.config.trials import RandomTrial, Refused
 from vitnas.cost.survey import nothing_within, priced_within
-from vitnas.errors import RunError
+from vitnas.engine.decide.locate import locate
+from vitnas.errors import ConfigError, RunError
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.words import plural
@@ -22,9 +23,11 @@ _TAILS = 0.05
 def varied_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelConfig, ...]:
     """Networks within the limits, evenly spread over log FLOPs, with as many mixers as possible.
 
-    They follow from the space and the seed. The cheapest and the dearest 5 % of the draws are left
-    out. Near each of the wanted FLOPs, the network with the most mixers that no other one has yet
-    is taken.
+    They are some of those that the space names (`seed_configs`), where enough of these are within
+    the limits: a search chooses networks like them, and networks at random may want another
+    recipe. Else they are random draws. They follow from the space and the seed. The cheapest and
+    the dearest 5 % are left out. Near each of the wanted FLOPs, the network with the most mixers
+    that no other one has yet is taken.
 
     Args:
         space: the space.
@@ -37,7 +40,12 @@ def varied_networks(space: SearchSpace, number: int, seed: int) -> tuple[ModelCo
     Raises:
         ConfigError: no network that was drawn meets the limits.
     """
-    found = _priced(space, seed)
+    found = _priced(space, _named(space))
+    if len(found) < number:
+        drawn = list(_drawn(space, seed))
+        found = _priced(space, drawn)
+        if not found:
+            raise nothing_within(space, drawn)
     if len(found) <= number:
         return tuple(config for _, config in found)
     tail = int(_TAILS * len(found))
@@ -102,13 +110,19 @@ def _mixers(config: ModelConfig) -> set[str]:
     return {mixer for stage in config.stages for mixer in stage.kinds}
 
 
-def _priced(space: SearchSpace, seed: int) -> list[tuple[float, ModelConfig]]:
-    """(log FLOPs, network) of different networks within the limits, cheapest first."""
-    drawn = list(_drawn(space, seed))
-    within = [(log(cost.flops), config) for config, cost in priced_within(space, drawn)]
-    if not within:
-        raise nothing_within(space, drawn)
+def _priced(space: SearchSpace, configs: Iterable[ModelConfig]) -> list[tuple[float, ModelConfig]]:
+    """(log FLOPs, network) of the different ones that are within the limits, cheapest first."""
+    within = [(log(cost.flops), config) for config, cost in priced_within(space, configs)]
     return sorted(within, key=lambda pair: (pair[0], pair[1].key))
+
+
+def _named(space: SearchSpace) -> Iterator[ModelConfig]:
+    """The networks that the space names and can draw."""
+    for index in range(len(space.config.seed_configs)):
+        with contextlib.suppress(ConfigError):
+            config = space.seed_network(index)
+            locate(space, config, "tune")
+            yield config
 
 
 def _drawn(space: SearchSpace, seed: int) -> Iterator[ModelConfig]:
