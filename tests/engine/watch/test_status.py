@@ -75,6 +75,18 @@ def test_baselines_are_counted_apart(searching: Controller, tmp_path: Path) -> N
     assert "1/1 baselines" in status_text(read_status(tmp_path))
 
 
+def test_baselines_after_the_trials_are_told(searching: Controller, tmp_path: Path) -> None:
+    """Learning rates of the baselines may take as long as the trials: that is no search."""
+    with locked(tmp_path):
+        status = replace(read_status(tmp_path), num_ended=10, underway=(), most_baselines=3)
+    assert "10/10 trials, 0/3 baselines, training baselines, " in status_text(status)
+    again = replace(status, num_baselines=3)
+    assert "3/3 baselines, training some baselines again, " in status_text(again)
+    assert "10/10 trials, searching, " in status_text(replace(status, most_baselines=0))
+    assert "10 trials, 0/3 baselines, searching, " in status_text(replace(status, num_trials=None))
+    assert "not searching, " in status_text(replace(status, is_searching=False))
+
+
 def test_long_trainings_are_counted(searching: Controller, tmp_path: Path) -> None:
     status = read_status(tmp_path)
     assert (status.num_long, status.best_long) == (0, None)

@@ -154,13 +154,12 @@ def read_status(path: str | Path) -> Status:
 
 def status_text(status: Status) -> str:
     """A few lines for a terminal."""
-    doing = "searching" if status.is_searching else "not searching"
     parts = [trials_text(status.num_ended, status.num_trials)]
     if status.num_replicates:
         parts.append(replicates_text(status.num_replicates))
     if status.most_baselines:
         parts.append(f"{status.num_baselines}/{status.most_baselines} baselines")
-    parts.append(f"{doing}, {clock(status.seconds)}")
+    parts.append(f"{_doing(status)}, {clock(status.seconds)}")
     pace = Pace(status.epochs_per_second, status.seconds_left)
     follow = status.num_baselines < status.most_baselines
     rates = rates_text(pace, baselines_follow=follow)
@@ -183,6 +182,18 @@ def status_text(status: Status) -> str:
     if status.best_long is not None:
         lines.append(f"  {long_text(status.num_long, status.best_long)}")
     return "\n".join(lines)
+
+
+def _doing(status: Status) -> str:
+    """What the driver does now. Baselines follow the trials; those that decide the comparison are
+    trained at several learning rates, and again for replicates."""
+    if not status.is_searching:
+        return "not searching"
+    trials_left = status.num_trials is None or status.num_ended < status.num_trials
+    if trials_left or status.underway or not status.most_baselines:
+        return "searching"
+    again = status.num_baselines >= status.most_baselines
+    return "training some baselines again" if again else "training baselines"
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
