@@ -8,10 +8,10 @@ from math import log
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
-from vitnas.config.trials import RandomTrial, Refused
+from vitnas.config.trials import LikeTrial, RandomTrial, Refused
 from vitnas.cost.survey import nothing_within, priced_within
-from vitnas.engine.decide.locate import locate
-from vitnas.errors import ConfigError, RunError
+from vitnas.engine.decide.warm_start import seed_candidates
+from vitnas.errors import RunError
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
 from vitnas.words import plural
@@ -118,11 +118,8 @@ def _priced(space: SearchSpace, configs: Iterable[ModelConfig]) -> list[tuple[fl
 
 def _named(space: SearchSpace) -> Iterator[ModelConfig]:
     """The networks that the space names and can draw."""
-    for index in range(len(space.config.seed_configs)):
-        with contextlib.suppress(ConfigError):
-            config = space.seed_network(index)
-            locate(space, config, "tune")
-            yield config
+    named, _ = seed_candidates(space, ("own",))
+    return (space.suggest(LikeTrial(candidate.params)) for candidate in named)
 
 
 def _drawn(space: SearchSpace, seed: int) -> Iterator[ModelConfig]:
