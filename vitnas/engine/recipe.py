@@ -143,6 +143,7 @@ def tune_options(options: SearchOptions) -> TuneOptions | None:
     return TuneOptions(
         trials=trainings // networks - COMPARED,
         networks=networks,
+        seeds=1,
         minutes=60 * SHARE * min(hours) if hours else None,
         seed=options.seed,
     )

@@ -14,20 +14,22 @@ FOLDER = DataConfig(name="imagefolder", root="leaves")
 
 
 def test_it_begins_with_the_own_recipe_and_a_ladder_of_rates() -> None:
-    own, three, third, muon = Recipes(ProxyConfig(lr=6e-3), DIGITS, 1000).first()
+    own, twice, half, muon, *far = Recipes(ProxyConfig(lr=6e-3), DIGITS, 1000).first()
     assert own == {
         "optimizer": "adamw", "lr": 6e-3, "weight_decay": 0.05, "batch_size": 32, "augment": "none",
     }  # fmt: skip
-    assert three == own | {"lr": pytest.approx(0.018)}
-    assert third == own | {"lr": pytest.approx(0.002)}
+    assert twice == own | {"lr": pytest.approx(0.012)}
+    assert half == own | {"lr": pytest.approx(0.003)}
     assert muon == own | {"optimizer": "muon", "lr": 0.016}
+    assert far == [own | {"lr": pytest.approx(lr)} for lr in (0.024, 0.0015)]
 
 
 def test_the_first_recipes_are_all_different() -> None:
     """One that is the space's own would be a recipe less."""
-    for own in (ProxyConfig(optimizer="muon", lr=0.016), ProxyConfig(optimizer="muon", lr=0.048)):
+    for lr in (0.008, 0.016, 0.032):
+        own = ProxyConfig(optimizer="muon", lr=lr)
         found = [params["lr"] for params in Recipes(own, DIGITS, 1000).first()]
-        assert found == pytest.approx([own.lr, min(3 * own.lr, 0.1), own.lr / 3])
+        assert found == pytest.approx([lr, 2 * lr, lr / 2, min(4 * lr, 0.1), lr / 4])
 
 
 def test_mirrored_digits_are_not_tried() -> None:

@@ -97,6 +97,22 @@ def test_the_comparison_has_another_seed() -> None:
     assert gain.is_real
 
 
+def test_the_comparison_is_the_mean_over_its_seeds() -> None:
+    """An accuracy that a seed moves by 0 to 8 points, by its last digit."""
+
+    def answer(request: Request) -> Answer:
+        curve = (80.0 + 10 * (request.proxy.lr == 6e-3) - request.seed % 9,)
+        return Answer(outcome=Outcome.COMPLETE, curve=curve)
+
+    asked: list[str] = []
+    tuner = tuned(answer, 8, asked)
+    one, three = tuner.compare(tuner.best, 100), tuner.compare(tuner.best, 100, seeds=3)
+    assert len(set(asked[-24:])) == 24
+    assert set(asked[-32:-24]) <= set(asked[-24:])
+    assert one.points == three.points == pytest.approx(10)
+    assert three.error == pytest.approx(one.error / 3**0.5, rel=0.1)
+
+
 def test_the_error_of_a_gain() -> None:
     spread = gain_of([50.0, 60.0, 70.0], [52.0, 64.0, 76.0], 10**8)
     assert spread.points == pytest.approx(4.0)
@@ -104,4 +120,5 @@ def test_the_error_of_a_gain() -> None:
     few = gain_of([50.0, 50.0], [52.0, 52.0], 100)  # sqrt(50 50 / 100 + 52 48 / 100) / sqrt(2)
     assert few.points == pytest.approx(2.0)
     assert few.error == pytest.approx(4.998, abs=1e-3)
+    assert gain_of([50.0, 50.0], [52.0, 52.0], 100, 4).error == pytest.approx(few.error / 2)
     assert not few.is_real

@@ -18,7 +18,7 @@ OPTIMIZERS = ("adamw", "muon")
 """They are tried, and the space's own."""
 KNOBS = ("optimizer", "lr", "weight_decay", "batch_size", "augment")
 _STEPS = 8
-_LADDER = 3.0
+_NEAR, _FAR = (2.0, 0.5), (4.0, 0.25)  # of the own rate
 _MUON = {"optimizer": "muon", "lr": 0.016}
 
 
@@ -54,11 +54,13 @@ class Recipes:
         }
 
     def first(self) -> Iterator[dict[str, Any]]:
-        """Answers of the recipes to begin with: the space's own, the same with three times the
-        rate and with a third of it, and Muon at a rate that suits many networks; each once."""
+        """Answers of the recipes to begin with: the space's own, the same with twice the rate and
+        with half of it, Muon at a rate that suits many networks, and the space's own with four
+        times the rate and with a quarter of it; each once."""
         own = {name: getattr(self.own, name) for name in KNOBS} | {"augment": self._augment}
+        near, far = ([{"lr": own["lr"] * by} for by in factors] for factors in (_NEAR, _FAR))
         begun = list[dict[str, Any]]()
-        for change in ({}, {"lr": own["lr"] * _LADDER}, {"lr": own["lr"] / _LADDER}, _MUON):
+        for change in ({}, *near, _MUON, *far):
             if (params := self._clipped(own | change)) not in begun:
                 begun.append(params)
                 yield params

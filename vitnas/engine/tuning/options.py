@@ -18,6 +18,15 @@ class TuneOptions(BackendOptions):
     networks: Annotated[
         int, Option("Networks that a recipe is tried on, spread over log FLOPs and mixers.", 1, 100)
     ] = 4
+    seeds: Annotated[
+        int,
+        Option(
+            "Trainings of each network by the best recipe and by the space's own in the last "
+            "comparison.",
+            1,
+            100,
+        ),
+    ] = 3
     front_of: Annotated[
         str | None,
         Option(

@@ -150,7 +150,8 @@ class Tuning:
             self._train,
             lambda one: self._notice(told(one)),
         )
-        self._most = (options.trials + COMPARED + OTHER_EPOCHS * epochs) * len(networks)
+        compared = COMPARED * options.seeds
+        self._most = (options.trials + compared + OTHER_EPOCHS * epochs) * len(networks)
         self._tell()
         if options.minutes is not None:
             self._until = time.monotonic() + 60 * options.minutes
@@ -158,7 +159,7 @@ class Tuning:
         until, self._until = self._until, float("inf")
         self._refuse_nothing(tuner)
         best, images = tuner.best, self._data.num_val_images or 1
-        gain = tuner.compare(best, images) if best.number else None
+        gain = tuner.compare(best, images, options.seeds) if best.number else None
         result = Tuned(own, ranked(tuner.tried, best), gain, tuple(networks), self._seconds)
         if epochs:
             self._until = until

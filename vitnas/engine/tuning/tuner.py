@@ -65,7 +65,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Gain:
-    """What the best recipe gives with a seed that it was not chosen by.
+    """What the best recipe gives with seeds that it was not chosen by.
 
     Attributes:
         points: above the space's own recipe in top-1, the mean over the networks.
@@ -130,20 +130,21 @@ class Tuner:
         complete = [one for one in self.tried if len(one.gains) == len(self._networks)]
         return max(complete, key=lambda one: one.gain)
 
-    def compare(self, one: Tried, num_images: int) -> Gain:
-        """Train a recipe and the space's own again with another seed.
+    def compare(self, one: Tried, num_images: int, seeds: int = 1) -> Gain:
+        """Train a recipe and the space's own again with other seeds.
 
         Args:
             one: the recipe.
             num_images: of the scoring split.
+            seeds: trainings of each network by each of the two.
         """
-        found = self._again([self._recipes.own, one.proxy])
+        found = self._again([self._recipes.own, one.proxy], seeds)
         assert found is not None
         own, new = found
-        return gain_of(own, new, num_images)
+        return gain_of(own, new, num_images, seeds)
 
     def compare_epochs(self, proxy: ProxyConfig, num_images: int) -> dict[int, Gain]:
-        """Train a recipe for half and for twice its epochs, with the seed of `compare`.
+        """Train a recipe for half and for twice its epochs, with the first seed of `compare`.
 
         Args:
             proxy: the recipe.
@@ -161,14 +162,23 @@ class Tuner:
         gains = (gain_of(own, one, num_images) for one in new)
         return dict(zip(others, gains, strict=True))
 
-    def _again(self, proxies: Sequence[ProxyConfig]) -> list[list[float]] | None:
-        """Top-1 of all networks by each recipe, with a seed that chose none; None once the time is
-        up."""
-        asked = [[self._request(p, i, 1) for i in range(len(self._networks))] for p in proxies]
-        answers = self._train([request for row in asked for request in row])
+    def _again(self, proxies: Sequence[ProxyConfig], seeds: int = 1) -> list[list[float]] | None:
+        """Top-1 of all networks by each recipe, the mean over seeds that chose none; None once the
+        time is up."""
+        asked = [
+            [
+                [self._request(p, index, seed) for seed in range(1, seeds + 1)]
+                for index in range(len(self._networks))
+            ]
+            for p in proxies
+        ]
+        answers = self._train([one for row in asked for networks in row for one in networks])
         if answers is None:
             return None
-        return [[self._top1(answers[request.key]) for request in row] for row in asked]
+        return [
+            [fmean(self._top1(answers[one.key]) for one in networks) for networks in row]
+            for row in asked
+        ]
 
     def _wave(self, trials: list[optuna.Trial]) -> bool:
         """Try recipes side by side; False if the time is up."""
@@ -218,18 +228,21 @@ class Tuner:
         return self._guess if answer.top1 is None else answer.top1
 
 
-def gain_of(own: Sequence[float], new: Sequence[float], num_images: int) -> Gain:
+def gain_of(own: Sequence[float], new: Sequence[float], num_images: int, seeds: int = 1) -> Gain:
     """What `new` gains on `own`, network by network.
 
     The error is the larger of two: the standard error of the differences, and the binomial error of
-    the scoring images.
+    the scoring images. Each seed counts as images of its own there: what makes an image hard is
+    there by both recipes, and so has no part in the difference.
 
     Args:
-        own, new: top-1 in percent of the same networks.
+        own, new: top-1 in percent of the same networks, the mean over the seeds.
         num_images: of the scoring split.
+        seeds: trainings behind each of them.
     """
     gains = [after - before for before, after in zip(own, new, strict=True)]
-    by_images = sqrt(sum(binomial_error(top1, num_images) ** 2 for top1 in (*own, *new)))
+    scored = num_images * seeds
+    by_images = sqrt(sum(binomial_error(top1, scored) ** 2 for top1 in (*own, *new)))
     spread = stdev(gains) / sqrt(len(gains)) if len(gains) > 1 else 0.0
     return Gain(fmean(gains), max(spread, by_images / len(gains)))
 
