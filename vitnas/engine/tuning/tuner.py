@@ -232,8 +232,8 @@ def gain_of(own: Sequence[float], new: Sequence[float], num_images: int, seeds: 
     """What `new` gains on `own`, network by network.
 
     The error is the larger of two: the standard error of the differences, and the binomial error of
-    the scoring images. Each seed counts as images of its own there: what makes an image hard is
-    there by both recipes, and so has no part in the difference.
+    the scoring images. Each seed counts as images of its own there, which is nearly right: an image
+    that is hard is so with both recipes, and that cancels in the difference.
 
     Args:
         own, new: top-1 in percent of the same networks, the mean over the seeds.
