@@ -76,6 +76,8 @@ FLOORS = [
     ("cli",),
     ("__main__",),
 ]
+SLOW = ("timm", "torchvision", "torch._dynamo", "sklearn")
+"""What takes as long to import as PyTorch, and which a training does without."""
 LIGHT = {
     "vitnas.config.space": ("torch", "ray", "optuna", "numpy"),
     "vitnas.files": ("torch", "ray", "optuna", "numpy", "pydantic", "yaml"),
@@ -89,9 +91,15 @@ LIGHT = {
     "vitnas.run": ("torch", "ray", "optuna", "numpy"),
     "vitnas.versus": ("torch", "ray", "optuna", "scipy"),
     "vitnas.cost.closed_form": ("torch", "ray", "optuna", "numpy"),
+    "vitnas.data.there": ("torch", "timm", "ray", "optuna"),
     "vitnas.data.reading": ("torch", "timm", "ray", "optuna"),
     "vitnas.deploy.text": ("torch", "timm", "ray", "optuna", "matplotlib"),
     "vitnas.diagnose": ("torch", "timm", "ray", "optuna", "numpy", "matplotlib"),
+    "vitnas.nn.model": SLOW,
+    "vitnas.scoring.load": SLOW,
+    "vitnas.training.train": SLOW,
+    "vitnas.engine.backends.tune": ("torch", *SLOW),
+    "vitnas.engine.backends.parallel": ("torch", *SLOW),
     "vitnas.nn.zoo": ("torch", "timm", "ray", "optuna", "numpy"),
     "vitnas.training.plan": ("torch", "timm", "ray", "optuna", "numpy"),
     "vitnas.engine.store.study": ("torch", "ray", "optuna"),

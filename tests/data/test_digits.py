@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from vitnas.config.data import DataConfig
+from vitnas.data import digits
 from vitnas.data.table import read_source
 
 
@@ -23,3 +26,14 @@ def test_test_digits_do_not_depend_on_the_split_seed() -> None:
     assert one.test is not None
     assert two.test is not None
     assert torch.equal(one.test[0][:], two.test[0][:])
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+def test_the_table_is_scikit_learn_s(is_found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever its file lies."""
+    if not is_found:
+        monkeypatch.setattr(digits, "find_spec", lambda name: None)
+    pixels, classes = load_digits(return_X_y=True)
+    table = digits._table()
+    assert np.array_equal(table[:, :-1], pixels)
+    assert np.array_equal(table[:, -1], classes)

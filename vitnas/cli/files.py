@@ -26,10 +26,11 @@ def show_space(
     from vitnas.config.space import load_space
     from vitnas.cost.survey import survey
     from vitnas.cost.survey_text import survey_json, survey_text
-    from vitnas.data.reading import reading_of
     from vitnas.errors import DataError
 
     found = load_space(space, None if data is None else read_data(data, trains=True))
+    from vitnas.data.reading import reading_of  # numpy and Pillow, which a mistake above spares
+
     asked, images, result = found.config, None, survey(found, num_samples=samples)
     try:
         images = reading_of(asked.data, found.image_sizes(), asked.proxy.train_fraction)

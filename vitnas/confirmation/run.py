@@ -17,7 +17,7 @@ from vitnas.config.files import validate
 from vitnas.confirmation.jobs import LongJob, jobs_of
 from vitnas.confirmation.options import ConfirmOptions
 from vitnas.cores import cores
-from vitnas.data.table import check_there
+from vitnas.data.there import check_there
 from vitnas.durations import span
 from vitnas.engine.store.study import read_run
 from vitnas.errors import RunError, VitnasError

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from vitnas.config.data import TIMM, DataConfig
-from vitnas.data import cache, cifar, digits, fashion_mnist, foreign, imagefolder
-from vitnas.data.listing import class_folders
-from vitnas.data.place import root_of
+from vitnas.config.data import DataConfig
+from vitnas.data import cifar, digits, fashion_mnist, foreign, imagefolder
 from vitnas.data.source import DataSource, ImageHW, Used, everything
 from vitnas.data.telling import SILENT, Teller
-from vitnas.data.timm_sets import check_place
 
 READERS: dict[str, Callable[[DataConfig, ImageHW], DataSource]] = {
     "digits": digits.read,
@@ -47,19 +44,3 @@ def read_sources(
     if (reader := READERS.get(config.name)) is not None:
         return {size: reader(config, size).chosen(config) for size in sizes}
     return {size: foreign.read(config, size, used, teller).chosen(config) for size in sizes}
-
-
-def check_there(config: DataConfig) -> None:
-    """Refuse what is wrong with this machine's folders and can be seen without reading an image.
-
-    Raises:
-        DataError: as `read_source`; or the cache of decoded images is no folder or size.
-    """
-    if config.name == "imagefolder":
-        class_folders(config)
-        cache.home()
-        cache.limit()
-    elif config.name == TIMM:
-        check_place(config)
-    elif config.folder is not None:
-        root_of(config)

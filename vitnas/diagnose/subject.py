@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import timm
 from torch import nn
 
 from vitnas.config.files import is_folder
@@ -125,10 +124,14 @@ def _by_name(model: str, seed: int) -> nn.Module:
         if model in zoo_names():
             return build_model(zoo_config(model))
         if _is_known(model):
+            import timm  # takes long to import, and most subjects do without it
+
             network: nn.Module = timm.create_model(model)
             return network
     if path.parent != Path():
         raise ConfigError("no such folder or model file", address="MODEL", value=model)
+    import timm
+
     nearest = nearest_name(model, [*zoo_names(), *timm.list_models()])
     rule = "neither a model of the zoo or of timm, nor a folder or model file"
     raise ConfigError(rule, address="MODEL", value=model, nearest=nearest)
@@ -138,7 +141,11 @@ def _is_known(model: str) -> bool:
     """Whether it is a name of the zoo or of timm. Names that timm would download are not."""
     if model in zoo_names():
         return True
-    return "/" not in model and ":" not in model and bool(timm.is_model(model))
+    if "/" in model or ":" in model:
+        return False
+    import timm
+
+    return bool(timm.is_model(model))
 
 
 def _image_hw(network: nn.Module, cfg: Any) -> tuple[int, int]:

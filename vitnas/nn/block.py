@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from timm.layers import DropPath
 from torch import Tensor, nn
 
 from vitnas.nn.layers.checkpoint import checkpointed
 from vitnas.nn.layers.mlp import build_mlp
 from vitnas.nn.layers.norm import apply_norm, build_norm
-from vitnas.nn.layers.residual import NoBranch, build_residual
+from vitnas.nn.layers.residual import DropPath, NoBranch, build_residual
 from vitnas.nn.layers.tokens import Grid
 from vitnas.nn.mixers import Place, Tap, build_mixer
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from timm.models._features import feature_take_indices
 from torch import nn
 
 from vitnas.config.files import validate
@@ -24,11 +23,6 @@ from vitnas.nn.resize import (
     layout_of,
     plan_resize,
 )
-
-try:  # timm notes the present image size of a model here
-    from timm.models._input import update_model_input_size
-except ImportError:  # an older timm has no such function
-    update_model_input_size = None
 
 
 class TimmInterface(nn.Module):
@@ -149,7 +143,7 @@ class TimmInterface(nn.Module):
         Returns:
             The indices, counted from the first level.
         """
-        taken, last = feature_take_indices(self.num_levels, indices)
+        taken, last = taken_levels(self.num_levels, indices)
         shorter = last + 1 < self.num_levels
         if self.flat:
             self.stages[0].prune(last)
@@ -164,8 +158,7 @@ class TimmInterface(nn.Module):
             self.num_features = self.feature_info[last]["num_chs"]
             self.head.norm = nn.Identity()
             self.reset_classifier(0, "")
-        indices_taken: list[int] = taken
-        return indices_taken
+        return taken
 
     def resize(self, img_size: int | tuple[int, int]) -> None:
         """Change this network, in place, to one for images of another size.
@@ -198,13 +191,31 @@ class TimmInterface(nn.Module):
             rule = f"there is not enough memory: {error}"
             raise ConfigError(rule, address="img_size", value=new.img_size) from None
         apply_changes(changes)
-        if update_model_input_size is not None:
-            update_model_input_size(self, new.image_hw)
+        _note_size(self, new.image_hw)
 
     def set_input_size(self, img_size: int | tuple[int, int] | None = None) -> None:
         """timm's name for `resize`; None changes nothing."""
         if img_size is not None:
             self.resize(img_size)
+
+
+def taken_levels(
+    number: int, indices: int | list[int] | tuple[int, ...] | None
+) -> tuple[list[int], int]:
+    """Which of so many levels are wanted, by timm's rules; counted from the first, and the last."""
+    from timm.models._features import feature_take_indices  # a training does without timm
+
+    taken, last = feature_take_indices(number, indices)
+    return taken, last
+
+
+def _note_size(model: nn.Module, image_hw: tuple[int, int]) -> None:
+    """Let timm note the present image size of a model, where it does so."""
+    try:
+        from timm.models._input import update_model_input_size
+    except ImportError:  # an older timm has no such function
+        return
+    update_model_input_size(model, image_hw)
 
 
 def _with_head(config: ModelConfig, num_classes: int, global_pool: str | None) -> ModelConfig:

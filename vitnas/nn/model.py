@@ -5,8 +5,6 @@
 import math
 
 import torch
-from timm.layers import trunc_normal_
-from timm.models._features import feature_take_indices
 from torch import Tensor, nn
 
 from vitnas.config.model import ModelConfig
@@ -14,10 +12,10 @@ from vitnas.cost.closed_form import closed_form
 from vitnas.memory import check_memory
 from vitnas.nn.broad import BroadAttention
 from vitnas.nn.features import as_feature, feature_levels
-from vitnas.nn.interface import TimmInterface
+from vitnas.nn.interface import TimmInterface, taken_levels
 from vitnas.nn.layers.head import Head
 from vitnas.nn.layers.images import InputSizeError, check_images
-from vitnas.nn.layers.init import STD, init_linear
+from vitnas.nn.layers.init import init_linear, truncated_normal_
 from vitnas.nn.layers.norm import build_norm
 from vitnas.nn.layers.stem import Stem
 from vitnas.nn.layers.tokens import Grid
@@ -106,7 +104,7 @@ class HybridTransformer(TimmInterface):
         self.apply(init_linear)
         for table in (self.class_token, self.distillation_token, self.pos_embed):
             if table is not None:
-                trunc_normal_(table, std=STD)
+                truncated_normal_(table)
 
     def embed(self, images: Tensor) -> Tensor:
         """Images -> tokens `(B, N, C)` of the first stage, class token and positions included."""
@@ -165,7 +163,7 @@ class HybridTransformer(TimmInterface):
         """
         if output_fmt not in ("NCHW", "NLC"):
             raise ValueError(f"output_fmt = {output_fmt}: must be NCHW or NLC")
-        take, last = feature_take_indices(self.num_levels, indices)
+        take, last = taken_levels(self.num_levels, indices)
         whole = not stop_early or last == self.num_levels - 1
         taken: list[Tensor] = []
         taps: list[Tap] | None = [] if self.collects else None

@@ -24,7 +24,6 @@ from vitnas.training.augment import augmentation_of, color_jitter, dealt
 from vitnas.training.data import images_of, used_images
 from vitnas.training.device import own_all_randomness
 from vitnas.training.images import Images
-from vitnas.training.rand_augment import leave_bits
 from vitnas.training.ranks import ALONE, Ranks
 
 _SAMPLE = 2048  # images that mean and deviation are taken from
@@ -163,6 +162,8 @@ def _augmentation(recipe: Recipe, image_hw: ImageHW) -> Callable[[Any], Any] | N
         return None
     from timm.data import create_transform
     from timm.data.auto_augment import RandAugment
+
+    from vitnas.training.rand_augment import leave_bits
 
     transform: Any = create_transform(
         input_size=(3, *image_hw),

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vitnas.training.uncompiled import AdamW
+
 MATRIX_RATE = 3.0
 """Matrices have so many times the rate of vectors: one `lr` is then best for both kinds."""
 _MOMENTUM = 0.95
@@ -19,7 +21,7 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)
 _CALLS = 2_000_000  # multiply-adds that take as long as the calls for a stack do
 
 
-class Muon(torch.optim.AdamW):
+class Muon(AdamW):
     """AdamW, except in groups with `matrices: true`, whose parameters step as in Muon.
 
     For a gradient G of shape (out, in, ...), seen as the matrix (out, n), and its momentum M:

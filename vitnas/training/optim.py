@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vitnas.config.recipe import Optimizer, Recipe
 from vitnas.training.muon import Muon
+from vitnas.training.uncompiled import SGD, AdamW
 
 
 def make_optimizer(
@@ -150,9 +151,9 @@ def _lamb(groups: _Groups, lr: float) -> torch.optim.Optimizer:
 
 
 OPTIMIZERS: dict[Optimizer, Callable[[_Groups, float], torch.optim.Optimizer]] = {
-    "adamw": lambda groups, lr: torch.optim.AdamW(groups, lr=lr, fused=True),
+    "adamw": lambda groups, lr: AdamW(groups, lr=lr, fused=True),
     "lamb": _lamb,
     "muon": Muon,
-    "sgd": lambda groups, lr: torch.optim.SGD(groups, lr=lr, momentum=0.9, nesterov=True),
+    "sgd": lambda groups, lr: SGD(groups, lr=lr, momentum=0.9, nesterov=True),
 }
 """What makes each optimizer from groups of parameters and a rate; others can be added."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from vitnas.baselines.families import build_baseline
 from vitnas.config.baseline import Baseline
 from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
@@ -55,5 +54,7 @@ def _training_of(
 ) -> Training:
     if isinstance(subject, ModelConfig):
         return ProxyTraining(subject, proxy, images, seed, device, teacher, int8)
+    from vitnas.baselines.families import build_baseline  # timm's blocks, which take long to import
+
     model = seeded(lambda: build_baseline(subject), seed, device)
     return Training(model, proxy, images, seed, device, teacher, int8)

@@ -36,7 +36,6 @@ from vitnas.training.data import check_enough, load_data
 from vitnas.training.device import is_out_of_memory, own_threads
 from vitnas.training.distill import load_teacher
 from vitnas.training.final import Entry, FinalTraining
-from vitnas.training.first import start_from
 from vitnas.training.folders import open_folder
 from vitnas.training.images import Images
 from vitnas.training.plan import Plan
@@ -190,6 +189,8 @@ def _prepare(
     model = fresh_model(plan.config, plan.seed, device)
     start = ""
     if plan.init_from is not None:
+        from vitnas.training.first import start_from  # timm's networks, which take long to import
+
         first = start_from(model, plan.config, plan.init_from, images.names)
         start, images = first.line, images.normalised_by(first.stated)
     teacher = load_teacher(recipe.distill, images, device) if recipe.distill.teacher else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from timm.layers import trunc_normal_
 from torch import nn
 
-from vitnas.nn.layers.init import fill_with_cosines, init_linear
+from vitnas.nn.layers.init import STD, fill_with_cosines, init_linear, truncated_normal_
 
 
 def test_linear_layers_are_truncated_normal_and_convolutions_untouched() -> None:
@@ -18,6 +19,16 @@ def test_linear_layers_are_truncated_normal_and_convolutions_untouched() -> None
     assert model[0].weight.std().item() == pytest.approx(0.02, rel=0.02)
     assert not model[0].bias.any()
     assert torch.equal(model[1].weight, convolution)
+
+
+def test_numbers_are_those_of_timm_to_the_bit() -> None:
+    found = []
+    for fill in (truncated_normal_, lambda weight: trunc_normal_(weight, std=STD)):
+        torch.manual_seed(0)
+        weight = nn.Parameter(torch.empty(300, 300))
+        fill(weight)
+        found.append(weight.detach())
+    assert torch.equal(*found)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

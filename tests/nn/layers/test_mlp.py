@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import timm.layers
 import torch
 import torch.nn.functional as F
 
@@ -33,3 +34,14 @@ def test_activation_and_biases_are_choices() -> None:
         "act.bias",
         "fc2.weight",
     }
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_is_timm_s(training: bool) -> None:
+    ours, theirs = build_mlp(8, 2.0, drop=0.3), timm.layers.Mlp(8, 16, drop=0.3)
+    theirs.load_state_dict(ours.state_dict())
+    x, found = torch.randn(50, 8), []
+    for mlp in (ours, theirs):
+        torch.manual_seed(0)
+        found.append(mlp.train(training)(x))
+    assert torch.equal(*found)

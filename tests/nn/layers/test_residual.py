@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import timm.layers
 import torch
 
 from vitnas.config.parts import Residual
-from vitnas.nn.layers.residual import build_residual
+from vitnas.nn.layers.residual import DropPath, build_residual
 
 PARAMS: dict[Residual, int] = {
     "plain": 0,
@@ -48,3 +49,13 @@ def test_scale_is_per_channel_and_on_the_identity() -> None:
         residual.scale.copy_(torch.tensor([2.0, 3.0]))
     out = residual(torch.tensor([[[10.0, 10.0]]]), torch.tensor([[[1.0, 1.0]]]))
     assert out.flatten().tolist() == [21.0, 31.0]
+
+
+@pytest.mark.parametrize("drop_prob", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("training", [False, True])
+def test_drop_path_is_timm_s(drop_prob: float, training: bool) -> None:
+    x, found = torch.randn(50, 3, 2), []
+    for layer in (DropPath(drop_prob), timm.layers.DropPath(drop_prob)):
+        torch.manual_seed(0)
+        found.append(layer.train(training)(x))
+    assert torch.equal(*found)

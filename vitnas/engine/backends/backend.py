@@ -54,7 +54,7 @@ def open_backend(options: BackendOptions, data: DataConfig) -> Backend:
     cluster only its nodes need the folder.
     """
     if options.ray_address is None:
-        from vitnas.data.table import check_there
+        from vitnas.data.there import check_there
 
         check_there(data)
     if options.backend == "serial":

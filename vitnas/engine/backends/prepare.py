@@ -72,7 +72,6 @@ def prepare_worker(
         ConfigError: too few are left to train on.
         DeviceError: trainings run on this machine alone, and torch can use no CUDA device of it.
     """
-    from vitnas.baselines.sizes import line_up
     from vitnas.training.device import check_cuda
 
     if resources.gpus and sender is None:
@@ -92,15 +91,15 @@ def prepare_worker(
         teachers=teachers,
         int8=space.config.objectives.is_int8,
     )
-    lineup = line_up(space, most_baselines)
+    baselines, omitted = _baselines(space, most_baselines)
     findings = Findings(
         data=_data(images),
         device=device_name(resources.device),
-        notices=(*some.notices, *lineup.notices),
+        notices=(*some.notices, *omitted),
         measured_on=measured_name(resources.device, worker.measures),
         training_seconds=_seconds_of_training(space, worker),
-        baselines=lineup.members,
-        baseline_seconds=_seconds_of_baselines(lineup.members, worker),
+        baselines=baselines,
+        baseline_seconds=_seconds_of_baselines(baselines, worker),
     )
     return findings, worker if sender is None else worker.sent(sender)
 
@@ -119,6 +118,16 @@ def check_onnx(space: SearchSpace) -> None:
             needed.append(f"{part}.{name}")
     if needed and (missing := without_onnx()):
         raise ConfigError(missing, address=needed[0], file=space.file)
+
+
+def _baselines(space: SearchSpace, most: int) -> tuple[tuple[PricedBaseline, ...], tuple[str, ...]]:
+    """What a space is compared with, and lines where something is left out; see `line_up`."""
+    if not most:
+        return (), ()
+    from vitnas.baselines.sizes import line_up  # timm's blocks, which take long to import
+
+    lineup = line_up(space, most)
+    return lineup.members, lineup.notices
 
 
 def _images(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vitnas.data.elsewhere import Piece, read_piece
 from vitnas.data.imageset import ImageSet
 from vitnas.engine.backends import cluster  # before Ray: it says how quiet Ray shall be
 from vitnas.errors import DataError
@@ -17,6 +16,8 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 assert cluster
+if TYPE_CHECKING:
+    from vitnas.data.elsewhere import Piece
 
 _AHEAD = 2  # shards that are on their way to a process; each has 64 MiB at most
 
@@ -37,6 +38,8 @@ class _Shelf:
 
     def read(self, images: ImageSet, shard: int) -> Piece:
         """A shard."""
+        from vitnas.data.elsewhere import read_piece  # torch, which the driver does without
+
         return read_piece(images, shard)
 
 

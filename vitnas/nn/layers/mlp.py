@@ -4,10 +4,39 @@ from __future__ import annotations
 
 from typing import Literal
 
-from timm.layers import Mlp
-from torch import nn
+from torch import Tensor, nn
 
 from vitnas.nn.layers.activation import ACTIVATIONS
+
+
+class Mlp(nn.Module):
+    """Linear, activation, Linear; dropout after the activation and after the second layer.
+
+    Args:
+        dim: channels C.
+        hidden: channels between the two layers.
+        act: makes the activation.
+        bias: of both linear layers.
+        drop: probability of dropout.
+
+    Shape: `(..., C)` -> the same.
+    Randomness: dropout, in training only.
+    """
+
+    def __init__(
+        self, dim: int, hidden: int, act: type[nn.Module], bias: bool = True, drop: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(dim, hidden, bias)
+        self.act = act()
+        self.drop1 = nn.Dropout(drop)
+        self.fc2 = nn.Linear(hidden, dim, bias)
+        self.drop2 = nn.Dropout(drop)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.drop1(self.act(self.fc1(x)))
+        out: Tensor = self.drop2(self.fc2(hidden))
+        return out
 
 
 def build_mlp(
@@ -16,8 +45,8 @@ def build_mlp(
     act: Literal["gelu", "star_relu"] = "gelu",
     bias: bool = True,
     drop: float = 0.0,
-) -> nn.Module:
-    """Linear C -> int(ratio * C), activation, Linear back; timm's `Mlp`.
+) -> Mlp:
+    """Linear C -> int(ratio * C), activation, Linear back.
 
     Args:
         dim: channels C.
@@ -29,6 +58,4 @@ def build_mlp(
 
     MACs: ``N * 2 * C * int(ratio * C)``
     """
-    hidden = int(ratio * dim)
-    mlp: nn.Module = Mlp(dim, hidden, act_layer=ACTIVATIONS[act], bias=bias, drop=drop)
-    return mlp
+    return Mlp(dim, int(ratio * dim), ACTIVATIONS[act], bias, drop)

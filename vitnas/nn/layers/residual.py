@@ -11,6 +11,31 @@ from torch import Tensor, nn
 from vitnas.config.parts import Residual
 
 
+class DropPath(nn.Module):
+    """A branch that some images skip in training; for the others it is scaled up in return.
+
+    Source: Huang et al., "Deep Networks with Stochastic Depth"; the same numbers as timm's layer of
+    this name.
+
+    Args:
+        drop_prob: the probability that an image skips it, 0 to 1.
+
+    Shape: `(B, ...)` -> the same.
+    Randomness: which images, in training only.
+    """
+
+    def __init__(self, drop_prob: float) -> None:
+        super().__init__()
+        self.drop_prob = drop_prob
+
+    def forward(self, branch: Tensor) -> Tensor:
+        if not self.training or self.drop_prob == 0.0:
+            return branch
+        kept = 1.0 - self.drop_prob
+        images = branch.new_empty(branch.shape[0], *[1] * (branch.ndim - 1)).bernoulli_(kept)
+        return branch * (images.div_(kept) if kept > 0.0 else images)
+
+
 class PlainResidual(nn.Module):
     """identity + branch, without parameters."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from timm.models.swin_transformer import window_partition, window_reverse
 from torch import Tensor
 
 Grid = tuple[int, int]
@@ -14,17 +13,17 @@ def to_windows(tokens: Tensor, grid: Grid, windows: int) -> Tensor:
     """`(B, H*W, C)` -> `(B * windows^2, n, C)`: the grid in equal windows, rows first."""
     if windows == 1:
         return tokens
-    cells: Tensor = window_partition(torch.unflatten(tokens, 1, grid), _window(grid, windows))
-    return cells.flatten(1, 2)
+    height, width = _window(grid, windows)
+    cells = torch.unflatten(tokens, 1, (windows, height, windows, width)).transpose(2, 3)
+    return cells.flatten(3, 4).flatten(0, 2)
 
 
 def from_windows(tokens: Tensor, grid: Grid, windows: int) -> Tensor:
     """`(B * windows^2, n, C)` -> `(B, H*W, C)`: the inverse of `to_windows`."""
     if windows == 1:
         return tokens
-    cell = _window(grid, windows)
-    whole: Tensor = window_reverse(torch.unflatten(tokens, 1, cell), cell, *grid)
-    return whole.flatten(1, 2)
+    cells = torch.unflatten(tokens, 0, (-1, windows, windows))
+    return torch.unflatten(cells, 3, _window(grid, windows)).transpose(2, 3).flatten(1, 4)
 
 
 def _window(grid: Grid, windows: int) -> Grid:

@@ -6,10 +6,9 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from timm.layers import trunc_normal_
 from torch import Tensor, nn
 
-from vitnas.nn.layers.init import STD
+from vitnas.nn.layers.init import truncated_normal_
 from vitnas.nn.layers.resizing import Change, TokenLayout, resize_tokens
 from vitnas.nn.layers.tokens import Grid, from_windows, to_windows
 from vitnas.nn.mixers.attention import AttentionMixer, options_at
@@ -21,7 +20,7 @@ KeyInit = Literal["trunc_normal", "randn"]
 def init_key(key: Tensor, init: KeyInit) -> None:
     """Fill a static key: truncated normal 0.02, or the paper's randn (it saturates the softmax)."""
     if init == "trunc_normal":
-        trunc_normal_(key, std=STD)
+        truncated_normal_(key)
     else:
         nn.init.normal_(key)
 
