@@ -28,8 +28,15 @@ def test_a_better_recipe_is_used() -> None:
     )
 
 
-def test_chance_is_not() -> None:
+def test_a_gain_that_may_be_chance_is_used_and_said() -> None:
+    """By the own recipe as by the other one a point may be lost, and this one did better twice."""
     found = replace(result(), gain=Gain(1.0, 1.2))
+    assert found.proxy == found.tried[0].proxy
+    assert found.line.endswith("recipe; that may be chance, and is the better guess")
+
+
+def test_a_recipe_that_loses_with_other_seeds_is_not() -> None:
+    found = replace(result(), gain=Gain(-0.1, 1.2))
     assert found.proxy == found.own
     assert found.line.startswith("the space's own recipe is kept: the best other one (")
     none = result(None, rate=3e-3)

@@ -95,7 +95,7 @@ def test_the_comparison_has_another_seed() -> None:
     gain = tuner.compare(tuner.best, 10_000)
     assert len(asked) == len(set(asked[-8:]) - before) + len(asked) - 8
     assert gain.points == pytest.approx(tuner.best.gain)
-    assert gain.is_real
+    assert gain.is_sure
 
 
 def test_the_comparison_is_the_mean_over_its_seeds() -> None:
@@ -133,4 +133,4 @@ def test_the_error_of_a_gain() -> None:
     assert few.points == pytest.approx(2.0)
     assert few.error == pytest.approx(4.998, abs=1e-3)
     assert gain_of([50.0, 50.0], [52.0, 52.0], 100, 4).error == pytest.approx(few.error / 2)
-    assert not few.is_real
+    assert not few.is_sure

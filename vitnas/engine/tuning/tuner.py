@@ -76,7 +76,7 @@ class Gain:
     error: float
 
     @property
-    def is_real(self) -> bool:
+    def is_sure(self) -> bool:
         """Whether it is larger than its standard error."""
         return self.points > self.error
 
