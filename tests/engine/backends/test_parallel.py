@@ -74,6 +74,29 @@ def test_ray_gives_the_same_answers(shared_ray: Any) -> None:
     assert curves[0] == curves[1]
 
 
+@pytest.mark.slow
+def test_workers_stay_for_the_next_batch_and_go_before_anything_else(shared_ray: Any) -> None:
+    from vitnas.engine.backends.parallel import RayBackend
+
+    backend = RayBackend(1, 0.0, None)
+    backend.prepare(SPACE)
+    (_, first), *_ = backend.answers([Request(DIGITS, PROXY, 0)])
+    (desk,) = backend._desks
+    for _ in backend.answers([Request(DIGITS, PROXY, 1), Request(DIGITS, PROXY, 2)]):
+        break  # one of them is still to be trained: its worker is ended
+    assert backend._desks == []
+    assert [a.curve for _, a in backend.answers([Request(DIGITS, PROXY, 0)])] == [first.curve]
+    (other,) = backend._desks
+    assert other != desk
+    list(backend.answers([Request(DIGITS, PROXY, 1)]))
+    assert backend._desks == [other]
+    backend.prepare(SPACE)
+    assert backend._desks == []
+    list(backend.answers([Request(DIGITS, PROXY, 1)]))
+    backend.close()
+    assert backend._desks == []
+
+
 class Unsettled:
     """A worker whose images are gone."""
 

@@ -53,6 +53,7 @@ class RayBackend:
     def __init__(self, workers: int | None, gpus: float | None, address: str | None) -> None:
         self._is_ours, self._worker = False, None
         self._sender: RaySender | None = None
+        self._desks: list[Any] = []
         self._ending = contextlib.ExitStack()
         self._notices: tuple[str, ...] = ()
         try:
@@ -78,6 +79,7 @@ class RayBackend:
         Raises:
             DataError, ConfigError: as `prepare_worker`.
         """
+        self._release()  # they hold the images of before
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(max_calls=1, num_cpus=0, num_returns=2)(prepare_worker)
         with Relay(teller) as relay, _their_own_errors():
@@ -104,10 +106,12 @@ class RayBackend:
         """
         from vitnas.engine.backends.tune import run_tune  # takes seconds to import
 
+        self._release()
         run_tune(steering, self._worker, self.resources, scratch)
 
     def score(self, networks: Sequence[Trained]) -> list[float]:
         """Top-1 of networks in percent on the test split."""
+        self._release()
         task = ray.remote(
             max_calls=1, num_cpus=self.resources.cpu_share, num_gpus=self.resources.gpus
         )(_score)
@@ -118,20 +122,22 @@ class RayBackend:
         """Do trainings that no sampler proposes; each with what it gave, when it ends.
 
         A request is taken when a worker is free, so that it may depend on earlier answers. A worker
-        that dies is started again; a training that kills it twice has failed.
+        that dies is started again; a training that kills it twice has failed. The workers stay for
+        the next call: to import torch takes longer than to train a small network.
 
         Raises:
             VitnasError: a worker cannot be settled, as where its images are gone.
         """
         asked, running = iter(requests), {}
-        desks = [self._desk() for _ in range(self.resources.workers)]
-        idle = list(desks)
+        desks = self._desks or [self._desk() for _ in range(self.resources.workers)]
+        self._desks, idle = [], list(desks)
         try:
             while True:
                 while idle and (request := next(asked, None)) is not None:
                     desk = idle.pop()
                     running[desk.answer.remote(self._worker, request)] = desk, request
                 if not running:
+                    self._desks = desks
                     return
                 (done,), _ = ray.wait(list(running), num_returns=1)
                 desk, request = running.pop(done)
@@ -140,8 +146,15 @@ class RayBackend:
         finally:
             for ref in running:  # else Ray prints that it tries them again
                 ray.cancel(ref, recursive=False)
-            for desk in desks:
-                ray.kill(desk)
+            if self._desks is not desks:
+                for desk in desks:
+                    ray.kill(desk)
+
+    def _release(self) -> None:
+        """End the workers of `answers`, which hold cores and cards."""
+        for desk in self._desks:
+            ray.kill(desk)
+        self._desks = []
 
     def _desk(self) -> Any:
         """A worker in a process of its own, with an answer for each request."""
@@ -151,6 +164,7 @@ class RayBackend:
 
     def close(self) -> None:
         """End Ray if it was started here; leave a cluster as it is."""
+        self._release()
         if self._sender is not None:
             ray.kill(self._sender.shelf)
             self._sender = None
