@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import Bound, conclude, fresh_process, is_quick, show
+from common import Bound, Figures, conclude, fresh_process, is_quick, show
 
 HEAVY = ("torch", "ray", "optuna", "timm", "fvcore", "sklearn", "matplotlib", "plotly", "numpy")
 LOADED = """
@@ -118,7 +118,7 @@ def main() -> None:
     )
     bare_torch, worker, _ = starts.values()
     slowest = max(statistics.median(times[name]) for name in commands)
-    figures: dict[str, Any] = {
+    figures: Figures = {
         "help_s_median": round(statistics.median(times["help"]), 3),
         "help_s_worst": round(max(times["help"]), 3),
         "error_s_median": round(statistics.median(times["error"]), 3),
@@ -129,8 +129,6 @@ def main() -> None:
         "num_torch_ray_optuna": sum(
             name in each for each in loaded.values() for name in ("torch", "ray", "optuna")
         ),
-    }
-    figures |= {
         "worker_over_import_torch": round(worker["cpu"] / bare_torch["cpu"], 2),
         "worker_mb": round(worker["mb"]),
         "worker_slow_modules": len(worker["slow"]),

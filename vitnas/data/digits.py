@@ -36,9 +36,10 @@ def _table() -> npt.NDArray[Any]:
     small network. Where the file lies elsewhere, scikit-learn reads it.
     """
     spec = find_spec("sklearn")
-    file = Path((spec and spec.origin) or "").parent / "datasets/data/digits.csv.gz"
-    if file.is_file():
-        return np.loadtxt(file, delimiter=",")
+    if spec is not None and spec.origin is not None:
+        file = Path(spec.origin).parent / "datasets/data/digits.csv.gz"
+        if file.is_file():
+            return np.loadtxt(file, delimiter=",")
     from sklearn.datasets import load_digits
 
     pixels, classes = load_digits(return_X_y=True)

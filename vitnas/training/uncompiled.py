@@ -1,7 +1,7 @@
 """PyTorch's optimizers without what wraps their methods for torch.compile.
 
-The wrappers import PyTorch's compiler at the first step, in every worker: about as long as the
-import of PyTorch itself takes, and 150 MB. Nothing here compiles an optimizer.
+The wrappers import PyTorch's compiler at the first step, in every worker: that takes nearly as long
+as the import of PyTorch itself. Nothing here compiles an optimizer.
 """
 
 from __future__ import annotations

@@ -48,9 +48,8 @@ class Tuned:
     def is_better(self) -> bool:
         """Whether the best recipe was better than the space's own with other seeds, too.
 
-        By how much does not count: nothing speaks for the space's own recipe on images that it was
-        not made for, and the one that did better twice is the better guess (`benchmarks/tuning.py`
-        has what this is worth).
+        By how much does not count: the one that did better twice is the better guess. To ask for
+        certainty keeps the recipe that one begins with, and costs points (`benchmarks/tuning.py`).
         """
         return self.gain is not None and self.gain.points > 0
 
