@@ -1,8 +1,7 @@
 """Changing a batch of images at random, on their device and without a loop over images.
 
 Every function takes and returns bytes. Its only source of randomness is the generator that it is
-given, except for RandAugment's. `rand_augment` is imported where it is needed: torchvision takes
-long to import.
+given, except for RandAugment's.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from torch.nn.functional import affine_grid, grid_sample, pad
 
 from vitnas.config.data import Augment
 from vitnas.config.recipe import Recipe
+from vitnas.training.colors import brightness, contrast, saturation
 
 SHIFT = 1 / 8
 """Farthest shift as a share of the side: 1 px of 8, 3 of 28, 4 of 32."""
@@ -33,19 +33,19 @@ def augmentation_of(recipe: Recipe, data: str) -> Augmentation:
     NumPy), then `color_jitter`.
     """
     kind, scale = recipe.augment_for(data), recipe.crop_scale
-    policy = _policy(recipe.rand_augment) if recipe.rand_augment else None
+    policy: Callable[[Tensor], Tensor] | None = None
+    if recipe.rand_augment:
+        from vitnas.training.rand_augment import (
+            RandAugment,  # torchvision, which takes long to import
+        )
+
+        policy = RandAugment(recipe.rand_augment)
 
     def augmented(x: Tensor, generator: Generator) -> Tensor:
         x = augment_batch(kind, x, generator, scale)
         return color_jitter(x if policy is None else policy(x), recipe.color_jitter, generator)
 
     return augmented
-
-
-def _policy(name: str) -> Callable[[Tensor], Tensor]:
-    from vitnas.training.rand_augment import RandAugment
-
-    return RandAugment(name)
 
 
 def dealt(number: int, copies: int, generator: Generator) -> Tensor:
@@ -139,8 +139,6 @@ def color_jitter(x: Tensor, most: float, generator: Generator) -> Tensor:
     evenly drawn from 1 - `most` to 1 + `most`; (B, C, H, W) uint8. 0: nothing is drawn."""
     if not most:
         return x
-    from vitnas.training.rand_augment import brightness, contrast, saturation
-
     draws = torch.rand(3, len(x), 1, 1, 1, generator=generator, device=x.device)
     changed = x.float()
     for change, draw in zip((brightness, contrast, saturation), draws, strict=True):

@@ -11,7 +11,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2 import functional as F
+
+from vitnas.training.colors import brightness, contrast, saturation
 
 _BILINEAR = InterpolationMode.BILINEAR
 _GREY = 128
@@ -94,39 +96,6 @@ def _strength(op: Any) -> tuple[str, float] | None:
 
 # Operations: images (b, C, H, W) float32 of whole numbers 0 to 255, and a strength (b, 1, 1, 1).
 # The strengths lie on the host: torchvision reads them one by one, and a card would wait for that.
-
-
-def grey(x: Tensor) -> Tensor:
-    """(b, C, H, W) -> (b, 1, H, W): the luma of three channels, the mean of any other number."""
-    if x.shape[1] != 3:
-        return x.mean(1, keepdim=True).round()
-    return (x * _luma(x.device)).sum(1, keepdim=True).round()
-
-
-@cache
-def _luma(device: torch.device) -> Tensor:
-    """The share of each channel, (3, 1, 1); made once, since a device is waited for."""
-    return torch.tensor((0.299, 0.587, 0.114), device=device)[:, None, None]
-
-
-def blend(base: Tensor, x: Tensor, share: Tensor) -> Tensor:
-    """`base` for a share of 0, `x` for 1, and further away for more; 0 to 255."""
-    return (base + share.to(x.device) * (x - base)).clamp(0, 255)
-
-
-def contrast(x: Tensor, share: Tensor) -> Tensor:
-    """Towards the mean of the grey image, or away from it."""
-    return blend(grey(x).mean((2, 3), keepdim=True).round(), x, share)
-
-
-def saturation(x: Tensor, share: Tensor) -> Tensor:
-    """Towards the grey image, or away from it."""
-    return blend(grey(x), x, share)
-
-
-def brightness(x: Tensor, share: Tensor) -> Tensor:
-    """Towards black, or away from it."""
-    return blend(torch.zeros_like(x), x, share)
 
 
 # torchvision takes images of one channel or of three, so it is given single channels. None of its
