@@ -31,7 +31,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import ROOT, Bound, Figures, conclude, draw_configs, folder_in_memory, rounded, show
+from common import (
+    ROOT,
+    Bound,
+    Figures,
+    conclude,
+    draw_configs,
+    folder_in_memory,
+    quick_parser,
+    rounded,
+    show,
+)
 
 from vitnas.baselines.families import FAMILIES
 from vitnas.baselines.sizes import NUM_SIZES, line_up, targets
@@ -60,11 +70,16 @@ Table = np.ndarray[Any, np.dtype[np.float64]]
 """Top-1 by seed, network and rate; NaN where a training diverged."""
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it still run?")
+def space_parser(description: str | None) -> argparse.ArgumentParser:
+    """What reads `--quick`, `--space` and `--root`, and what is added to it; see `the_space`."""
+    parser = quick_parser(description)
     parser.add_argument("--space", default="digits", help="a shipped space, or a file")
     parser.add_argument("--root", help="folder of the images, where it is not the usual one")
+    return parser
+
+
+def arguments() -> argparse.Namespace:
+    parser = space_parser(__doc__)
     parser.add_argument("--networks", type=int, default=12)
     parser.add_argument("--baselines", action="store_true", help="their families' networks instead")
     parser.add_argument("--take", type=int, nargs="*", help="only these of them, from 0")
