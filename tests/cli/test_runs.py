@@ -96,6 +96,19 @@ def test_report_rebuilds_and_imports_neither_torch_nor_ray(road: Path) -> None:
     assert all((road / name).is_file() for name in PROMISED)
 
 
+@pytest.mark.slow
+def test_a_search_on_ray_holds_no_torch(tmp_path: Path) -> None:
+    """Its workers do, and the process that reads the images."""
+    asked = ["search", "digits", "--out", str(tmp_path / "run"), "--trials", "1", "--epochs", "1"]
+    asked += ["--workers", "1", "--no-baselines"]
+    code = (
+        f"import sys; from vitnas.cli import main\ntry: main({asked!r})\n"
+        "finally: print('LOADED', *{'torch', 'timm', 'sklearn', 'ray'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "LOADED ray", done.stdout
+
+
 def test_an_exported_network_is_the_one_that_was_searched(
     road: Path, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
