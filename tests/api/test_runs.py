@@ -36,6 +36,23 @@ def test_a_search_shows_its_progress_unless_told_not_to(
 
 
 @pytest.mark.slow
+def test_a_report_is_there_before_the_baselines(tmp_path: Path) -> None:
+    """They take longer than the trials, and the front does not depend on them."""
+    folder = tmp_path / "run"
+    said: list[str] = []
+    found: list[bool] = []
+
+    def notice(line: str) -> None:
+        said.append(line)
+        found.append("## The baselines" in (folder / "report.md").read_text())
+
+    vitnas.search(make_space(), folder, notice=notice, **OPTIONS | {"baselines": True})
+    assert said == [f"the report so far, before the baselines: {folder / 'report.html'}"]
+    assert found == [False]
+    assert "## The baselines" in (folder / "report.md").read_text()
+
+
+@pytest.mark.slow
 def test_a_run_and_a_trial_have_a_short_repr(searched: Run) -> None:
     front = f"{len(searched.front)} on the front"
     assert repr(searched) == f"Run('{searched.path}', 3 trials, 3 complete, {front})"

@@ -96,7 +96,14 @@ def train(path: Path, cache: Cache, answers: Answers = instantly) -> list[str]:
 @pytest.mark.slow
 def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> None:
     told: list[str] = []
-    run = run_search(SPACE, tmp_path / "run", OPTIONS, ended=told.append)
+    run = run_search(
+        SPACE,
+        tmp_path / "run",
+        OPTIONS,
+        ended=told.append,
+        searched=lambda: told.append("all trials have ended"),
+    )
+    assert told.index("all trials have ended") == 0
     entries = read_entries(tmp_path / "run" / FILE_NAME)
     assert (len(run.trials), run.num_baselines) == (1, 4)
     assert {entry.answer.flops for entry in entries} == {member.flops for member in members()}
@@ -112,7 +119,7 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     kept = [line for one, line in lines if one.request["baseline"]["width"] not in gone]
     file.write_text("".join(kept))
     run_search(SPACE, tmp_path / "run", OPTIONS, doing=first.append)
-    run_search(SPACE, tmp_path / "run", OPTIONS, doing=second.append)
+    run_search(SPACE, tmp_path / "run", OPTIONS, doing=second.append, searched=pytest.fail)
     assert any("the trial has ended, then 2 baselines" in line for line in first)
     assert "the trial has ended" in second, "nothing follows"
 

@@ -94,9 +94,14 @@ def search(
             if listener is not None:
                 listener(event, trial)
 
+        def report_so_far() -> None:
+            display.say("writing the report so far")
+            write_report(load_run(folder))
+            tell(f"the report so far, before the baselines: {folder / 'report.html'}")
+
+        tell = notice or display.note
+        tellers = (tell, display.say, display.note, display.scored_by, report_so_far)
         try:
-            tell = notice or display.note
-            tellers = (tell, display.say, display.note, display.scored_by)
             run = run_search(found, folder, chosen, listen, *tellers)
         except KeyboardInterrupt:
             if (folder / FILE_NAME).is_file():

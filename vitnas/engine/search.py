@@ -65,6 +65,7 @@ class _Watcher:
     doing: Notice
     ended: Notice
     scored_by: Callable[[int], None]
+    searched: Callable[[], None]
 
 
 def run_search(
@@ -76,6 +77,7 @@ def run_search(
     doing: Notice = lambda line: None,
     ended: Notice = lambda line: None,
     scored_by: Callable[[int], None] = lambda number: None,
+    searched: Callable[[], None] = lambda: None,
 ) -> Run:
     """Search `space` until `options.trials` trainings have ended; resumes a run that was stopped.
 
@@ -88,6 +90,7 @@ def run_search(
         ended: called with a line for each baseline that has ended.
         doing: called with what is done before and after the trainings, when it begins.
         scored_by: called with the number of scoring images, once they are read.
+        searched: called once all trials have ended, if there are baselines still to train.
 
     Returns:
         The run as stored, its front scored on the test split.
@@ -101,7 +104,7 @@ def run_search(
         DataError: the images are missing or unreadable.
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
-    path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by)
+    path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by, searched)
     space = space.for_epochs(options.epochs).at_rate(options.lr)
     check_onnx(space)
     check_proposes(options.sampler, space)
@@ -180,10 +183,7 @@ class _Search:
     def outlook(self) -> str:
         """What is to do, and about how long it takes."""
         num_ended = sum(trial.is_ended_here for trial in self.store.records())
-        trained = {one.network for one in read_baselines(self.store.path)}
-        members = [one.baseline for one in self.found.baselines]
-        left = sum(one not in trained for one in members)
-        seconds = self.found.baseline_seconds
+        left, seconds = self._num_baselines_left(), self.found.baseline_seconds
         return outlook(
             self.backend.resources.workers,
             self.options.num_trials,
@@ -191,8 +191,12 @@ class _Search:
             self.space.config.proxy.epochs,
             seconds=self.found.training_seconds,
             num_baselines=left,
-            baseline_seconds=seconds and seconds * left / len(members),
+            baseline_seconds=seconds and seconds * left / len(self.found.baselines),
         )
+
+    def _num_baselines_left(self) -> int:
+        trained = {one.network for one in read_baselines(self.store.path)}
+        return sum(one.baseline not in trained for one in self.found.baselines)
 
     def run(self) -> None:
         """Train, score the front on the test images, and train the baselines."""
@@ -324,6 +328,8 @@ class _Search:
             int8=config.objectives.is_int8,
         )
         session.note(self.store, baselines_done=False)
+        if self._num_baselines_left():
+            self.watcher.searched()
         try:
             baselines.train(self._read, self.options.replicates)
         except KeyboardInterrupt:

@@ -13,14 +13,17 @@ import torch
 from tests.engine.conftest import make_space
 from tests.engine.test_search import folder_space
 from tests.training.conftest import fill_folder
+from vitnas.config.baseline import Baseline, PricedBaseline
 from vitnas.config.data import DataConfig
 from vitnas.config.trials import RandomTrial
 from vitnas.data import imagefolder
 from vitnas.data.listing import Folder, list_folder
+from vitnas.engine.backends import prepare
 from vitnas.engine.backends.backend import Backend
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.serial import SerialBackend
+from vitnas.engine.batch.rates import USUAL
 from vitnas.engine.batch.request import Request
 from vitnas.errors import ConfigError, DataError, DeviceError
 from vitnas.records import Outcome
@@ -93,6 +96,33 @@ def test_a_folder_is_listed_once_for_all_sizes(
     asked = [Request(network, space.config.proxy, 0) for network in networks[:2]]
     assert [a.outcome for _, a in backend.answers(asked)] == [Outcome.COMPLETE] * 2
     assert len(listed) == 1
+
+
+def test_the_time_of_baselines_contains_their_learning_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search told a third of what its baselines then took."""
+    monkeypatch.setattr(prepare, "_seconds_of", lambda subject, worker: 1.0)
+    one: dict[str, Any] = {"image_hw": (8, 8), "in_chans": 1, "num_classes": 10}
+    members = {
+        name: [
+            PricedBaseline(Baseline(family=name, width=width, **one), 1000 * width, 10 * width)
+            for width in (1, 2, 3, 4)
+        ]
+        for name in ("vgg", "dwcnn", "mobilenet")
+    }
+    worker = prepare_worker(make_space(), Resources(1, 0.0, 1))[1]
+
+    def seconds(*families: str) -> float | None:
+        return prepare._seconds_of_baselines([m for f in families for m in members[f]], worker)
+
+    def climbing(number: int) -> float:
+        return USUAL * number
+
+    assert seconds("vgg") == pytest.approx(4 + climbing(4))
+    assert seconds("vgg", "dwcnn") == pytest.approx(8 + climbing(8))
+    assert seconds("vgg", "dwcnn", "mobilenet") == pytest.approx(12 + climbing(9))
+    assert seconds() == 0
 
 
 def test_too_small_a_share_is_refused_at_its_address(tmp_path: Path) -> None:

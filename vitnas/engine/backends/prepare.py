@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from vitnas.config.baseline import Baseline, PricedBaseline
@@ -15,7 +16,7 @@ from vitnas.cost.survey import median_network
 from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
-from vitnas.engine.batch.rates import FIRST, pilot
+from vitnas.engine.batch.rates import USUAL, pilot
 from vitnas.errors import ConfigError, printable
 from vitnas.exported.programs import without_onnx
 from vitnas.sessions import Data
@@ -186,8 +187,9 @@ def _seconds_of(subject: ModelConfig | Baseline, worker: Worker) -> float | None
 def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> float | None:
     """Estimated from the smallest and the largest of each family; None on a GPU.
 
-    With the first rates that are tried: by one member of each family, and by all of the first
-    family, which most often decides the comparison.
+    With the rates that are tried: by one member of each family, and by all of two families, the one
+    that decides the comparison and the next best. The first family most often is one of them; the
+    other counts with the mean of the families that are left.
     """
     from vitnas.training.timing import seconds_between
 
@@ -198,16 +200,16 @@ def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> 
     if worker.device != "cpu":
         return None
     total = 0.0
-    families = groupby(members, key=lambda member: member.baseline.family)
-    for number, (_, group) in enumerate(families):
+    climbs: list[float] = []  # of all members of a family but its pilot
+    for _, group in groupby(members, key=lambda member: member.baseline.family):
         family = list(group)
         first, last = timed(family[0]), timed(family[-1])
         if first is None or last is None:
             return None
-        climbing = [pilot(family)] if number else family
-        trained = [*family, *climbing * (FIRST - 1)]
-        total += sum(seconds_between(member.flops, (first, last)) for member in trained)
-    return total
+        seconds = {one: seconds_between(one.flops, (first, last)) for one in family}
+        total += sum(seconds.values()) + USUAL * seconds.pop(pilot(family))
+        climbs.append(USUAL * sum(seconds.values()))
+    return total + sum(climbs[:1]) + (fmean(climbs[1:]) if len(climbs) > 1 else 0.0)
 
 
 def _check_fits(space: SearchSpace, images: Images) -> None:
