@@ -328,9 +328,9 @@ class _Search:
             int8=config.objectives.is_int8,
         )
         session.note(self.store, baselines_done=False)
-        if self._num_baselines_left():
-            self.watcher.searched()
         try:
+            if self._num_baselines_left():
+                self.watcher.searched()
             baselines.train(self._read, self.options.replicates)
         except KeyboardInterrupt:
             session.note(self.store, ended_by="interrupted")
