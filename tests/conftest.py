@@ -43,6 +43,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let it look again, or Python could not free all at its end: Triton then prints a page of what
+    it takes for leaks, above the summary."""
+    gc.unfreeze()
+
+
 COMPARED = "export parity"
 
 
