@@ -129,7 +129,9 @@ class Recipe(Frozen):
         "last, the same ones in every trial; after the last epoch all of them do",
     )
     eval_batch_size: Annotated[int, Field(ge=1, le=65_536)] = Field(
-        512, description="images scored at a time; does not change the result beyond rounding"
+        512,
+        description="the most images that are scored at a time, on the CPU fewer large ones; does "
+        "not change the result beyond rounding",
     )
     micro_batch_size: Annotated[int, Field(ge=2, le=65_536)] | None = Field(
         None,

@@ -13,6 +13,12 @@ from vitnas.training.device import autocast
 from vitnas.training.split import Split
 
 
+_PIXELS, _FEWEST = 2**18, 16
+"""On the CPU a batch has at most so many pixels of a channel, but not fewer images than that: what
+is between the layers then stays near the core, and takes a few hundred MB less. By
+`benchmarks/scoring.py` larger batches are no faster, or slower."""
+
+
 class Diverged(Exception):
     """The loss or a logit is no longer finite: an outcome of the architecture, not an error."""
 
@@ -40,8 +46,8 @@ class Score:
 def score(model: nn.Module, split: Split, batch_size: int = 512) -> Score:
     """Score `model` on `split`; the model is left in eval mode.
 
-    The split's batches are moved to the model's device; a model without parameters is on the CPU.
-    No randomness.
+    The split's batches are moved to the model's device; a model without parameters is on the CPU,
+    where large images come in smaller batches. No randomness.
 
     Raises:
         Diverged: a logit is not finite.
@@ -63,7 +69,7 @@ def tally(
     loss, magnitude = torch.zeros(2, device=device)
     model.eval()
     with torch.no_grad(), autocast(device):
-        for x, y in split.batches(batch_size, which):
+        for x, y in split.batches(batch_on(device, batch_size, split), which):
             logits, y = model(split.normalise(x).to(device)).float(), y.to(device)
             correct += (logits.argmax(dim=1) == y).sum()
             images += len(y)
@@ -71,6 +77,14 @@ def tally(
             magnitude += logits.abs().max()
     check_finite(float(magnitude), "logits")
     return torch.stack([correct.double(), loss.double(), images.double()])
+
+
+def batch_on(device: torch.device, most: int, split: Split) -> int:
+    """How many images of `split` are scored at a time, at most `most`."""
+    if device.type != "cpu":
+        return most
+    height, width = split.pixels.shape[2:]
+    return min(most, max(_FEWEST, _PIXELS // (height * width)))
 
 
 def evaluate(model: nn.Module, split: Split, batch_size: int = 512) -> float:
