@@ -101,7 +101,7 @@ def test_a_folder_is_listed_once_for_all_sizes(
 def test_the_time_of_baselines_contains_their_learning_rates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A search told a third of what its baselines then took."""
+    """A search had counted 33 trainings where 54 followed."""
     monkeypatch.setattr(prepare, "_seconds_of", lambda subject, worker: 1.0)
     one: dict[str, Any] = {"image_hw": (8, 8), "in_chans": 1, "num_classes": 10}
     members = {
