@@ -20,6 +20,7 @@ from vitnas.exported.hub import stated_pixels
 from vitnas.exported.read import load
 from vitnas.training.device import autocast
 from vitnas.training.images import Images
+from vitnas.training.score import batch_on
 from vitnas.training.split import Split
 
 _MOST_BYTES = 1 << 30
@@ -104,14 +105,16 @@ def taught(images: Images, recipe: Recipe, teacher: Teacher | None) -> Images:
         return images
     if images.train.taught is not None:
         return images
-    train, batch = _answered(images.train, teacher, recipe.eval_batch_size), recipe.eval_batch_size
-    val = _answered(images.val, teacher, batch) if images.folds > 1 else images.val
+    most = recipe.eval_batch_size
+    train = _answered(images.train, teacher, most)
+    val = _answered(images.val, teacher, most) if images.folds > 1 else images.val
     return replace(images, train=train, val=val)
 
 
-def _answered(split: Split, teacher: Teacher, size: int) -> Split:
+def _answered(split: Split, teacher: Teacher, most: int) -> Split:
     """What is not there (see `Rows`) gets zeros."""
     found: Tensor | None = None
+    size = batch_on(split.y.device, most, split)
     for index in split.there(torch.arange(len(split), device=split.y.device)).split(size):
         logits = teacher(split.normalise(split.pixels[index]))
         if found is None:

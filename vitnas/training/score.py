@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy
 from vitnas.training.device import autocast
 from vitnas.training.split import Split
 
-
 _PIXELS, _FEWEST = 2**18, 16
 """On the CPU a batch has at most so many pixels of a channel, but not fewer images than that: what
 is between the layers then stays near the core, and takes a few hundred MB less. By
