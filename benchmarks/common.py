@@ -73,6 +73,20 @@ def seconds_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
+def peak_growth(work: Callable[[], object]) -> float:
+    """Bytes that this process has in memory at most during `work`, beyond those before. Linux."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
+    before = _resident("VmRSS")
+    work()
+    return _resident("VmHWM") - before
+
+
+def _resident(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return 1024.0 * int(kilobytes)
+
+
 def median_seconds(call: Callable[[], object], repeats: int) -> float:
     """Median wall time of `repeats` calls."""
     return statistics.median(seconds_of(call) for _ in range(repeats))

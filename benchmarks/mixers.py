@@ -9,15 +9,14 @@ less memory. Peak memory on the CPU is what a step adds to the resident set of a
 from __future__ import annotations
 
 import multiprocessing
-import re
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import torch
 import torch.nn.functional as F
-from common import conclude, is_quick, rounded, seconds_of, show
+from common import conclude, is_quick, peak_growth, rounded, seconds_of, show
 from torch import Tensor
 
 from vitnas.config.files import validate
@@ -252,21 +251,11 @@ def _peak_on_cuda(step: Step) -> float:
 
 
 def _peak_on_cpu(index: int, shape: Shape, form: str) -> float:
-    """Linux: the high-water mark of the resident set is reset right before the step."""
     torch.set_num_threads(1)
     tiny = Shape("warm-up", 1, 4, 32, 2)
     step_seconds(getattr(PAIRS[index](tiny), form))  # what libraries allocate at first use
     pair = PAIRS[index](shape)
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    step_seconds(getattr(pair, form))
-    return _status("VmHWM") - before
-
-
-def _status(name: str) -> float:
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found
-    return 1024.0 * int(found[1])
+    return peak_growth(partial(step_seconds, getattr(pair, form)))
 
 
 def main() -> None:

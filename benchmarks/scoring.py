@@ -11,11 +11,10 @@ from __future__ import annotations
 import ctypes
 from functools import partial
 from math import exp, log
-from pathlib import Path
 from statistics import geometric_mean
 
 import torch
-from common import conclude, is_quick, rounded, show
+from common import conclude, is_quick, peak_growth, rounded, show
 from epochs import processor_seconds
 from torch import nn
 
@@ -61,16 +60,7 @@ def classify(model: nn.Module, split: Split, size: int) -> None:
 def peak_mb(model: nn.Module, split: Split, size: int) -> float:
     """Of one scoring, beyond what the process has before."""
     ctypes.CDLL(None).malloc_trim(0)
-    before = _status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
-    classify(model, split, size)
-    return (_status("VmHWM") - before) / 1e3
-
-
-def _status(name: str) -> int:
-    """A field of this process's memory, in kB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
+    return peak_growth(partial(classify, model, split, size)) / 1e6
 
 
 def measure(design: Design, number: int, rounds: int) -> dict[int, tuple[float, float]]:

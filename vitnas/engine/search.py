@@ -16,7 +16,7 @@ from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings, check_onnx
 from vitnas.engine.backends.worker import Trained
 from vitnas.engine.baselines import Baselines, shared_cache
-from vitnas.engine.batch.references import read_baselines
+from vitnas.engine.batch.references import untrained
 from vitnas.engine.decide import warm_start
 from vitnas.engine.decide.controller import Controller
 from vitnas.engine.decide.ledger import Listener
@@ -183,7 +183,8 @@ class _Search:
     def outlook(self) -> str:
         """What is to do, and about how long it takes."""
         num_ended = sum(trial.is_ended_here for trial in self.store.records())
-        left, seconds = self._num_baselines_left(), self.found.baseline_seconds
+        left = len(untrained(self.store.path, self.found.baselines))
+        seconds = self.found.baseline_seconds
         return outlook(
             self.backend.resources.workers,
             self.options.num_trials,
@@ -193,10 +194,6 @@ class _Search:
             num_baselines=left,
             baseline_seconds=seconds and seconds * left / len(self.found.baselines),
         )
-
-    def _num_baselines_left(self) -> int:
-        trained = {one.network for one in read_baselines(self.store.path)}
-        return sum(one.baseline not in trained for one in self.found.baselines)
 
     def run(self) -> None:
         """Train, score the front on the test images, and train the baselines."""
@@ -329,7 +326,7 @@ class _Search:
         )
         session.note(self.store, baselines_done=False)
         try:
-            if self._num_baselines_left():
+            if untrained(self.store.path, self.found.baselines):
                 self.watcher.searched()
             baselines.train(self._read, self.options.replicates)
         except KeyboardInterrupt:

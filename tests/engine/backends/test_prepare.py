@@ -23,7 +23,7 @@ from vitnas.engine.backends.backend import Backend
 from vitnas.engine.backends.prepare import prepare_worker
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.serial import SerialBackend
-from vitnas.engine.batch.rates import USUAL
+from vitnas.engine.batch.rates import USUAL_CLIMB
 from vitnas.engine.batch.request import Request
 from vitnas.errors import ConfigError, DataError, DeviceError
 from vitnas.records import Outcome
@@ -117,7 +117,7 @@ def test_the_time_of_baselines_contains_their_learning_rates(
         return prepare._seconds_of_baselines([m for f in families for m in members[f]], worker)
 
     def climbing(number: int) -> float:
-        return USUAL * number
+        return USUAL_CLIMB * number
 
     assert seconds("vgg") == pytest.approx(4 + climbing(4))
     assert seconds("vgg", "dwcnn") == pytest.approx(8 + climbing(8))

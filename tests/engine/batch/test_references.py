@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.config.test_baseline import DIGITS
+from vitnas.config.baseline import PricedBaseline
 from vitnas.config.training import ProxyConfig
 from vitnas.engine.batch.book import Book
-from vitnas.engine.batch.references import FILE_NAME, read_baselines
+from vitnas.engine.batch.references import FILE_NAME, read_baselines, untrained
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.errors import RunError
 from vitnas.records import Outcome
@@ -40,6 +41,14 @@ def test_of_several_learning_rates_the_best_one_counts(tmp_path: Path) -> None:
     (found,) = read_baselines(tmp_path)
     assert (found.lr, found.trainings, found.test_trainings) == (0.02, (60.0, 20.0), (60.0, 20.0))
     assert found.rates == ((0.005, None), (0.01, 50.0), (0.02, 60.0))
+
+
+def test_what_has_no_training_yet_is_untrained(tmp_path: Path) -> None:
+    wider = DIGITS.model_copy(update={"width": DIGITS.width + 1})
+    members = [PricedBaseline(one, 1000, 10) for one in (DIGITS, wider)]
+    assert untrained(tmp_path, members) == members
+    Book(tmp_path / FILE_NAME).put(Request(DIGITS, ProxyConfig(), 3), ANSWER)
+    assert untrained(tmp_path, members) == members[1:]
 
 
 def test_one_learning_rate_is_no_choice(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from vitnas.cost.survey import median_network
 from vitnas.data.telling import SILENT, Teller
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.backends.worker import Worker, device_name, measured_name
-from vitnas.engine.batch.rates import USUAL, pilot
+from vitnas.engine.batch.rates import USUAL_CLIMB, pilot
 from vitnas.errors import ConfigError, printable
 from vitnas.exported.programs import without_onnx
 from vitnas.sessions import Data
@@ -207,8 +207,8 @@ def _seconds_of_baselines(members: Sequence[PricedBaseline], worker: Worker) -> 
         if first is None or last is None:
             return None
         seconds = {one: seconds_between(one.flops, (first, last)) for one in family}
-        total += sum(seconds.values()) + USUAL * seconds.pop(pilot(family))
-        climbs.append(USUAL * sum(seconds.values()))
+        total += sum(seconds.values()) + USUAL_CLIMB * seconds.pop(pilot(family))
+        climbs.append(USUAL_CLIMB * sum(seconds.values()))
     return total + sum(climbs[:1]) + (fmean(climbs[1:]) if len(climbs) > 1 else 0.0)
 
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from vitnas.records import Outcome
 
-USUAL = 2.8
+USUAL_CLIMB = 2.8
 """Rates that a climb tries beside the one it starts from, on average over 13 climbs of a search of
 `fashion_32`; two at least."""
 _FURTHEST = 8.0  # from the recipe's rate, both ways

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vitnas.config.baseline import Baseline
+from vitnas.config.baseline import Baseline, PricedBaseline
 from vitnas.engine.batch.book import Entry, read_entries
 from vitnas.engine.batch.rates import best_rate, said_of
 from vitnas.errors import RunError
@@ -41,6 +41,16 @@ def read_baselines(folder: Path, among: Container[str] | None = None) -> tuple[B
     families = list(dict.fromkeys(family for family, _ in trainings))
     found = map(_together, trainings.values())
     return tuple(sorted(found, key=lambda one: (families.index(one.family), one.flops)))
+
+
+def untrained(folder: Path, members: Sequence[PricedBaseline]) -> list[PricedBaseline]:
+    """Those of `members` that no training of the run is of.
+
+    Raises:
+        RunError: the file is damaged.
+    """
+    trained = {one.network for one in read_baselines(folder)}
+    return [one for one in members if one.baseline not in trained]
 
 
 def _together(trainings: Sequence[BaselineRecord]) -> BaselineRecord:
