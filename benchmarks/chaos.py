@@ -42,6 +42,7 @@ def drive(folder: Path, address: str, trials: int) -> None:
     """What is killed: a search that writes down everything it is told, a line a system call."""
     from vitnas.engine.options import SearchOptions
     from vitnas.engine.search import run_search
+    from vitnas.engine.watch.watcher import Watcher
     from vitnas.errors import VitnasError
     from vitnas.records import TrialRecord
 
@@ -62,7 +63,7 @@ def drive(folder: Path, address: str, trials: int) -> None:
     )
     space = digits_space(epochs=EPOCHS, batch_size=64, train_fraction=0.3)
     try:
-        run_search(space, folder / "disk" / "run", options, note)
+        run_search(space, folder / "disk" / "run", options, Watcher(listener=note))
     except VitnasError as error:
         sys.exit(f"vitnas: {error}")
 

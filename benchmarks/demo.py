@@ -37,6 +37,7 @@ from vitnas.config.space import SearchSpace, SpaceConfig
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.records import TrialRecord
 
 TRIVIAL: dict[str, Any] = {
@@ -133,7 +134,7 @@ def pace(backend: Backend, workers: int, epochs: int, trials: int) -> Pace:
 
     with folder_in_memory() as folder:
         started = time.perf_counter()
-        run_search(space, Path(folder) / "run", options, listen)
+        run_search(space, Path(folder) / "run", options, Watcher(listener=listen))
     gaps = [after - before for before, after in pairwise(ends)]
     between = [gap - seconds for gap, seconds in zip(gaps, trained[1:], strict=True)]
     return Pace(ends[0] - started, statistics.mean(gaps), between, trained)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from vitnas.config.files import validate
 from vitnas.config.space import SpaceConfig
-from vitnas.data.telling import Teller
+from vitnas.data.telling import Tell, Teller
 from vitnas.diagnose.subject import Subject, subject_of
 from vitnas.durations import span
 from vitnas.engine.store.weights import KeptWeights
@@ -27,11 +26,9 @@ from vitnas.training.proxy import ProxyTraining
 from vitnas.training.score import evaluate
 from vitnas.words import plural
 
-Notice = Callable[[str], None]
-
 
 def weights_of(
-    run: Run, trial: TrialRecord, epochs: int | None, notice: Notice
+    run: Run, trial: TrialRecord, epochs: int | None, notice: Tell
 ) -> tuple[bytes, dict[str, Any]]:
     """The weights of a trial's network: kept ones, or those of a training with the trial's seed.
 
@@ -82,7 +79,7 @@ def kept_subject(run: Run, trial: TrialRecord) -> Subject:
 
 
 def shown_images(
-    run: Run, trial: TrialRecord, notice: Notice
+    run: Run, trial: TrialRecord, notice: Tell
 ) -> tuple[Tensor | None, Preprocessing | None]:
     """Normalised images that score candidates, and how they are prepared; None without the data."""
     from vitnas.diagnose.images import show
@@ -116,7 +113,7 @@ def _announced(trial: TrialRecord, epochs: int | None, folds: int) -> str:
 
 
 def _train(
-    run: Run, space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Notice
+    run: Run, space: SpaceConfig, trial: TrialRecord, epochs: int | None, notice: Tell
 ) -> tuple[bytes, dict[str, Any]]:
     proxy = space.proxy if epochs is None else space.proxy.for_epochs(epochs)
     images = load_data(space.data, trial.network.img_size, proxy.train_fraction, Teller(notice))

@@ -29,6 +29,7 @@ from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import RunError
 from vitnas.records import BaselineRecord, Outcome, TrialRecord
 from vitnas.report.verdict import finishing_command
@@ -77,9 +78,7 @@ def baselines(
         0,
         answers,
         cache or Cache(None),
-        notice=tell.append,
-        ended=tell.append,
-        doing=lambda line: None,
+        Watcher(notice=tell.append, ended=tell.append),
     )
 
 
@@ -100,8 +99,7 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
         SPACE,
         tmp_path / "run",
         OPTIONS,
-        ended=told.append,
-        searched=lambda: told.append("all trials have ended"),
+        Watcher(ended=told.append, searched=lambda: told.append("all trials have ended")),
     )
     assert told.index("all trials have ended") == 0
     entries = read_entries(tmp_path / "run" / FILE_NAME)
@@ -118,8 +116,8 @@ def test_a_search_trains_its_baselines_apart_from_its_trials(tmp_path: Path) -> 
     lines = zip(entries, file.read_text().splitlines(keepends=True), strict=True)
     kept = [line for one, line in lines if one.request["baseline"]["width"] not in gone]
     file.write_text("".join(kept))
-    run_search(SPACE, tmp_path / "run", OPTIONS, doing=first.append)
-    run_search(SPACE, tmp_path / "run", OPTIONS, doing=second.append, searched=pytest.fail)
+    run_search(SPACE, tmp_path / "run", OPTIONS, Watcher(doing=first.append))
+    run_search(SPACE, tmp_path / "run", OPTIONS, Watcher(doing=second.append, searched=pytest.fail))
     assert any("the trial has ended, then 2 baselines" in line for line in first)
     assert "the trial has ended" in second, "nothing follows"
 
@@ -205,7 +203,7 @@ def test_a_ctrl_c_among_the_last_trials_leaves_the_baselines_to_a_resume(tmp_pat
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        run_search(SPACE, tmp_path, OPTIONS, interrupt)
+        run_search(SPACE, tmp_path, OPTIONS, Watcher(listener=interrupt))
     stopped = read_run(tmp_path)
     assert (len(stopped.complete), stopped.baselines) == (1, ())
     assert stopped.environment.last.ended_by == "interrupted"
@@ -225,7 +223,7 @@ def test_a_run_that_is_stopped_among_its_baselines_keeps_that_they_are_not_done(
         lines.append(line)
 
     with pytest.raises(KeyboardInterrupt):
-        run_search(SPACE, tmp_path, OPTIONS, ended=interrupt)
+        run_search(SPACE, tmp_path, OPTIONS, Watcher(ended=interrupt))
     stopped = read_run(tmp_path)
     assert len(stopped.baselines) == stopped.num_baselines
     assert stopped.environment.last.baselines_done is False

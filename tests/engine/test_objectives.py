@@ -25,6 +25,7 @@ from vitnas.engine.samplers.ehvi import EHVISampler
 from vitnas.engine.samplers.pool import SpacePool
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import FILE_NAME, STUDY_NAME, read_run
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import ConfigError, RunError
 from vitnas.records import Outcome
 from vitnas.run import Run
@@ -307,10 +308,10 @@ def test_another_device_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.Mo
     run_search(space, tmp_path / "first", SMALL)
     again = replace(SMALL, start_from=(tmp_path / "first",), trials=1)
     said: list[str] = []
-    same = run_search(space, tmp_path / "same", again, notice=said.append)
+    same = run_search(space, tmp_path / "same", again, Watcher(notice=said.append))
     assert sum(t.taken for t in same.trials) == 3
     monkeypatch.setattr("vitnas.environment.cpu_model", lambda: "another processor")
-    other = run_search(space, tmp_path / "other", again, notice=said.append)
+    other = run_search(space, tmp_path / "other", again, Watcher(notice=said.append))
     assert not any(t.taken for t in other.trials)
     assert any("3 results not taken over: measured on" in line for line in said)
 

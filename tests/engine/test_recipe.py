@@ -18,6 +18,7 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import _LEAST, _MOST, too_short, tune_options, why_untuned
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_study
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import DataError, RunError
 from vitnas.report.facts import facts
 from vitnas.run import Run
@@ -80,7 +81,7 @@ def test_a_tuning_that_cannot_try_one_recipe_in_its_time_is_left_out() -> None:
 
 
 def search(space: SearchSpace, out: Path, said: list[str], **options: Any) -> Run:
-    return run_search(space, out, SearchOptions(**SERIAL, **options), notice=said.append)
+    return run_search(space, out, SearchOptions(**SERIAL, **options), Watcher(notice=said.append))
 
 
 def test_images_that_cannot_be_read_are_all_that_is_said(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.recipe import _is_asked
 from vitnas.engine.search import run_search
 from vitnas.engine.store.weights import KeptWeights
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import ConfigError, DataError, RunError, VitnasError
 from vitnas.exported.folder import CONFIG_FILE, WEIGHTS_FILE
 from vitnas.files import write_bytes
@@ -50,7 +51,7 @@ def test_a_skipped_image_is_said_and_written_down(tmp_path: Path) -> None:
     torn.write_bytes(b"")
     said: list[str] = []
     space, options = folder_space(tmp_path / "data"), SearchOptions(trials=1, **SERIAL)
-    run = run_search(space, tmp_path / "run", options, notice=said.append)
+    run = run_search(space, tmp_path / "run", options, Watcher(notice=said.append))
     assert [line for line in said if "skipped" in line] == [
         f"1 image is skipped: {torn}: not a readable image (its format is not known)"
     ]

@@ -14,8 +14,8 @@ from vitnas.cost.survey import check_limits
 
 if TYPE_CHECKING:
     from vitnas.calibration.result import Calibration
-    from vitnas.engine.decide.ledger import Listener
     from vitnas.engine.tuning.result import Tuned
+    from vitnas.engine.watch.watcher import Listener
     from vitnas.records import TrialRecord
     from vitnas.run import Run
 
@@ -55,7 +55,7 @@ def search(
         space: a space, its file, or the name of a shipped one.
         out: the results folder; default `results/<name>`.
         progress: whether to print what is done, a line a trial, and on a terminal a live panel.
-        listener: called with every change; see `vitnas.engine.decide.ledger.Listener`.
+        listener: called with every change; see `vitnas.engine.watch.watcher.Listener`.
         notice: called with lines for whoever watches; by default they are printed with `progress`.
         **options: fields of `vitnas.engine.options.SearchOptions`.
 
@@ -72,6 +72,7 @@ def search(
     from vitnas.engine.search import run_search
     from vitnas.engine.store.study import FILE_NAME
     from vitnas.engine.watch.display import Display
+    from vitnas.engine.watch.watcher import Watcher
     from vitnas.report import write_report
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
@@ -100,9 +101,16 @@ def search(
             tell(f"the report so far, before the baselines: {folder / 'report.html'}")
 
         tell = notice or display.note
-        tellers = (tell, display.say, display.note, display.scored_by, report_so_far)
+        watcher = Watcher(
+            notice=tell,
+            doing=display.say,
+            listener=listen,
+            ended=display.note,
+            scored_by=display.scored_by,
+            searched=report_so_far,
+        )
         try:
-            run = run_search(found, folder, chosen, listen, *tellers)
+            run = run_search(found, folder, chosen, watcher)
         except KeyboardInterrupt:
             if (folder / FILE_NAME).is_file():
                 write_report(load_run(folder))
@@ -137,11 +145,12 @@ def tune(
     from vitnas.engine.tuning.options import TuneOptions
 
     check(TuneOptions, options)
+    from vitnas.data.telling import Teller
     from vitnas.engine.tuning.run import run_tune
 
     found = space if isinstance(space, SearchSpace) else load_space(space)
     folder = results_folder(out, "tune", found.name)
-    return run_tune(found, folder, TuneOptions(**options), notice, notice), folder
+    return run_tune(found, folder, TuneOptions(**options), Teller(notice, notice)), folder
 
 
 def calibrate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from vitnas.calibration.result import Calibration
 from vitnas.calibration.write import write_calibration
 from vitnas.config.differences import with_defaults
 from vitnas.config.space import SearchSpace
-from vitnas.data.telling import Teller
+from vitnas.data.telling import Tell, Teller
 from vitnas.durations import clock, span
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
@@ -30,14 +30,13 @@ from vitnas.words import plural
 PLAN_FILE = "plan.json"
 BOOK_FILE = "trainings.jsonl"
 _MOST_BYTES = 1 << 26
-Notice = Callable[[str], None]
 
 
 def run_calibration(
     space: SearchSpace,
     out: str | Path,
     options: CalibrationOptions,
-    notice: Notice = lambda line: None,
+    notice: Tell = lambda line: None,
 ) -> Calibration:
     """Train what a calibration takes and judge the proxies of `space`.
 
@@ -94,7 +93,7 @@ class _WithSizes(SearchSpace):
 
 
 def _train(
-    plan: CalibrationPlan, book: Book, backend: Backend, found: Findings, notice: Notice
+    plan: CalibrationPlan, book: Book, backend: Backend, found: Findings, notice: Tell
 ) -> None:
     """Do the trainings that the book does not have."""
     names = {request.key: name for name, request in plan.requests()}

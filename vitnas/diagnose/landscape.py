@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from math import hypot
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from vitnas.data.telling import Tell
 from vitnas.diagnose import draw
 from vitnas.diagnose.observer import Finding, plain
 from vitnas.diagnose.survey import MOST_IMAGES
@@ -35,7 +36,6 @@ _SILENT_S = 5.0
 _TICKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 Grid = npt.NDArray[np.float64]
-Notice = Callable[[str], None]
 
 
 def axis_of(points: int) -> list[float]:
@@ -82,7 +82,7 @@ def losses_around(
     images: Split,
     axis: list[float],
     seed: int,
-    notice: Notice = lambda line: None,
+    notice: Tell = lambda line: None,
 ) -> Grid:
     """The mean loss at each point of the grid `axis` x `axis`; the network does not change.
 
@@ -110,7 +110,7 @@ def losses_around(
 class _Progress:
     """Tells how many of `total` points are done, at most once in five seconds."""
 
-    def __init__(self, notice: Notice, total: int) -> None:
+    def __init__(self, notice: Tell, total: int) -> None:
         self._notice, self._total, self._done = notice, total, 0
         self._began = self._told = time.monotonic()
 
@@ -151,7 +151,7 @@ def landscape_finding(
     classes: int | None,
     points: int = POINTS,
     seed: int = 0,
-    notice: Notice = lambda line: None,
+    notice: Tell = lambda line: None,
 ) -> Finding:
     """The loss on a grid around the weights, with a figure.
 

@@ -14,12 +14,14 @@ from vitnas.config.baseline import PricedBaseline
 from vitnas.config.data import DataConfig
 from vitnas.config.notation import human
 from vitnas.config.training import ProxyConfig
+from vitnas.data.telling import Tell
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.cache import Cache
 from vitnas.engine.batch.rates import best_rate, pilot, said_of, untried, within_reach
 from vitnas.engine.batch.references import FILE_NAME, read_baselines
 from vitnas.engine.batch.request import Answer, Request
 from vitnas.engine.watch.interrupts import two_step_interrupt
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.records import BaselineRecord, Outcome
 from vitnas.run import Run
 from vitnas.seeds import derive_seed
@@ -28,7 +30,6 @@ from vitnas.versus import contending, counting
 from vitnas.words import plural
 
 _Answers = Callable[[Iterable[Request]], Iterator[tuple[Request, Answer]]]
-_Notice = Callable[[str], None]
 _Asked = dict[Request, PricedBaseline]  # what each training is of
 
 
@@ -43,9 +44,7 @@ class Baselines:
         seed: of the run. A training's own seed is from it and the baseline's key.
         answers: of the back end; not called where nothing is left to train.
         cache: what other runs found.
-        notice: told what happens on Ctrl-C.
-        ended: told of each result.
-        doing: told what begins, if anything does.
+        watcher: told of each result, what begins, if anything does, and what happens on Ctrl-C.
         int8: see `Request`.
     """
 
@@ -55,9 +54,7 @@ class Baselines:
     seed: int
     answers: _Answers
     cache: Cache
-    notice: _Notice
-    ended: _Notice
-    doing: _Notice
+    watcher: Watcher
     int8: bool = False
     _heard: list[float] = field(default_factory=list, init=False)  # when Ctrl-C has come, if ever
 
@@ -182,7 +179,7 @@ class Baselines:
         """
         book = Book(self.path / FILE_NAME)
         done = len(requests) - len(book.missing(requests))
-        told = _Told(called, len(requests), done, self.ended)
+        told = _Told(called, len(requests), done, self.watcher.ended)
 
         def keep(request: Request, answer: Answer, taken: bool = False) -> None:
             member = requests[request]
@@ -198,7 +195,7 @@ class Baselines:
             return
         if not self._heard:
             what = plural(len({requests[one] for one in missing}), "baseline")
-            self.doing(f"training {what}{how}")
+            self.watcher.doing(f"training {what}{how}")
             with two_step_interrupt(self._wind_down) as heard:
                 for request, answer in self.answers(takewhile(lambda _: not heard, missing)):
                     keep(request, answer)
@@ -208,7 +205,7 @@ class Baselines:
             raise KeyboardInterrupt
 
     def _wind_down(self) -> None:
-        self.notice("finishing the baselines that are running; Ctrl-C again stops now")
+        self.watcher.notice("finishing the baselines that are running; Ctrl-C again stops now")
 
 
 def shared_cache(data: DataConfig, found: Data, device: str, session: Mapping[str, Any]) -> Cache:
@@ -245,7 +242,7 @@ class _Told:
         notice: where the lines go.
     """
 
-    def __init__(self, called: str, number: int, done: int, notice: Callable[[str], None]) -> None:
+    def __init__(self, called: str, number: int, done: int, notice: Tell) -> None:
         self._called, self._number, self._done, self._notice = called, number, done, notice
 
     def __call__(self, request: Request, member: PricedBaseline, answer: Answer) -> None:

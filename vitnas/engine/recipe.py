@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ SHARE = 0.25
 _LEAST = 12
 _MOST = 60
 
-Notice = Callable[[str], None]
 Found = tuple[SearchSpace, dict[str, Any] | None]
 """The space with the recipe to use, and what the run stores of it: `{"tuned": ...}`, or None."""
 
@@ -52,8 +50,7 @@ def tuned_recipe(
     space: SearchSpace,
     path: Path,
     options: SearchOptions,
-    notice: Notice,
-    doing: Notice,
+    teller: Teller,
 ) -> Found:
     """Tune the recipe of a new run on images that none is known for; elsewhere the space's own.
 
@@ -62,25 +59,24 @@ def tuned_recipe(
         space: what will be searched.
         path: the run's folder; what is tried goes to a folder in it, so that it resumes.
         options: of the search.
-        notice: called with lines for whoever watches.
-        doing: called with what is done, when it begins.
+        teller: told what is found, and what is done.
     """
     how = tune_options(options) if _is_asked(space, path, options) else None
     if how is None:
         return space, None
     folder = path / TUNE_FOLDER
     check_folder(folder, BOOK_FILE)
-    images = backend.prepare(space, teller=Teller(notice, doing))
+    images = backend.prepare(space, teller=teller)
     if line := too_short(how, images.training_seconds, backend.resources.workers):
-        notice(line)
+        teller.notice(line)
         return space, None
-    notice(_tuning_first(how_long(options.num_trials or 0, images, backend)))
+    teller.notice(_tuning_first(how_long(options.num_trials or 0, images, backend)))
     try:
-        found = tune_on(backend, images, space, folder, how, notice, doing)
+        found = tune_on(backend, images, space, folder, how, teller)
     except NothingTunedError as error:
-        notice(f"the space's own recipe is used: {error}")
+        teller.notice(f"the space's own recipe is used: {error}")
         return space, None
-    notice(found.line)
+    teller.notice(found.line)
     return space.with_proxy(found.proxy), {"tuned": found.stored()}
 
 

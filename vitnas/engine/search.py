@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from vitnas.config.space import SearchSpace
-from vitnas.data.telling import Teller
+from vitnas.data.telling import Tell
 from vitnas.engine import session
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings, check_onnx
@@ -19,7 +19,6 @@ from vitnas.engine.baselines import Baselines, shared_cache
 from vitnas.engine.batch.references import untrained
 from vitnas.engine.decide import warm_start
 from vitnas.engine.decide.controller import Controller
-from vitnas.engine.decide.ledger import Listener
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.steering import Steering
@@ -31,13 +30,12 @@ from vitnas.engine.store.folder import check_folder, in_use, is_locked, locked, 
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.interrupts import two_step_interrupt
 from vitnas.engine.watch.outlook import outlook
+from vitnas.engine.watch.watcher import UNWATCHED, Listener, Watcher
 from vitnas.records import TrialRecord
 from vitnas.run import Run
 from vitnas.sessions import Data
 from vitnas.words import plural
 
-Notice = Callable[[str], None]
-"""Told what is worth a line to whoever watches."""
 _ENDLESS = 10**9
 
 
@@ -56,28 +54,11 @@ class _Start:
     data: Mapping[Path, Data]
 
 
-@dataclass(frozen=True)
-class _Watcher:
-    """Who is told what; see `run_search`."""
-
-    listener: Listener | None
-    notice: Notice
-    doing: Notice
-    ended: Notice
-    scored_by: Callable[[int], None]
-    searched: Callable[[], None]
-
-
 def run_search(
     space: SearchSpace,
     out: str | Path,
     options: SearchOptions,
-    listener: Listener | None = None,
-    notice: Notice = lambda line: None,
-    doing: Notice = lambda line: None,
-    ended: Notice = lambda line: None,
-    scored_by: Callable[[int], None] = lambda number: None,
-    searched: Callable[[], None] = lambda: None,
+    watcher: Watcher = UNWATCHED,
 ) -> Run:
     """Search `space` until `options.trials` trainings have ended; resumes a run that was stopped.
 
@@ -85,12 +66,7 @@ def run_search(
         space: what is searched.
         out: the results folder; made if it is not there.
         options: how.
-        listener: called with `start`, `epoch` or `end` and the trial; for displays.
-        notice: called with lines for whoever watches.
-        ended: called with a line for each baseline that has ended.
-        doing: called with what is done before and after the trainings, when it begins.
-        scored_by: called with the number of scoring images, once they are read.
-        searched: called once all trials have ended, if there are baselines still to train.
+        watcher: who is told how it goes.
 
     Returns:
         The run as stored, its front scored on the test split.
@@ -104,30 +80,30 @@ def run_search(
         DataError: the images are missing or unreadable.
         KeyboardInterrupt: Ctrl-C, once what was running has ended, or at once the second time.
     """
-    path, watcher = Path(out), _Watcher(listener, notice, doing, ended, scored_by, searched)
+    path = Path(out)
     space = space.for_epochs(options.epochs).at_rate(options.lr)
     check_onnx(space)
     check_proposes(options.sampler, space)
     space, tuned = _known(space, path, options)
-    start = _start(space, options, notice)
-    doing(opening(options))
+    start = _start(space, options, watcher.notice)
+    watcher.doing(opening(options))
     with closing(open_backend(options, space.config.data)) as backend:
-        doing(f"reading the images of {space.config.data.called}")
+        watcher.doing(f"reading the images of {space.config.data.called}")
         if tuned is None:
-            space, tuned = tuned_recipe(backend, space, path, options, notice, doing)
-        found = backend.prepare(space, options.most_baselines, Teller(notice, doing))
+            space, tuned = tuned_recipe(backend, space, path, options, watcher)
+        found = backend.prepare(space, options.most_baselines, watcher)
         for folder, data in start.data.items():
             warm_start.check_same_images(folder, data, found.data)
         if tuned is None and (line := why_untuned(space, path, options)):
-            notice(line)
+            watcher.notice(line)
         make_folder(path)
         fixed = session.fixed(space, options) | (tuned or {})
         with locked(path), study.writable(path), closing(study.RunStore(path, fixed)) as store:
             options = session.begin(store, space, options, backend.resources, found)
             searching = _Search(store, space, options, backend, found, start, watcher)
-            doing(searching.outlook())
+            watcher.doing(searching.outlook())
             searching.run()
-        doing("ending the workers")
+        watcher.doing("ending the workers")
     return study.read_run(path)
 
 
@@ -146,7 +122,7 @@ def _known(space: SearchSpace, path: Path, options: SearchOptions) -> Found:
     return space, tuned
 
 
-def _start(space: SearchSpace, options: SearchOptions, notice: Notice) -> _Start:
+def _start(space: SearchSpace, options: SearchOptions, notice: Tell) -> _Start:
     """Find the networks that the search starts from, and open what it writes with."""
     if options.tensorboard:
         from vitnas.training.events import check_package
@@ -178,7 +154,7 @@ class _Search:
     backend: Backend
     found: Findings
     start: _Start
-    watcher: _Watcher
+    watcher: Watcher
 
     def outlook(self) -> str:
         """What is to do, and about how long it takes."""
@@ -228,7 +204,7 @@ class _Search:
         return KeptWeights(self.store.path, self.num_images or None, self.options.kept_bytes)
 
     @contextmanager
-    def _listening(self) -> Iterator[Listener | None]:
+    def _listening(self) -> Iterator[Listener]:
         """The listener, joined by what writes TensorBoard's files where that is asked for."""
         listener = self.watcher.listener
         if not self.options.tensorboard:
@@ -240,8 +216,7 @@ class _Search:
 
             def both(event: str, trial: TrialRecord) -> None:
                 curves.listen(event, trial)
-                if listener is not None:
-                    listener(event, trial)
+                listener(event, trial)
 
             yield both
 
@@ -319,9 +294,7 @@ class _Search:
             environment["seed"],
             self.backend.answers,
             shared_cache(config.data, self.found.data, self.found.device, now),
-            notice=self.watcher.notice,
-            ended=self.watcher.ended,
-            doing=self.watcher.doing,
+            self.watcher,
             int8=config.objectives.is_int8,
         )
         session.note(self.store, baselines_done=False)

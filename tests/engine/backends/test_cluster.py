@@ -19,6 +19,7 @@ from vitnas.engine.backends.cluster import connect, room
 from vitnas.engine.backends.parallel import RayBackend
 from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import DeviceError, RunError
 from vitnas.records import Outcome, TrialRecord
 from vitnas.run import Run
@@ -192,7 +193,7 @@ def test_a_node_that_leaves_changes_no_front(
             made.remove_node(nodes[0], allow_graceful=False)
 
     options = replace(SMALL, backend="tune", ray_address=made.address)
-    fewer = run_search(make_space(), tmp_path / "fewer", options, leave)
+    fewer = run_search(make_space(), tmp_path / "fewer", options, Watcher(listener=leave))
     assert left
     assert front_of(fewer) == front_of(alone)
     assert len(fewer.complete) == 10

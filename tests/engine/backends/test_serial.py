@@ -13,6 +13,7 @@ from vitnas.engine.options import SearchOptions
 from vitnas.engine.search import run_search
 from vitnas.engine.store.study import read_run
 from vitnas.engine.store.weights import near_front
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import ConfigError, DeviceError, RunError
 from vitnas.records import Outcome
 from vitnas.run import Run
@@ -106,7 +107,7 @@ def test_a_run_that_was_cut_off_is_finished(searched: Run, tmp_path: Path) -> No
             raise CutOffError
 
     with pytest.raises(CutOffError):
-        run_search(make_space(), tmp_path / "run", SMALL, cut)
+        run_search(make_space(), tmp_path / "run", SMALL, Watcher(listener=cut))
     assert read_run(tmp_path / "run").count(Outcome.RUNNING) == 1
     run = run_search(make_space(), tmp_path / "run", SMALL)
     assert len(run.complete) == 3

@@ -14,6 +14,7 @@ from vitnas.config.space import SearchSpace, load_space
 from vitnas.engine.decide.warm_start import seed_candidates, told_own
 from vitnas.engine.search import _start, run_search
 from vitnas.engine.store.study import read_run
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import ConfigError
 from vitnas.records import Outcome, TrialRecord
 
@@ -122,7 +123,7 @@ def test_a_search_says_that_it_begins_with_networks_of_its_space(tmp_path: Path)
 
     def said(**options: Any) -> list[str]:
         told.clear()
-        run_search(space, tmp_path / "run", replace(SERIAL, **options), notice=told.append)
+        run_search(space, tmp_path / "run", replace(SERIAL, **options), Watcher(notice=told.append))
         return [line for line in told if "the space names" in line]
 
     assert said(trials=3) == [f"the first trial is one of the {OWN}"]

@@ -24,6 +24,7 @@ from vitnas.engine.search import run_search
 from vitnas.engine.store.study import RunStore, read_run
 from vitnas.engine.store.weights import KeptWeights
 from vitnas.engine.watch.status import read_status
+from vitnas.engine.watch.watcher import Watcher
 from vitnas.errors import RunError
 from vitnas.records import Outcome
 from vitnas.run import Run
@@ -238,7 +239,7 @@ def test_a_real_search_starts_from_another(searched: Run, tmp_path: Path) -> Non
     file = write_model(tmp_path / "mine.yaml", depth=3)
     said: list[str] = []
     options = replace(SERIAL, seed=2, start_from=[searched.path], seed_configs=[file, "zoo"])
-    run = run_search(make_space(), tmp_path / "b", options, notice=said.append)
+    run = run_search(make_space(), tmp_path / "b", options, Watcher(notice=said.append))
     assert [t.origin for t in run.trials if t.origin and not t.taken] == [file]
     assert sum(trial.is_ended_here for trial in run.trials) == 2
     assert len(run.complete) == 5

@@ -9,6 +9,7 @@ import pytest
 
 from tests.config.trees import TREE
 from tests.engine.conftest import make_space
+from vitnas.data.telling import Teller
 from vitnas.engine.batch.book import read_entries
 from vitnas.engine.tuning.options import TuneOptions
 from vitnas.engine.tuning.result import BOOK_FILE, RECIPE_FILE, RESULT_FILE
@@ -24,7 +25,7 @@ SMALL: dict[str, Any] = {"trials": 3, "networks": 2, "epochs": 2, **SERIAL}
 def test_a_small_tune_and_its_resumption(tmp_path: Path) -> None:
     space, out, lines = make_space(proxy=QUICK), tmp_path / "tune", list[str]()
     doing = list[str]()
-    found = run_tune(space, out, TuneOptions(**SMALL), lines.append, doing.append)
+    found = run_tune(space, out, TuneOptions(**SMALL), Teller(lines.append, doing.append))
     began = [line.partition(",")[0] for line in doing if line.startswith("tuning")]
     assert began[0] == "tuning the recipe: 0 of at most 22 trainings"
     assert began[-1] in {f"tuning the recipe: {n} of at most 22 trainings" for n in (12, 18, 22)}
@@ -62,7 +63,7 @@ def test_a_run_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) 
     told: list[str] = []
     options = TuneOptions(front_of=str(tmp_path / "gone"), **SMALL)
     with pytest.raises(RunError, match="gone: no such folder"):
-        run_tune(make_space(), tmp_path / "tune", options, told.append, told.append)
+        run_tune(make_space(), tmp_path / "tune", options, Teller(told.append, told.append))
     assert told == []
     assert not (tmp_path / "tune").exists()
 

@@ -19,12 +19,13 @@ from vitnas.cost.limits import over_limits
 from vitnas.engine.decide.budget import Meter
 from vitnas.engine.decide.candidates import Candidates
 from vitnas.engine.decide.job import Decision, Job
-from vitnas.engine.decide.ledger import Ledger, Listener
+from vitnas.engine.decide.ledger import Ledger
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.decide.rules import Rules
 from vitnas.engine.decide.take_over import take_over
 from vitnas.engine.samplers import SamplerName
 from vitnas.engine.store.study import RunStore
+from vitnas.engine.watch.watcher import Listener
 from vitnas.records import Outcome, TrialRecord
 from vitnas.seeds import derive_seed
 

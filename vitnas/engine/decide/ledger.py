@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +12,9 @@ from vitnas.config.trials import Refused
 from vitnas.cost.closed_form import closed_form
 from vitnas.engine.decide.locate import Candidate
 from vitnas.engine.store.study import RunStore
+from vitnas.engine.watch.watcher import Listener
 from vitnas.records import Outcome, TrialRecord
 from vitnas.seeds import derive_seed
-
-Listener = Callable[[str, TrialRecord], None]
-"""Called with `known` (from an earlier session or another run), `start`, `epoch` or `end` and the
-trial as it then stands."""
 
 
 class Ledger:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from vitnas.config.model import ModelConfig
 from vitnas.config.space import SearchSpace
-from vitnas.data.telling import Teller
+from vitnas.data.telling import SILENT, Teller
 from vitnas.durations import in_turns, span
 from vitnas.engine.backends.backend import Backend, open_backend, opening
 from vitnas.engine.backends.prepare import Findings
@@ -24,9 +24,6 @@ from vitnas.engine.tuning.result import BOOK_FILE, Tuned, check_result, ranked, 
 from vitnas.engine.tuning.tuner import Tuner
 from vitnas.errors import RunError
 
-Notice = Callable[[str], None]
-
-
 COMPARED, OTHER_EPOCHS = 2, 2
 """Recipes that are trained again at the end, the best one and the space's own; and how often the
 better of them is trained for other numbers of epochs."""
@@ -40,8 +37,7 @@ def run_tune(
     space: SearchSpace,
     out: str | Path,
     options: TuneOptions,
-    notice: Notice = lambda line: None,
-    doing: Notice = lambda line: None,
+    teller: Teller = SILENT,
 ) -> Tuned:
     """Find the recipe of the space's short training; resumes what was stopped.
 
@@ -49,8 +45,7 @@ def run_tune(
         space: whose networks are trained, on its images.
         out: the folder; made if it is not there.
         options: how.
-        notice: called with a line for each recipe.
-        doing: called with what is done, when it begins.
+        teller: told of each recipe, and what is done.
 
     Returns:
         What was found, as written to the folder.
@@ -66,16 +61,16 @@ def run_tune(
     check_folder(path, BOOK_FILE)
     space = space.for_epochs(options.epochs)
     networks = _networks_of(space, options)
-    doing(opening(options))
+    teller.doing(opening(options))
     backend = open_backend(options, space.config.data)
     try:
-        doing(f"reading the images of {space.config.data.called}")
-        found = backend.prepare(space, teller=Teller(notice, doing))
+        teller.doing(f"reading the images of {space.config.data.called}")
+        found = backend.prepare(space, teller=teller)
         for line in found.notices:
-            notice(line)
+            teller.notice(line)
         make_folder(path)
         with locked(path):
-            tuning = Tuning(space, path, options, backend, found, notice, doing)
+            tuning = Tuning(space, path, options, backend, found, teller)
             return tuning.find(networks, epochs=True)
     finally:
         backend.close()
@@ -87,15 +82,14 @@ def tune_on(
     space: SearchSpace,
     path: Path,
     options: TuneOptions,
-    notice: Notice,
-    doing: Notice,
+    teller: Teller,
 ) -> Tuned:
     """As `run_tune`, on a back end that has read the images and found `found`; tries no other
     numbers of epochs."""
     networks = _networks_of(space, options)
     make_folder(path)
     with locked(path):
-        return Tuning(space, path, options, backend, found, notice, doing).find(networks)
+        return Tuning(space, path, options, backend, found, teller).find(networks)
 
 
 def _networks_of(space: SearchSpace, options: TuneOptions) -> tuple[ModelConfig, ...]:
@@ -114,8 +108,7 @@ class Tuning:
         options: how.
         backend: what trains.
         found: what it has found.
-        notice: called with a line for each recipe.
-        doing: called when it begins and after each training.
+        teller: told of each recipe; and what is done, when it begins and after each training.
     """
 
     def __init__(
@@ -125,11 +118,10 @@ class Tuning:
         options: TuneOptions,
         backend: Backend,
         found: Findings,
-        notice: Notice,
-        doing: Notice,
+        teller: Teller,
     ) -> None:
         self._space, self._path, self._options = space, path, options
-        self._backend, self._found, self._notice, self._doing = backend, found, notice, doing
+        self._backend, self._found, self._teller = backend, found, teller
         self._data, self._ended, self._most = found.data, set[str](), 0
         images = images_name(space.config.data, found.data)
         self._of = {"space": space.name, "images": images}
@@ -148,7 +140,7 @@ class Tuning:
             self._data.num_classes or 1,
             options.seed,
             self._train,
-            lambda one: self._notice(told(one)),
+            lambda one: self._teller.notice(told(one)),
         )
         compared = COMPARED * options.seeds
         self._most = (options.trials + compared + OTHER_EPOCHS * epochs) * len(networks)
@@ -205,7 +197,7 @@ class Tuning:
         """How many trainings have ended, of how many at most, and about how long all take."""
         text = f"tuning the recipe: {len(self._ended)} of at most {self._most} trainings"
         whole = how_long(self._most, self._found, self._backend)
-        self._doing(f"{text}, {whole} in all" if whole else text)
+        self._teller.doing(f"{text}, {whole} in all" if whole else text)
 
     def _while_there_is_time(self, requests: Sequence[Request]) -> Iterator[Request]:
         for request in requests:
