@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -34,17 +35,20 @@ def run_here(
     file: Path, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[object, str, str]:
     """`python file ...` in this process, as another one would import torch for two seconds.
+    It must leave no file open.
 
     Returns:
         Exit code, standard output and standard error.
     """
     code: object = 0
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", ResourceWarning)
         patch.setattr(sys, "argv", [str(file), *arguments])
         try:
             runpy.run_path(str(file), run_name="__main__")
         except SystemExit as error:
             code = error.code
+    assert not [str(one.message) for one in heard if one.category is ResourceWarning]
     return code, *capsys.readouterr()
 
 
