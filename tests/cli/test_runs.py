@@ -92,7 +92,8 @@ def test_report_rebuilds_and_imports_neither_torch_nor_ray(road: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr.strip()) == (0, "")
-    assert "report.html" in done.stdout
+    last = [f"report: {road}/report.html", f"to choose a network: vitnas pick {road}"]
+    assert done.stdout.splitlines()[-2:] == last
     assert all((road / name).is_file() for name in PROMISED)
 
 

@@ -14,7 +14,7 @@ import typer
 from vitnas.cli.streams import complain, flush, say, settle_streams, told
 from vitnas.cli.termination import terminations_interrupt
 from vitnas.cores import launch
-from vitnas.errors import VitnasError, printable
+from vitnas.errors import VitnasError, printable, typed
 from vitnas.hook import interrupts_wait_for
 
 if TYPE_CHECKING:
@@ -172,8 +172,10 @@ def print_folder(folder: Path) -> None:
 
 
 def print_front(run: Run) -> None:
-    """Print the front of a run as a table, and where its report is."""
+    """Print the front of a run as a table, where its report is, and what chooses from the front."""
     from vitnas.report import summary_text
 
     say(summary_text(run))
     say(f"report: {run.path / 'report.html'}")
+    if run.front:
+        say(f"to choose a network: vitnas pick {typed(run.path)}")
