@@ -96,7 +96,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "no such space": (("space", "digit"), r"digit: no such file.*\(nearest: digits\)"),
     "no data": (("train", "sret_t", "--to", "x", "--data", ""), "what follows --data is empty"),
     "no such file": (("describe", "nope.yaml"), "nope.yaml: no such file"),
-    "a folder": (("space", "."), ".: is a directory"),
+    "a folder": (("space", "."), ".: is a folder, and a space is a file"),
     "a name beyond names": (("space", "x" * 5000), "no such file"),
     "a NUL in a name": (("describe", "a\0b"), "embedded null byte"),
     "an endless file": (("describe", "/dev/zero"), "/dev/zero: larger than 1 MiB"),

@@ -155,6 +155,22 @@ def test_every_shipped_space_has_the_name_of_its_file() -> None:
         assert load_space(path).name == name.replace("/", "_")
 
 
+def test_a_folder_in_place_of_a_space_file(tmp_path: Path) -> None:
+    """It was said to be a directory, and a stranger's first try is the folder of the images."""
+    images(tmp_path / "my leaves", "ash", "elm")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "space.yaml").write_text("extends: digits\n")
+    (tmp_path / "images_64").mkdir()
+    for name, said in (
+        ("my leaves", "holds images, and a space is a file (nearest: images_64 --data '{}')"),
+        ("run", "is a run, and a space is a file (nearest: {}/space.yaml)"),
+        ("images_64", "is a folder, and a space is a file"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            load_space(tmp_path / name)
+        assert str(error.value) == f"{tmp_path / name}: {said.format(tmp_path / name)}"
+
+
 def images(folder: Path, *classes: str) -> DataConfig:
     for name in classes:
         (folder / "train" / name).mkdir(parents=True)

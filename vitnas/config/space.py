@@ -24,7 +24,7 @@ from vitnas.config.objectives import Bounds, Limits, Objectives
 from vitnas.config.parts import Frozen, as_tuple
 from vitnas.config.recipe import check_recipe_fits
 from vitnas.config.space_checks import check_inherited, check_schedules, check_values, template_of
-from vitnas.config.space_files import LONGEST_NAME, merged, on_other_data, read_space
+from vitnas.config.space_files import LONGEST_NAME, merged, on_other_data, read_space, refuse_folder
 from vitnas.config.space_files import find_space as find_space
 from vitnas.config.space_files import shipped_spaces as shipped_spaces
 from vitnas.config.suggest import suggest_tree
@@ -294,6 +294,7 @@ def load_space(path: str | Path, data: DataConfig | None = None) -> SearchSpace:
         ConfigError: with file, address, value and rule.
     """
     found = find_space(path)
+    refuse_folder(found)
     tree = read_space(found)
     config = validate(SpaceConfig, tree if data is None else on_other_data(tree, data), file=found)
     return SearchSpace(config, file=found)

@@ -11,10 +11,12 @@ from vitnas.config.data import DataConfig
 from vitnas.config.files import exists, is_file, read_yaml
 from vitnas.config.grammar import is_axis
 from vitnas.config.training import with_fields, with_recipe
-from vitnas.errors import ConfigError, nearest_name
+from vitnas.errors import ConfigError, nearest_name, typed
+from vitnas.files import is_folder
 
 LONGEST_NAME = 100
 """Characters of the name of a space."""
+_SPACE_OF_RUN = "space.yaml"
 
 
 def shipped_spaces() -> dict[str, Path]:
@@ -40,6 +42,22 @@ def find_space(path: str | Path) -> Path:
         file=path,
         nearest=nearest_name(str(path), shipped),
     )
+
+
+def refuse_folder(path: Path) -> None:
+    """Refuse a folder in place of a space file, and say how what it holds is given.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if not is_folder(path):
+        return
+    rule, nearest = "is a folder, and a space is a file", None
+    if is_folder(path / "train"):
+        rule, nearest = "holds images, and a space is a file", f"images_64 --data {typed(path)}"
+    elif is_file(path / _SPACE_OF_RUN):
+        rule, nearest = "is a run, and a space is a file", typed(path / _SPACE_OF_RUN)
+    raise ConfigError(rule, file=path, nearest=nearest)
 
 
 def read_space(path: Path) -> dict[str, Any]:
