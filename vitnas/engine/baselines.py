@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,10 @@ class Baselines:
             asked |= again
             repeated.update(new)
 
+    @cached_property
+    def _book(self) -> Book:
+        return Book(self.path / FILE_NAME)
+
     def _families(self) -> _Asked:
         """All members at the rates of their families, and the trainings that found these rates."""
         pilots = dict.fromkeys(map(self._pilot, self.members), self.proxy.lr)
@@ -108,11 +113,10 @@ class Baselines:
 
     def _diverged(self, whole: _Asked) -> dict[PricedBaseline, float]:
         """Those that diverge at the rate that their family has found, with it."""
-        book = Book(self.path / FILE_NAME)
         lost = {
             one: request.proxy.lr
             for request, one in whole.items()
-            if (answer := book.get(request)) and answer.outcome is Outcome.DIVERGED
+            if (answer := self._book.get(request)) and answer.outcome is Outcome.DIVERGED
         }
         return {one: lr for one, lr in lost.items() if self._pilot(one) not in lost}
 
@@ -162,9 +166,8 @@ class Baselines:
 
     def _tried(self, one: PricedBaseline) -> dict[float, float | None]:
         """What trainings say of their learning rates, of those that the run has; see `said_of`."""
-        book = Book(self.path / FILE_NAME)
         asked = {lr: self._request(one, lr) for lr in within_reach(self.proxy.lr)}
-        found = {lr: book.get(request) for lr, request in asked.items()}
+        found = {lr: self._book.get(request) for lr, request in asked.items()}
         return {lr: said_of(a.outcome, a.top1) for lr, a in found.items() if a is not None}
 
     def _answer(
@@ -177,7 +180,7 @@ class Baselines:
             called: what each is, for the lines that tell of them.
             how: the end of the sentence that tells what begins.
         """
-        book = Book(self.path / FILE_NAME)
+        book = self._book
         done = len(requests) - len(book.missing(requests))
         told = _Told(called, len(requests), done, self.watcher.ended)
 

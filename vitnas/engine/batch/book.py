@@ -57,6 +57,7 @@ class Book:
     def __init__(self, path: Path, images: str = "") -> None:
         self._path, self._images = path, images
         self._entries = read_entries(path)
+        self._texts = [_line(entry) for entry in self._entries]
         self._lines = {
             entry.key: number
             for number, entry in enumerate(self._entries, start=1)
@@ -79,8 +80,9 @@ class Book:
         told: dict[str, Any] = {"request": request.told(), "images": self._images, "taken": taken}
         now = round(time.time(), 3)
         self._entries.append(Entry(key=request.key, answer=answer, ended=now, **told))
+        self._texts.append(_line(self._entries[-1]))
         self._lines[request.key] = len(self._entries)
-        write_text(self._path, "".join(map(_line, self._entries)))
+        write_text(self._path, "".join(self._texts))
 
     def missing(self, requests: Iterable[Request]) -> list[Request]:
         """The requests without an answer, each once."""
