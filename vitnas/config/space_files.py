@@ -16,7 +16,8 @@ from vitnas.files import is_folder
 
 LONGEST_NAME = 100
 """Characters of the name of a space."""
-_SPACE_OF_RUN = "space.yaml"
+SPACE_OF_RUN = "space.yaml"
+"""The space of a run, in its folder."""
 
 
 def shipped_spaces() -> dict[str, Path]:
@@ -55,8 +56,8 @@ def refuse_folder(path: Path) -> None:
     rule, nearest = "is a folder, and a space is a file", None
     if is_folder(path / "train"):
         rule, nearest = "holds images, and a space is a file", f"images_64 --data {typed(path)}"
-    elif is_file(path / _SPACE_OF_RUN):
-        rule, nearest = "is a run, and a space is a file", typed(path / _SPACE_OF_RUN)
+    elif is_file(path / SPACE_OF_RUN):
+        rule, nearest = "is a run, and a space is a file", typed(path / SPACE_OF_RUN)
     raise ConfigError(rule, file=path, nearest=nearest)
 
 

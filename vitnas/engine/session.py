@@ -11,6 +11,7 @@ from typing import Any
 
 from vitnas.config.differences import changed_images
 from vitnas.config.space import SearchSpace
+from vitnas.config.space_files import SPACE_OF_RUN
 from vitnas.engine.backends.prepare import Findings
 from vitnas.engine.backends.resources import Resources
 from vitnas.engine.options import SearchOptions
@@ -70,7 +71,7 @@ def _describe(
     store.set("num_trials", options.num_trials or 0)
     store.set("num_baselines", len(found.baselines))
     _keep(store, environment)
-    write_text(store.path / "space.yaml", space.text)
+    write_text(store.path / SPACE_OF_RUN, space.text)
 
 
 def _refuse_other_images(store: study.RunStore, found: Data) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vitnas.calibration.result import FILE_NAME, Calibration, read_calibration
 from vitnas.config.differences import are_same_images
+from vitnas.config.space_files import SPACE_OF_RUN
 from vitnas.errors import RunError
 from vitnas.files import exists, write_text, writing
 from vitnas.run import Run
@@ -41,7 +42,7 @@ def _fitting(run: Run, folder: Path) -> Calibration:
     rule = f"{folder / FILE_NAME}: must calibrate the space of {run.path}"
     for part in _SAME:
         if run.space.get(part) != found.space.get(part):
-            remedy = shlex.join(["vitnas", "calibrate", str(run.path / "space.yaml")])
+            remedy = shlex.join(["vitnas", "calibrate", str(run.path / SPACE_OF_RUN)])
             raise RunError(f"{rule}; {part} differs; `{remedy} --out DIR` calibrates it")
     here, there = (data.told().get("fingerprint") for data in (run.environment.data, found.data))
     if here and there and not are_same_images(here, there, tested=False):

@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitnas.config.space_files import SPACE_OF_RUN
 from vitnas.engine.store.database import FILE_NAME, ForeignStudy, told_beside, writable
 from vitnas.engine.store.folder import check_study, locked
 from vitnas.engine.store.stored import stored_run, stored_trial
@@ -293,8 +294,8 @@ def _fixed(path: Path, attrs: Mapping[str, Any]) -> dict[str, Any] | None:
 
     found = {name: attrs[name] for name in ("space", "seed") if name in attrs}
     with contextlib.suppress(VitnasError, OSError, *_NO_JSON, KeyError):
-        if "space" not in found and (path / "space.yaml").is_file():
-            found["space"] = load_space(path / "space.yaml").to_tree()
+        if "space" not in found and (path / SPACE_OF_RUN).is_file():
+            found["space"] = load_space(path / SPACE_OF_RUN).to_tree()
         if "seed" not in found:
             found["seed"] = json.loads(read_bytes(path / "environment.json", 1 << 24))["seed"]
     return found if len(found) == 2 else None

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vitnas.data.telling import Tell, Teller
+from vitnas.data.telling import Tell, Teller, ignore
 from vitnas.records import TrialRecord
 
 Listener = Callable[[str, TrialRecord], None]
 """Called with `known` (from an earlier session or another run), `start`, `epoch` or `end` and the
 trial as it then stands."""
-
-
-def _ignore(*told: object) -> None:
-    pass
 
 
 @dataclass(frozen=True)
@@ -28,10 +24,10 @@ class Watcher(Teller):
         searched: called once all trials have ended, if there are baselines still to train.
     """
 
-    listener: Listener = _ignore
-    ended: Tell = _ignore
-    scored_by: Callable[[int], None] = _ignore
-    searched: Callable[[], None] = _ignore
+    listener: Listener = ignore
+    ended: Tell = ignore
+    scored_by: Callable[[int], None] = ignore
+    searched: Callable[[], None] = ignore
 
 
 UNWATCHED = Watcher()
