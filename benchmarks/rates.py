@@ -12,7 +12,8 @@ the other.
 
 AdamW and Muon are those of vitnas. Two others are here alone: `mup`, AdamW whose matrices have a
 rate of 64 / fan-in (Yang et al., "Tensor Programs V", 2022, Table 3), and `prodigy` (package
-prodigyopt; Mishchenko and Defazio, 2023), which estimates its rate, so that it is given 1.
+prodigyopt; Mishchenko and Defazio, 2023), which estimates its rate and is given 1 alone: at half of
+it, short trainings do not start.
 
 With `--baselines`, the networks are not the space's but one of each family of baselines, near the
 middle of its log FLOPs: does the rate of the space suit those that it is compared with?
@@ -281,9 +282,10 @@ def main() -> None:
             file = f"{space.name}-{way}" if way in ("mup", "prodigy") else space.name
             file += "-baselines" * given.baselines
             book = Book(folder / f"{file}.jsonl", space.config.data.name)
-            table = measure(space, configs, way, given.rates, given.seeds, book)
-            print_table(way, table, given.rates, configs)
-            figures |= judge(way, table, given.rates, flops)
+            rates = (1.0,) if way == "prodigy" else given.rates
+            table = measure(space, configs, way, rates, given.seeds, book)
+            print_table(way, table, rates, configs)
+            figures |= judge(way, table, rates, flops)
     print()
     show(("", ""), [(name, f"{value}") for name, value in figures.items()])
     last = given.ways[-1]
