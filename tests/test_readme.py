@@ -60,3 +60,10 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
         target = page.parent / name if name else page
         assert target.exists(), link
         assert not anchor or anchor in _anchors(target), link
+
+
+def test_the_index_of_the_documentation_has_every_page() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    named = set(re.findall(r"\]\((\w+\.\w+)\)", index))
+    pages = {page.name for suffix in ("md", "ipynb") for page in ROOT.glob(f"docs/*.{suffix}")}
+    assert named == pages - {"README.md"}
