@@ -22,6 +22,7 @@ middle of its log FLOPs: does the rate of the space suit those that it is compar
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -91,6 +92,8 @@ def arguments() -> argparse.Namespace:
     given = parser.parse_args()
     if len(given.take or range(given.networks)) < 2:
         parser.error("two networks at least are compared")
+    if "prodigy" in given.ways and importlib.util.find_spec("prodigyopt") is None:
+        parser.error("--ways prodigy needs a package: pip install prodigyopt")
     return given
 
 
