@@ -1,8 +1,8 @@
 """A search and replays give what they gave before: the files here are an earlier vitnas's.
 
 They are of the first one whose front and whose sampler go by expected top-1; the search, of the
-first one that begins with plain networks; the replay of digits, of the first one whose table has
-three trainings of each network.
+first one that begins with plain networks; the replays, of the first ones whose tables have several
+trainings of each network.
 """
 
 from __future__ import annotations
