@@ -16,7 +16,8 @@ prodigyopt; Mishchenko and Defazio, 2023), which estimates its rate and is given
 it, short trainings do not start.
 
 With `--baselines`, the networks are not the space's but one of each family of baselines, near the
-middle of its log FLOPs: does the rate of the space suit those that it is compared with?
+middle of its log FLOPs: does the rate of the space suit those that it is compared with? With
+`--recorded`, they are those of the space's recorded table, in its order.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ from vitnas.engine.backends.serial import SerialBackend
 from vitnas.engine.batch.book import Book
 from vitnas.engine.batch.request import Request
 from vitnas.exported.design import size_of_design
+from vitnas.replay.tables import find_table
 from vitnas.seeds import derive_seed
 from vitnas.training import optim
 
@@ -83,7 +85,11 @@ def space_parser(description: str | None) -> argparse.ArgumentParser:
 def arguments() -> argparse.Namespace:
     parser = space_parser(__doc__)
     parser.add_argument("--networks", type=int, default=12)
-    parser.add_argument("--baselines", action="store_true", help="their families' networks instead")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--baselines", action="store_true", help="their families' networks instead"
+    )
+    instead.add_argument("--recorded", action="store_true", help="those of the table instead")
     parser.add_argument("--take", type=int, nargs="*", help="only these of them, from 0")
     parser.add_argument("--rates", type=float, nargs="*", default=RATES)
     parser.add_argument("--seeds", type=int, default=1)
@@ -278,6 +284,9 @@ def main() -> None:
     configs: list[Subject] = [*spread(space, 2 if given.quick else given.networks)]
     if given.baselines:
         configs = list(families(space))[: 2 if given.quick else None]
+    if given.recorded:
+        configs = [network.config for network in find_table(given.space).networks]
+        configs = configs if given.take else configs[: 2 if given.quick else given.networks]
     configs = [configs[index] for index in given.take] if given.take else configs
     flops = [size_of_design(each).flops for each in configs]
     figures: dict[str, float | str | list[str]] = {"space": space.name, "networks": len(configs)}
