@@ -19,6 +19,7 @@ from common import Bound, Figures, conclude, is_quick, rounded, show
 
 Given = dict[str, Any] | tuple[str, int]
 """A model, or family and width of a baseline."""
+RATE = 3.2e-2  # that of `fashion_32` when this was measured; it has half of it now
 SEEDS = 3
 STRIDES, BETWEEN, POOLS = "32, 64, 64; strides", "32, 64, 64; pools between", "32, 64, 64; pools"
 SMALL, VGG = "16, 32, 64; pools", "vgg 8"
@@ -180,7 +181,7 @@ def main() -> None:
     from vitnas.training.data import load_data
 
     space = load_space("fashion_32").config
-    changes = {"epochs": 1, "train_fraction": 0.3} if quick else {}
+    changes = {"lr": RATE} | ({"epochs": 1, "train_fraction": 0.3} if quick else {})
     proxy = space.proxy.model_copy(update=changes)
     images = load_data(DataConfig() if quick else space.data, 32, proxy.train_fraction)
     kept = (STRIDES, BETWEEN, POOLS, SMALL, VGG, CRELU, RANDOM) if quick else tuple(NETWORKS)
