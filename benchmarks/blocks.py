@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from by_hand import Given, Tried, conv, tried
+from by_hand import RATE
 from by_hand_folder import EPOCHS
 from common import Bound, conclude, quick_parser, rounded, show
 from folder import SIDE, write_images
@@ -28,7 +29,6 @@ Model = dict[str, Any]
 WIDTHS = ((6, 12, 24), (8, 16, 32), (16, 32, 64), (24, 48, 96), (32, 64, 128))
 CHANGED = (1, 2)
 """Which of the widths have the changes, too."""
-RATE = 3.2e-2  # that of `fashion_32` when this was measured; it has half of it now
 SEEDS = 3
 ATTENTION: Model = {"head_dim": 8, "mlp_ratio": 1.0}
 CONV_MLP: Model = {"token_mixer": "dwconv", "kernel_size": 3, "expansion": 1.0, "mlp_ratio": 1.0}
