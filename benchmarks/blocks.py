@@ -19,8 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from by_hand import Given, Tried, conv, tried
-from by_hand import RATE
+from by_hand import RATE, Given, Tried, conv, tried
 from by_hand_folder import EPOCHS
 from common import Bound, conclude, quick_parser, rounded, show
 from folder import SIDE, write_images
