@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitnas.baselines.families import FAMILIES, build_baseline
@@ -48,3 +49,19 @@ def test_every_weight_is_trained(family: str) -> None:
     model(torch.randn(4, 3, 8, 8)).square().sum().backward()
     unused = [name for name, weight in model.named_parameters() if weight.grad is None]
     assert not unused
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_smallest_member_can_learn(family: str) -> None:
+    """A LayerNorm over two channels lets no gradient through."""
+
+    def share_of_the_stem(width: int) -> float:
+        torch.manual_seed(0)
+        model = build_baseline(make(family, width, (8, 8)))
+        F.cross_entropy(model(torch.randn(16, 3, 8, 8)), torch.arange(16) % 5).backward()
+        first, *_, last = (weight for weight in model.parameters() if weight.ndim > 1)
+        assert first.grad is not None
+        assert last.grad is not None
+        return float(first.grad.norm() / last.grad.norm())
+
+    assert share_of_the_stem(FAMILIES[family].least_width) > share_of_the_stem(8) / 10

@@ -36,10 +36,12 @@ class _Family(NamedTuple):
     Attributes:
         build: a member from fresh weights.
         source: where it comes from, for tables and readers.
+        least_width: the smallest width that can learn.
     """
 
     build: _Builder
     source: str
+    least_width: int = 2
 
 
 def build_baseline(baseline: Baseline) -> nn.Module:
@@ -161,14 +163,18 @@ def _metaformer(
     return cast(nn.Module, model)
 
 
+# A LayerNorm over two channels gives 1 and -1 in the order of their sizes, so no gradient goes
+# through it.
+_NORMED = 3
+
 FAMILIES: dict[str, _Family] = {
     "vgg": _Family(_vgg, "3x3 convolutions, BatchNorm, 2x2 max pooling behind each"),
     "dwcnn": _Family(_depthwise_cnn, "3x3 stem, six depthwise-separable convolutions, BatchNorm"),
     "mobilenet": _Family(mobilenet, "MobileNetV3's blocks: timm's InvertedResidual, expansion 4"),
-    "caformer": _Family(_caformer, "timm's MetaFormer: SepConv, then Attention"),
-    "convnext": _Family(convnext, "timm's ConvNeXtStage without layer scale"),
+    "caformer": _Family(_caformer, "timm's MetaFormer: SepConv, then Attention", _NORMED),
+    "convnext": _Family(convnext, "timm's ConvNeXtStage without layer scale", _NORMED),
     "resnet": _Family(resnet, "timm's BasicBlock, two a stage as in ResNet-18"),
-    "poolformer": _Family(_poolformer, "timm's MetaFormer: Pooling, as PoolFormerV2"),
+    "poolformer": _Family(_poolformer, "timm's MetaFormer: Pooling, as PoolFormerV2", _NORMED),
     "vit": _Family(_vit, "timm's VisionTransformer: 6 blocks, 3 heads, mean pooling"),
 }
 """By name, in the order in which a small search takes them."""

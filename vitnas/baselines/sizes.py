@@ -18,7 +18,6 @@ from vitnas.cost.survey import flops_range
 from vitnas.memory import check_memory, free_memory
 
 NUM_SIZES = 4
-_LEAST = 2
 _COUNTED = (4, 12, 32)  # widths that a family's curve goes through
 
 
@@ -107,6 +106,7 @@ class _Scale:
         import numpy as np
 
         self._first, self.family = first, first.family
+        self._least = FAMILIES[first.family].least_width
         counted = [price(self._of(width)) for width in _COUNTED]
         fit = np.polynomial.Polynomial.fit
         self._foretold = fit(_COUNTED, [one.flops for one in counted], 2)
@@ -115,7 +115,7 @@ class _Scale:
     def near(self, goal: float, limits: Limits) -> PricedBaseline | None:
         """The member nearest to `goal` FLOPs by log; None where none is near within the limits."""
         ideal = self._width(goal)
-        around = {max(_LEAST, int(ideal) + step) for step in (-1, 0, 1, 2)}
+        around = {max(self._least, int(ideal) + step) for step in (-1, 0, 1, 2)}
         for width in sorted(around, key=lambda width: self._off(width, goal)):
             if self._off(width, goal) > 2 * log(LIKE_FLOPS):  # it is only foretold
                 break
@@ -130,7 +130,7 @@ class _Scale:
     def _width(self, goal: float) -> float:
         """Where the parabola is at `goal`."""
         roots = (self._foretold - goal).roots()
-        return max((root.real for root in roots if not root.imag), default=_LEAST)
+        return max((root.real for root in roots if not root.imag), default=self._least)
 
     def _off(self, width: int, goal: float) -> float:
         return abs(log(max(1.0, float(self._foretold(width))) / goal))
