@@ -277,7 +277,8 @@ def _add_convolutions(rng: random.Random, tree: dict[str, Any]) -> None:
 
 
 def _add_pooling(rng: random.Random, tree: dict[str, Any]) -> None:
-    """Halve some grids by max pooling."""
+    """Halve some grids by pooling."""
+    tree["pooling"] = rng.choice(["max", "max_blur"])
     if len(tree["stages"]) > 1 and rng.random() < 0.15:
         tree["downsample"] = rng.choice(["maxpool", "vgg", "crelu"])
     if tree["stem"]["kind"] == "conv" and rng.random() < 0.4:

@@ -37,6 +37,7 @@ VALUES: dict[str, list[Any]] = {
     "stem.width": [4, 6],
     "stem.widths": [None, [4], [8], [12]],
     "downsample": list(get_args(Downsampling)),
+    "pooling": ["max", "max_blur"],
     "downsample_expansion": [1.0, 4.0],
     "downsample_se_ratio": [0.0, 0.25],
     "pos_embed": ["learned", "none", "conditional"],

@@ -166,6 +166,11 @@ NETWORK_RULES: dict[str, FieldRule[Network]] = {
         named_widths,
     ),
     "downsample": FieldRule("there are two stages or more", lambda n: len(n.stages) > 1),
+    "pooling": FieldRule(
+        "`stem.pools` above 0 matters, or `downsample` is `maxpool`, `vgg` or `crelu`, with two "
+        "stages or more",
+        lambda network: network.has_pooling,
+    ),
     **{
         f"downsample_{name}": FieldRule(
             "`downsample` is `mbconv`, with two stages or more",

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field
 from vitnas.config import rules
 from vitnas.config.collected import collected
 from vitnas.config.parts import (
+    POOLED,
     BroadConfig,
     Downsampling,
     Epsilon,
@@ -21,6 +22,7 @@ from vitnas.config.parts import (
     HeadConfig,
     ImageSize,
     Norm,
+    Pooling,
     Positive,
     Rate,
     ReattentionConfig,
@@ -61,6 +63,12 @@ class Network(Frozen):
         "inverted residual, which halves the grid between its 1x1 convolutions, `maxpool` 2x2 "
         "max pooling, 1x1 and BN, `vgg` 3x3, BN, ReLU and 2x2 max pooling (VGG), `crelu` the same "
         "with half of the filters and CReLU",
+    )
+    pooling: Pooling = Field(
+        "max",
+        description="the pooling of the `conv` stem and of downsampling `maxpool`, `vgg` and "
+        "`crelu`: `max` 2x2 max pooling; `max_blur` the same of stride 1, then a fixed low-pass "
+        "filter of stride 2, [1, 2, 1] / 4 along both sides (Zhang's MaxBlurPool)",
     )
     downsample_expansion: Annotated[float, Field(ge=1.0, le=8.0)] = Field(
         4.0,
@@ -225,6 +233,12 @@ class Network(Frozen):
 
     def norm_of(self, stage: StageConfig) -> Norm:
         return stage.norm or self.norm
+
+    @property
+    def has_pooling(self) -> bool:
+        """Whether the stem or a downsampling layer pools."""
+        in_stem = self.stem.kind == "conv" and self.stem.halvings > 0 and self.stem.pools > 0
+        return in_stem or (len(self.stages) > 1 and self.downsample in POOLED)
 
     @property
     def has_norm_between(self) -> bool:

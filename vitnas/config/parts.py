@@ -20,6 +20,9 @@ Norm = Literal["layernorm", "layernorm_nobias", "batchnorm"]
 Downsampling = Literal[
     "conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg", "crelu"
 ]
+POOLED: tuple[Downsampling, ...] = ("maxpool", "vgg", "crelu")
+"""Layers between stages that halve the grid by pooling."""
+Pooling = Literal["max", "max_blur"]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Ratio = Annotated[float, Field(ge=0.0, le=16.0)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -74,7 +77,7 @@ class StemConfig(Frozen):
     pools: Annotated[int, Field(ge=0, le=16)] = Field(
         0,
         description="how many of the convolutions of the `conv` stem that halve the grid do so by "
-        "2x2 max pooling behind their ReLU: the last ones, with stride 1",
+        "2x2 pooling behind their ReLU: the last ones, with stride 1",
     )
     act: Literal["relu", "crelu"] = Field(
         "relu",
@@ -104,7 +107,7 @@ class StemConfig(Frozen):
         return rules.halvings_of(self.stride)
 
     def is_pooled(self, index: int) -> bool:
-        """Whether max pooling stands behind this convolution of the `conv` stem."""
+        """Whether pooling stands behind this convolution of the `conv` stem."""
         return self.halvings - self.pools <= index < self.halvings
 
     def stride_of(self, index: int) -> int:

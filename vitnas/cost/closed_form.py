@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vitnas.config.model import ModelConfig
-from vitnas.config.parts import Residual
+from vitnas.config.parts import POOLED, Residual
 from vitnas.config.rules import halved
 from vitnas.config.stage import StageConfig
 from vitnas.cost.mixers import (
@@ -29,7 +29,7 @@ from vitnas.cost.mixers import (
     qkv_norms,
 )
 from vitnas.cost.norms import BATCH_NORM, LAYER_NORM, norm_cost
-from vitnas.cost.stems import stem_cost
+from vitnas.cost.stems import BLUR, stem_cost
 
 _RESIDUALS: dict[Residual, int] = {"plain": 0, "lrc": 2, "lrc_branch": 1, "lrc_identity": 1}
 """Parameters of a residual connection; `scale` has one for each channel."""
@@ -127,13 +127,15 @@ def _downsample(config: ModelConfig, index: int) -> list[Row]:
     height, width = config.grids[index]
     if config.downsample in ("separable", "mbconv"):
         return _inverted_downsample(config, index, before, after)
-    if config.downsample in ("maxpool", "vgg", "crelu"):
+    if config.downsample in POOLED:
         is_first = config.downsample != "maxpool"  # before the pooling, at four times the places
         filters = halved(after) if config.downsample == "crelu" else after
         weights = (9 if is_first else 1) * before * filters
         tokens = (4 if is_first else 1) * height * width
         norm = Row(index, "norm", *norm_cost("batchnorm", filters, tokens))
-        return [Row(index, "downsample", weights * tokens, weights), norm]
+        blurred = (after if is_first else before) if config.pooling == "max_blur" else 0
+        flops = weights * tokens + BLUR * blurred * height * width
+        return [Row(index, "downsample", flops, weights), norm]
     weights = 4 if config.downsample == "patch" else 9
     weights *= before * after
     if config.downsample == "conv":

@@ -45,6 +45,7 @@ class Stage(nn.Module):
                 hidden,
                 squeezed,
                 config.num_prefix_tokens,
+                config.pooling,
             )
         self.position: ConditionalPosition | None = None
         if config.pos_embed == "conditional":

@@ -11,8 +11,9 @@ from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from tests.nn.networks import copy_in_order, timms_inverted_residual
-from vitnas.config.parts import Downsampling
+from vitnas.config.parts import POOLED, Downsampling
 from vitnas.nn.layers.downsample import Downsample
+from vitnas.nn.layers.pooling import MaxBlurPool
 from vitnas.nn.layers.tokens import to_picture, to_tokens
 
 KINDS = list(get_args(Downsampling))
@@ -125,6 +126,16 @@ def test_crelu_is_vgg_with_the_negatives_of_half_of_the_filters() -> None:
     assert weight.shape == (6, 8, 3, 3)
     vgg.conv[0].weight.data = torch.cat([weight, -weight])
     torch.testing.assert_close(layer(x, (4, 6)), vgg.eval()(x, (4, 6)))
+
+
+@pytest.mark.parametrize("kind", POOLED)
+def test_the_layers_that_pool_may_blur(kind: Downsampling) -> None:
+    torch.manual_seed(0)
+    layer = Downsample(8, 12, kind, pooling="max_blur")
+    assert layer(torch.randn(2, 24, 8), (4, 6)).shape == (2, 6, 12)
+    assert sum(isinstance(module, MaxBlurPool) for module in layer.modules()) == 1
+    assert not any(isinstance(module, nn.MaxPool2d) for module in layer.modules())
+    assert list(layer.state_dict()) == list(Downsample(8, 12, kind).state_dict())
 
 
 def test_maxpool_passes_on_the_largest_of_four_places() -> None:

@@ -29,6 +29,7 @@ NETWORK: dict[str, tuple[Any, ...] | None] = {
     "downsample": (
         *("conv", "metaformer", "cvt", "patch", "separable", "mbconv", "maxpool", "vgg", "crelu"),
     ),
+    "pooling": ("max", "max_blur"),
     "downsample_expansion": ANY,
     "downsample_se_ratio": ANY,
     "permute": ("always", "second", "never"),

@@ -65,6 +65,7 @@ def _stem(config: ModelConfig) -> dict[str, Any]:
         "stem_proj": kind == "shifted",
         "plain_stem": [] if normed else assigned("self.stem", call("named", {"conv": layers})),
         "crelu_cuts": crelu_cuts(config),
+        "pooling": config.pooling,
     }
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from vitnas.config.model import ModelConfig
+from vitnas.config.parts import Pooling
 from vitnas.config.stage import StageConfig
 from vitnas.exported.source.layout import Call, Code, Listed, Repeat, call, calls
 from vitnas.exported.source.mixers import (
@@ -213,6 +214,11 @@ def crelu_cuts(config: ModelConfig) -> bool:
     return any(width % 2 for width in (*widths, *(stage.embed_dim for stage in config.stages)))
 
 
+def pooling_text(kind: Pooling, dim: int | str) -> str:
+    """The pooling of so many channels."""
+    return f"MaxBlurPool({dim})" if kind == "max_blur" else "nn.MaxPool2d(2)"
+
+
 def stem_layers(config: ModelConfig) -> list[Code]:
     """The layers of the stem's `conv`."""
     return [Code(text) for text in _STEMS[config.stem.kind](config)]
@@ -229,7 +235,7 @@ def _conv(config: ModelConfig) -> list[str]:
         act = halves if config.stem.act == "crelu" else "nn.ReLU()"
         found += [f"nn.BatchNorm2d({count})", act]
         if config.stem.is_pooled(index):
-            found.append("nn.MaxPool2d(2)")
+            found.append(pooling_text(config.pooling, after))
         before = after
     return found
 

@@ -36,7 +36,7 @@ from vitnas.exported.source.merging import merged
 from vitnas.exported.source.mixers import Variant
 from vitnas.exported.source.names import names_of
 from vitnas.exported.source.network import network_facts
-from vitnas.exported.source.plan import stage_calls, stepped_of
+from vitnas.exported.source.plan import pooling_text, stage_calls, stepped_of
 from vitnas.exported.source.statements import Assignment, assigned, statements
 
 _HELPERS = (
@@ -48,6 +48,7 @@ _HELPERS = (
     "by_parts",
     "fixed_order",
     "CReLU",
+    "MaxBlurPool",
     "StarReLU",
     "SquaredReLU",
     "TokenBatchNorm",
@@ -277,6 +278,7 @@ def _environment(net: Mapping[str, Any]) -> Environment:
     environment.globals |= {
         "on_grid": lambda layer, tokens: f"on_grid({layer}, {tokens}{grid})",
         "inverted_residual": net["inverted_call"],
+        "pooling": partial(pooling_text, net["pooling"]),
         "made_residual": partial(made_residual, net["sized"]),
         "norm": partial(_norm, net["norm_eps"]),
         "scaled": lambda code: code if net["scale"] == "1.0" else f"{net['scale']} * {code}",

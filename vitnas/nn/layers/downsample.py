@@ -7,12 +7,13 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vitnas.config.parts import Downsampling, Norm
+from vitnas.config.parts import Downsampling, Norm, Pooling
 from vitnas.config.rules import halved
 from vitnas.nn.layers.activation import CReLU
 from vitnas.nn.layers.depthwise import MultipliedConv
 from vitnas.nn.layers.inverted_residual import PointwiseConv, inverted_residual
 from vitnas.nn.layers.norm import EPS, build_norm
+from vitnas.nn.layers.pooling import build_pooling
 from vitnas.nn.layers.tokens import Grid, to_picture, to_tokens
 
 
@@ -29,8 +30,8 @@ class Downsample(nn.Module):
     - `mbconv`: an inverted residual of stride 2, with hard swish: a 1x1 convolution to M channels,
       the depthwise one of stride 2 on these, squeeze-excitation, a 1x1 convolution to C'. It has no
       skip (MobileNetV3, EfficientNet). C = M leaves out the first convolution.
-    - `maxpool`: 2x2 max pooling, then a 1x1 convolution without bias and BN.
-    - `vgg`: a full 3x3 convolution without bias, BN, ReLU, then 2x2 max pooling (VGG, with BN).
+    - `maxpool`: 2x2 pooling, then a 1x1 convolution without bias and BN.
+    - `vgg`: a full 3x3 convolution without bias, BN, ReLU, then 2x2 pooling (VGG, with BN).
     - `crelu`: the same with half of the filters, and CReLU in ReLU's place.
 
     A class token has a linear layer C -> C' of its own, without a norm (PiT, on whose code SReT's
@@ -42,6 +43,7 @@ class Downsample(nn.Module):
         norm, norm_eps: kind and epsilon of the norm, for `metaformer` and `cvt`.
         hidden, squeezed: channels M, and those of squeeze-excitation or 0, for `mbconv`.
         prefix: class tokens before the patch tokens.
+        pooling: which one `maxpool`, `vgg` and `crelu` have.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Downsample(nn.Module):
         hidden: int = 0,
         squeezed: int = 0,
         prefix: int = 0,
+        pooling: Pooling = "max",
     ) -> None:
         super().__init__()
         self.prefix = prefix
@@ -68,12 +71,13 @@ class Downsample(nn.Module):
         if kind == "patch":
             self.conv = nn.Conv2d(before, after, 2, 2)
         elif kind == "maxpool":
-            layers = nn.MaxPool2d(2), PointwiseConv(before, after), nn.BatchNorm2d(after)
-            self.conv = nn.Sequential(*layers)
+            layers = build_pooling(before, pooling), PointwiseConv(before, after)
+            self.conv = nn.Sequential(*layers, nn.BatchNorm2d(after))
         elif kind in ("vgg", "crelu"):
             count, act = (halved(after), CReLU(after)) if kind == "crelu" else (after, nn.ReLU())
             conv = nn.Conv2d(before, count, 3, padding=1, bias=False)
-            self.conv = nn.Sequential(conv, nn.BatchNorm2d(count), act, nn.MaxPool2d(2))
+            pool = build_pooling(after, pooling)
+            self.conv = nn.Sequential(conv, nn.BatchNorm2d(count), act, pool)
         elif kind == "separable":
             self.conv = inverted_residual(before, before, after, nn.ReLU, stride=2)
         elif kind == "mbconv":

@@ -10,6 +10,7 @@ from vitnas.config.model import ModelConfig
 from vitnas.nn.layers.activation import CReLU
 from vitnas.nn.layers.init import fill_with_cosines
 from vitnas.nn.layers.norm import build_norm, picture_norm
+from vitnas.nn.layers.pooling import build_pooling
 from vitnas.nn.layers.tokens import to_tokens
 
 
@@ -20,11 +21,12 @@ class Stem(nn.Module):
 
     - `patch`: one convolution, kernel = stride, with bias (ViT).
     - `conv`: `convs` convolutions 3x3, each with bias, BN and ReLU; the first log2(stride) of them
-      halve the grid by stride 2, or the last `pools` of these by 2x2 max pooling behind the ReLU
-      (as LeNet and VGG do); the others have stride 1. The first has C // 2 channels when there are
-      several, or all but the last have those of `widths` (SReT, Table 12: without pooling, without
-      others of stride 1). With `act: crelu` each convolution has half of these filters, and CReLU
-      stands in ReLU's place. With `filters: dct` the first one starts as a cosine transform.
+      halve the grid by stride 2, or the last `pools` of these by 2x2 pooling behind the ReLU (as
+      LeNet and VGG do; `pooling` says which); the others have stride 1. The first has C // 2
+      channels when there are several, or all but the last have those of `widths` (SReT, Table 12:
+      without pooling, without others of stride 1). With `act: crelu` each convolution has half of
+      these filters, and CReLU stands in ReLU's place. With `filters: dct` the first one starts as a
+      cosine transform.
     - `metaformer`: one convolution with kernel 2 * stride - 1 and bias, then a norm (CAFormer);
       BatchNorm stands right behind the convolution, as part of `conv`.
     - `deepvit`: 7x7 stride 2, BN, ReLU, 3x3, BN, ReLU without biases at `width` channels, then a
@@ -84,7 +86,7 @@ def _conv(config: ModelConfig) -> list[nn.Module]:
         act = CReLU(after) if config.stem.act == "crelu" else nn.ReLU()
         layers += [conv, picture_norm(count), act]
         if config.stem.is_pooled(index):
-            layers.append(nn.MaxPool2d(2))
+            layers.append(build_pooling(after, config.pooling))
         before = after
     return layers
 
