@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from by_hand import RATE, Given, Tried, conv, tried
+from by_hand import RATE, Given, Tried, conv, skipped, tried
 from by_hand_folder import EPOCHS
 from common import Bound, conclude, quick_parser, rounded, show
 from folder import SIDE, write_images
@@ -87,7 +87,17 @@ def changes(model: Model) -> dict[str, Model]:
     convs = int(math.log2(model["stem"]["stride"]))
     attention = {"token_mixer": "mhsa", **ATTENTION}
     with_mhsa = stage(model, -1, **attention)
+    blurred = model | {"pooling": "max_blur"}
+    tutorial = stem(model, act="relu", filters="random") | {
+        "downsample": "vgg",
+        "stages": [skipped(stage["embed_dim"]) for stage in model["stages"]],
+    }
     return {
+        "low-pass filter": blurred,
+        "low-pass filter, downsample vgg": blurred | {"downsample": "vgg"},
+        "low-pass filter, downsample crelu": blurred | {"downsample": "crelu"},
+        "tutorial's CNN": tutorial,
+        "tutorial's CNN, low-pass filter": tutorial | {"pooling": "max_blur"},
         "expansion 2": everywhere(model, expansion=2.0),
         "expansion 4": everywhere(model, expansion=4.0),
         "kernels of 5": everywhere(model, kernel_size=5),
