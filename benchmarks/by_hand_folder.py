@@ -100,6 +100,7 @@ NETWORKS: dict[str, Given] = {
 
 MOBILE: dict[str, Any] = {"se_ratio": 0.25, "conv_act": "hard_swish"}
 MEAN = {"global_pool": "avg", "pos_embed": "none"}
+FILTER = {"pooling": "max_blur"}
 PLACES = {"global_pool": "flatten", "pos_embed": "learned"}
 
 
@@ -120,6 +121,7 @@ LONG: dict[str, Given] = {
     "mobilenet 3": ("mobilenet", 3),
     "2x4, 2x8, 2x16, 2x32; strides": inverted("2x4, 2x8, 2x16, 2x32", pools=0),
     "0x8, 1x16, 1x32": inverted("0x8, 1x16, 1x32"),
+    "0x8, 1x16, 1x32; filter": inverted("0x8, 1x16, 1x32", **FILTER),
     "0x8, 1x16, 1x32; every place": inverted("0x8, 1x16, 1x32", **PLACES),
     "1x8, 1x16, 1x32": inverted("1x8, 1x16, 1x32"),
     "1x8, 1x16, 1x32; every place": inverted("1x8, 1x16, 1x32", **PLACES),
@@ -128,6 +130,7 @@ LONG: dict[str, Given] = {
     "mobilenet 8": ("mobilenet", 8),
     "2x4, 2x8, 2x16, 2x32; stride 2": inverted("2x4, 2x8, 2x16, 2x32", stride=2, pools=0),
     "2x12, 2x24, 2x40": inverted("2x12, 2x24, 2x40"),
+    "2x12, 2x24, 2x40; filter": inverted("2x12, 2x24, 2x40", **FILTER),
     "2x12, 2x24, 2x40 mhsa": inverted("2x12, 2x24", metaformer("mhsa", 40)),
     "mobilenet 13": ("mobilenet", 13),
     "2x12, 2x24, 3x48; one pool": inverted("2x12, 2x24, 3x48", pools=1),
