@@ -15,6 +15,8 @@ class MaxBlurPool(nn.Module):
     Max pooling of stride 2 leaves out three of four such maxima, so what it gives changes much when
     the image moves by a pixel. Here a filter comes first: [1, 2, 1] / 4 along both sides, fixed.
 
+    timm's `BlurPool2d` has the same filter, but a training does not import timm.
+
     Source: Zhang, "Making Convolutional Networks Shift-Invariant Again", Section 3.2 (MaxBlurPool).
 
     Args:
