@@ -38,7 +38,7 @@ PARTS: list[dict[str, Any]] = [
     {"ema_decay": 0.9},
     {"optimizer": "lamb"},
     {"optimizer": "sgd"},
-    {"batch_size": 128},  # two steps an epoch: the batch norms are still settling
+    {"batch_size": 128},  # two steps an epoch
 ]
 
 

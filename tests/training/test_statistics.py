@@ -1,8 +1,9 @@
-"""BatchNorm's running statistics after few steps."""
+"""BatchNorm's statistics of the network as it is scored."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,91 +11,130 @@ from torch import Tensor, nn
 
 from tests.nn.networks import built, images_for, vit
 from tests.training.conftest import Reads
-from vitnas.training.statistics import SettledStatistics
+from vitnas.config.data import DataConfig
+from vitnas.config.model import ModelConfig
+from vitnas.config.training import ProxyConfig
+from vitnas.nn.layers.norm import NarrowBatchNorm
+from vitnas.training.data import load_data
+from vitnas.training.proxy import ProxyTraining
+from vitnas.training.statistics import measure_statistics
 
 
 def batches(number: int, seed: int = 0) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [5 + torch.randn(8, 1, 2, 2, generator=generator) for _ in range(number)]
+    return [5 + torch.randn(8, 2, 4, 4, generator=generator) for _ in range(number)]
 
 
-def trained(norm: nn.BatchNorm2d, steps: list[Tensor]) -> nn.BatchNorm2d:
-    settled = SettledStatistics(norm)
-    for x in steps:
-        with settled.step():
-            norm(x)
-    return norm
+def statistics(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value for name, value in model.state_dict().items() if "running" in name}
 
 
-def mean_of(norm: nn.BatchNorm2d) -> float:
-    return float(norm.get_buffer("running_mean"))
+@pytest.mark.parametrize("kind", [nn.BatchNorm2d, NarrowBatchNorm])
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_they_are_plain_means_over_the_batches(
+    kind: type[nn.BatchNorm2d], momentum: float | None
+) -> None:
+    norm, seen = kind(2, momentum=momentum), batches(15)
+    for x in batches(3, seed=1):  # of earlier weights
+        norm(x - 20)
+    measure_statistics(norm, seen)
+    mean = torch.cat(seen).mean((0, 2, 3))
+    torch.testing.assert_close(norm.running_mean, mean)
+    variance = torch.stack([x.var((0, 2, 3)) for x in seen]).mean(0)
+    torch.testing.assert_close(norm.running_var, variance)
+    assert norm.momentum == momentum
 
 
-@pytest.mark.parametrize("steps", [1, 4, 10])
-def test_the_first_ten_steps_make_a_plain_mean(steps: int) -> None:
-    seen = batches(steps)
-    norm = trained(nn.BatchNorm2d(1), seen)
-    assert mean_of(norm) == pytest.approx(float(torch.cat(seen).mean()), abs=1e-5)
-    variance = sum(float(x.var()) for x in seen) / steps
-    assert float(norm.get_buffer("running_var")) == pytest.approx(variance, abs=1e-5)
+def test_each_layer_sees_what_the_ones_before_it_give() -> None:
+    """Statistics of all layers are measured at once, and each scores as it is in training."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.ReLU(), nn.BatchNorm2d(2)]
+    model, (x,) = nn.Sequential(*layers), batches(1)
+    measure_statistics(model, [x])
+    scored, trained = model(x), copy.deepcopy(model).train()(x)
+    torch.testing.assert_close(scored, trained, rtol=0.02, atol=0.02)  # n / (n - 1) in a variance
 
 
-def test_after_ten_steps_it_is_the_layer_s_own_rule() -> None:
-    norm = trained(nn.BatchNorm2d(1, momentum=0.1), batches(10))
-    plain = nn.BatchNorm2d(1, momentum=0.1)
-    plain.load_state_dict(norm.state_dict())
-    for x in batches(5, seed=1):
-        plain(x)
-    assert mean_of(trained(norm, batches(5, seed=1))) == mean_of(plain)
+def test_each_pass_has_its_own() -> None:
+    stage = {"token_mixer": "mhsa", "embed_dim": 24, "num_heads": 3, "passes": 2}
+    model = built(vit(norm="batchnorm", class_token=False, stages=[stage]))
+    before = statistics(copy.deepcopy(model))
+    measure_statistics(model, [images_for(model, 4, seed) for seed in range(3)])
+    assert all(not torch.equal(before[name], now) for name, now in statistics(model).items())
 
 
-def test_the_layer_keeps_its_momentum_also_when_a_step_fails() -> None:
-    norm = nn.BatchNorm2d(1, momentum=0.2)
-    with pytest.raises(ValueError, match="more than 1 value"):
-        trained(norm, [torch.zeros(1, 1, 1, 1)])
+def test_nothing_else_is_in_training() -> None:
+    dropout, norm, seen = nn.Dropout(0.9), nn.BatchNorm2d(2), batches(2)
+    state = torch.get_rng_state()
+    measure_statistics(nn.Sequential(dropout, norm).train(), seen)
+    assert not dropout.training
+    assert not norm.training
+    assert torch.equal(state, torch.get_rng_state())
+    torch.testing.assert_close(norm.running_mean, torch.cat(seen).mean((0, 2, 3)))
+
+
+def test_a_network_without_batch_norm_sees_no_batch() -> None:
+    unread = iter(batches(1))
+    measure_statistics(nn.Sequential(nn.Conv2d(2, 2, 1), nn.GroupNorm(1, 2)), unread)
+    assert len(list(unread)) == 1
+
+
+def test_a_layer_without_statistics_is_left_alone() -> None:
+    norm = nn.BatchNorm2d(2, track_running_stats=False)
+    measure_statistics(nn.Sequential(norm, nn.BatchNorm2d(2)), batches(1))
+    assert norm.running_mean is None
+
+
+def test_a_pass_that_fails_leaves_no_layer_in_training() -> None:
+    norm = nn.BatchNorm2d(2, momentum=0.2)
+    with pytest.raises(RuntimeError):
+        measure_statistics(norm, [*batches(1), torch.zeros(1, 3, 2, 2)])
     assert norm.momentum == 0.2
+    assert not norm.training
 
 
-def test_trained_statistics_are_not_forgotten() -> None:
-    """A training that starts from weights goes on from the counter that they have."""
-    norm, plain = nn.BatchNorm2d(1), nn.BatchNorm2d(1)
-    for x in batches(12):
-        norm(x)
-        plain(x)
-    trained(norm, batches(1, seed=2))
-    plain(*batches(1, seed=2))
-    assert mean_of(norm) == mean_of(plain)
-
-
-def test_a_pass_that_is_computed_again_is_not_counted_twice() -> None:
-    """Gradient checkpointing runs a block a second time in the backward pass."""
-    plain = built(vit(norm="batchnorm", class_token=False))
-    saving = copy.deepcopy(plain)
-    saving.set_grad_checkpointing()
-    for model in (plain, saving):
-        settled = SettledStatistics(model.train())
-        for seed in range(2):
-            with settled.step():
-                loss = model(images_for(plain, 4, seed)).square().sum()
-            loss.backward()
-    for (name, one), two in zip(plain.named_buffers(), saving.buffers(), strict=True):
-        assert torch.equal(one, two), name
-
-
-def test_a_step_reads_no_counter() -> None:
-    norm = nn.BatchNorm2d(1)
-    settled = SettledStatistics(norm)
+def test_no_number_is_read() -> None:
+    """On a CUDA device the host would wait for it."""
     with Reads() as reads:
-        for x in batches(12):
-            with settled.step():
-                norm(x)
+        measure_statistics(nn.BatchNorm2d(2), batches(3))
     assert reads.number == 0
-    plain = trained(nn.BatchNorm2d(1), batches(12))
-    assert torch.equal(norm.get_buffer("running_var"), plain.get_buffer("running_var"))
 
 
-@pytest.mark.parametrize("fields", [{"momentum": None}, {"track_running_stats": False}])
-def test_layers_without_a_moving_mean_are_left_alone(fields: dict[str, None]) -> None:
-    norm = nn.BatchNorm2d(1, **fields)  # type: ignore[arg-type]
-    with SettledStatistics(norm).step():
-        assert norm.momentum == nn.BatchNorm2d(1, **fields).momentum  # type: ignore[arg-type]
+def network(**fields: object) -> ModelConfig:
+    stage = {"token_mixer": "mbconv", "kernel_size": 3}
+    stages = [stage | {"embed_dim": 16}, stage | {"embed_dim": 32}]
+    stem = {"kind": "conv", "stride": 1}
+    shape = {"img_size": 8, "in_chans": 1, "num_classes": 10, "stem": stem, "stages": stages}
+    return ModelConfig.model_validate(shape | {"downsample": "separable"} | fields)
+
+
+def test_an_early_epoch_is_scored_with_the_weights_that_it_made() -> None:
+    """By the running statistics of these 18 steps the network has 21 % (docs/proxy.md)."""
+    proxy = ProxyConfig(epochs=2, batch_size=128, optimizer="muon", lr=1.2e-2)
+    *_, last = ProxyTraining(network(), proxy, load_data(DataConfig(), 8), seed=0)
+    assert last.top1 > 60
+
+
+@pytest.mark.parametrize("fields", [{}, {"ema_decay": 0.9}, {"micro_batch_size": 32}])
+def test_a_training_measures_images_as_they_are(fields: dict[str, float]) -> None:
+    """Not as they are augmented: by the statistics of those a network scores worse."""
+    images = load_data(DataConfig(), 8)
+    proxy = ProxyConfig(epochs=2, batch_size=64, lr=1e-2, augment="shift", **fields)  # type: ignore[arg-type]
+    training = ProxyTraining(network(), proxy, images, seed=0)
+    list(training)
+    again, size = copy.deepcopy(training.scored()), proxy.micro_batch_size or 64
+    some = images.train.some(256)
+    measure_statistics(again, [some.normalise(x) for x, _ in some.batches(size)])
+    found = statistics(training.scored())
+    assert all(torch.equal(value, found[name]) for name, value in statistics(again).items())
+
+
+@pytest.mark.parametrize("number", [3, 65, 300])
+def test_few_images_are_enough(number: int) -> None:
+    """No batch has a single image, in which a channel of one place has no variance."""
+    images = load_data(DataConfig(), 8)
+    few = replace(images, train=images.train.some(number))
+    proxy = ProxyConfig(epochs=1, batch_size=64)
+    tiny = network(stem={"kind": "conv", "stride": 4})
+    (only,) = ProxyTraining(tiny, proxy, few, seed=0)
+    assert 0 <= only.top1 <= 100

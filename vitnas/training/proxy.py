@@ -18,7 +18,7 @@ from vitnas.exported.quantized import CALIBRATION, InInt8
 from vitnas.memory import keep_freed_memory
 from vitnas.seeds import derive_seed
 from vitnas.training.augment import augmentation_of, dealt
-from vitnas.training.device import own_all_randomness, own_randomness, resolve_device
+from vitnas.training.device import autocast, own_all_randomness, own_randomness, resolve_device
 from vitnas.training.distill import Teacher, load_teacher, taught
 from vitnas.training.images import Images
 from vitnas.training.objective import Batch, Objective
@@ -26,8 +26,10 @@ from vitnas.training.optim import learning_rate
 from vitnas.training.ranks import ALONE, Ranks
 from vitnas.training.score import Score, check_finite, score, tally
 from vitnas.training.split import Split
+from vitnas.training.statistics import measure_statistics
 from vitnas.training.step import TrainingStep
 
+_SHARE, _FEWEST = 8, 256  # an eighth of an epoch's images measures BatchNorm, and so many at least
 _STEPS_PER_CHECK = 32  # noting the loss costs a copy, and waits for other processes
 
 
@@ -59,8 +61,8 @@ class Training:
     augmentation, mixing, dropout and drop-path have seeds of their own in each epoch. The global
     random states of Python, NumPy and torch are unchanged whenever an epoch has ended. On the CPU,
     with the same number of threads, the curve is the same to the bit. On CUDA it has been so
-    whenever it was looked at, and nothing makes sure of it. BatchNorm's running statistics are
-    settled from the first batch on, see `SettledStatistics`.
+    whenever it was looked at, and nothing makes sure of it. BatchNorm's statistics are measured
+    before each scoring, see `measure_statistics`.
 
     Args:
         model: the network; moved to `device` in place.
@@ -129,10 +131,22 @@ class Training:
             started = time.perf_counter()
             with own_all_randomness(self._seed(self._ranks.own("epoch"), epoch), self.device):
                 loss = self._train_epoch(epoch)
-                self._ranks.level([self.model, self.scored()])
+                self._measure_statistics()
                 found, in_float = self._score(epoch)
             seconds = time.perf_counter() - started
             yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood, in_float)
+
+    def _measure_statistics(self) -> None:
+        """Measure BatchNorm in the network that is scored, by some of the images that train it,
+        shown as those that score."""
+        recipe = self.proxy
+        size = recipe.micro_batch_size or recipe.batch_size // self._ranks.size
+        wanted = max(_FEWEST, self._steps * recipe.batch_size // _SHARE)
+        number = min(wanted, len(self._train))
+        some = self._train.some(number - number % size if number > size else number)
+        with autocast(self.device):
+            shown = (some.normalise(x).to(self.device) for x, _ in some.batches(size))
+            measure_statistics(self.scored(), shown)
 
     def _score(self, epoch: int) -> tuple[Score, float | None]:
         """The score after `epoch`, on the images that score then; where it is one in int8, also

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -26,8 +26,8 @@ class Ranks:
 
     Each takes its share of every step's images. Gradients are averaged by PyTorch's
     DistributedDataParallel, so after every step all have the same weights. What is drawn for the
-    images of a share is drawn by its own process. BatchNorm normalises by the share alone, and its
-    running statistics are averaged after each epoch.
+    images of a share is drawn by its own process. BatchNorm normalises by the share alone; what it
+    scores with, each process measures on the same images (`measure_statistics`).
 
     Attributes:
         rank: this process's number, from 0.
@@ -76,14 +76,6 @@ class Ranks:
             return nullcontext()
         waiting: AbstractContextManager[None] = loss.no_sync()  # type: ignore[attr-defined]
         return waiting
-
-    def level(self, models: Sequence[nn.Module]) -> None:
-        """Average the running statistics of BatchNorm."""
-        if self.size > 1:
-            from timm.utils.distributed import distribute_bn
-
-            for model in models:
-                distribute_bn(model, self.size, reduce=True)
 
     def wait(self) -> None:
         """Until all processes are here."""

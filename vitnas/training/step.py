@@ -12,16 +12,15 @@ from vitnas.training.objective import Batch, Objective
 from vitnas.training.optim import clip_gradients, is_capturable, make_optimizer, set_rate
 from vitnas.training.ranks import Ranks
 from vitnas.training.replayed import Replayed
-from vitnas.training.statistics import SettledStatistics
 
 
 class TrainingStep:
     """Forward and backward pass, clipping and the optimizer, of a network and its moving average.
 
-    On a CUDA device a step is captured and replayed as a whole (see `Replayed`), once BatchNorm's
-    statistics are settled. Mixing and the moving average change from step to step on the host, so
-    they stay outside. Steps in several parts or of several processes are not captured, nor are
-    those that checkpoint gradients, of an optimizer or an objective that cannot be.
+    On a CUDA device a step is captured and replayed as a whole (see `Replayed`). Mixing and the
+    moving average change from step to step on the host, so they stay outside. Steps in several
+    parts or of several processes are not captured, nor are those that checkpoint gradients, of an
+    optimizer or an objective that cannot be.
 
     Args:
         model: the network, on `device`.
@@ -49,7 +48,6 @@ class TrainingStep:
             model, recipe.lr, recipe.weight_decay, recipe.optimizer, recipe.layer_decay
         )
         self._parameters = list(model.parameters())
-        self._statistics = SettledStatistics(model)
         self._objective = objective
         self._loss = ranks.together(objective, model)
         is_captured = (
@@ -67,7 +65,7 @@ class TrainingStep:
         """Take it with the learning rate `rate`; the sum of the images' losses, on the device."""
         set_rate(self.optimizer, rate, self._parameters[0].device if self._replayed else None)
         parts = list(batch.parts(self._recipe.micro_batch_size))
-        if self._replayed and self._statistics.are_settled and len(parts) == 1:
+        if self._replayed and len(parts) == 1:
             x, y, *_ = self._objective.mixed(batch)
             total = self._replayed(self._whole, x, y) * len(batch.y)
         else:
@@ -86,7 +84,7 @@ class TrainingStep:
         self._forget()
         total = torch.zeros((), device=self._device)
         for part in parts:
-            with self._statistics.step(), self._ranks.adding(self._loss, part is parts[-1]):
+            with self._ranks.adding(self._loss, part is parts[-1]):
                 loss = self._loss(self._objective.mixed(part))
             (loss if part.weight == 1 else loss * part.weight).backward()
             total += loss.detach() * len(part.y)
