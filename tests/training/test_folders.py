@@ -134,6 +134,20 @@ def test_an_image_that_is_damaged_after_the_start_is_named(data: DataConfig) -> 
         dealt(files)
 
 
+def test_the_last_epochs_read_images_as_they_are_scored(
+    tiny_config: ModelConfig, data: DataConfig
+) -> None:
+    images, files = open_folder(data, (8, 8))
+    recipe = Recipe(epochs=2, no_augment_epochs=1, augment="crop_flip", color_jitter=0.4)
+    config = tiny_config.model_copy(update={"in_chans": 3, "num_classes": images.num_classes})
+    model = fresh_model(config, 0, torch.device("cpu"))
+    training = FinalTraining(model, recipe, images, 0, files=files)
+    plain = images.train.normalise(images.train.x).flatten(1).sort(0)[0]
+    for epoch, is_plain in ((1, False), (2, True)):
+        shown = torch.cat([batch.x for batch in training._batches(epoch)])
+        assert torch.equal(shown.flatten(1).sort(0)[0], plain) == is_plain
+
+
 @pytest.mark.slow
 def test_so_it_is_where_processes_read(data: DataConfig) -> None:
     files = open_folder(data, (8, 8))[1]

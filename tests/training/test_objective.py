@@ -88,5 +88,5 @@ def test_a_recursive_network_with_maps_has_both(digits: Images) -> None:
     (similarity,) = objective.similarities
     assert float(similarity) > 0
     assert abs(float((loss - 0.5 * similarity - plain).detach())) > 1e-4, "the shallow branch"
-    objective.begin()
+    objective.begin(Recipe.model_validate(BOTH))
     assert not objective.similarities

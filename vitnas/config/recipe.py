@@ -30,6 +30,15 @@ _RAND_AUGMENT = (
     r"|t(weights|3a|3aw)))*$"
 )
 """timm's sections: magnitude, layers, increasing, most, deviation, probability, weighted choice."""
+_NOT_AUGMENTED = {
+    "augment": "none",
+    "rand_augment": None,
+    "color_jitter": 0.0,
+    "repeated_augmentation": 1,
+    "random_erasing": 0.0,
+    "mixup": 0.0,
+    "cutmix": 0.0,
+}
 
 
 class SimilarityPenaltyConfig(Frozen):
@@ -180,6 +189,12 @@ class Recipe(Frozen):
     cutmix: Annotated[float, Field(ge=0.0, le=100.0)] = Field(
         0.0, description="alpha of CutMix; 0: off"
     )
+    no_augment_epochs: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        0,
+        description="the last epochs, in which a network sees images as it is scored on them: "
+        "without `augment`, `rand_augment`, `color_jitter`, `repeated_augmentation`, "
+        "`random_erasing`, `mixup` and `cutmix` (as YOLOX)",
+    )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         1.0,
         description="factor on the rate from each layer to the one before it, the head having "
@@ -213,6 +228,12 @@ class Recipe(Frozen):
             rule = "cannot be with similarity_penalty, which needs the maps that blocks forget"
             raise RuleError(rule, "grad_checkpointing", True, False)
         return self
+
+    def in_epoch(self, epoch: int) -> Recipe:
+        """The recipe as it holds in one epoch, counted from 1: augmentation ends before the last
+        `no_augment_epochs`."""
+        is_augmented = epoch <= self.epochs - self.no_augment_epochs
+        return self if is_augmented else self.model_copy(update=_NOT_AUGMENTED)
 
     def augment_for(self, data: str) -> Augment:
         """What `augment` means on these images; never `auto`."""

@@ -14,7 +14,7 @@ from vitnas.config.recipe import Recipe, load_recipe
 from vitnas.errors import ConfigError
 
 _SCHEDULE = ("warmup_epochs", "cooldown_epochs")
-"""What is shortened together with `epochs`."""
+"""What is shortened together with `epochs`, as `no_augment_epochs` is, to whole ones."""
 _OF_EVERY_RECIPE = (
     *("epochs", "batch_size", "optimizer", "lr", "weight_decay", "warmup_epochs"),
     *("label_smoothing", "grad_clip", "augment", "train_fraction", "eval_batch_size"),
@@ -84,10 +84,12 @@ class ProxyConfig(Recipe):
 
 
 def _schedule(recipe: Recipe, epochs: int) -> dict[str, float]:
-    """Warm-up and cool-down of a recipe that is trained for `epochs`."""
+    """Warm-up, cool-down and the end of augmentation of a recipe that is trained for `epochs`."""
     if isinstance(recipe, ProxyConfig) and recipe.recipe is None:
         return {}
-    return {name: getattr(recipe, name) * epochs / recipe.epochs for name in _SCHEDULE}
+    part = epochs / recipe.epochs
+    schedule = {name: getattr(recipe, name) * part for name in _SCHEDULE}
+    return {**schedule, "no_augment_epochs": round(recipe.no_augment_epochs * part)}
 
 
 def with_recipe(proxy: Any, file: Path) -> Any:

@@ -107,12 +107,12 @@ class FinalTraining(Training):
     def _read(self, files: Files, epoch: int) -> Iterator[Batch]:
         """As `_batches`, from the images' files."""
         order = torch.Generator().manual_seed(self._seed("order", epoch))
-        seed, ranks = self._seed("images", epoch), self._ranks
+        seed, ranks, recipe = self._seed("images", epoch), self._ranks, self.recipe.in_epoch(epoch)
         augmenting = self._generator(ranks.own("augment"), epoch)
         whole = map(len, torch.arange(len(files)).tensor_split(self._steps))
-        read = files.batches(self.recipe, self._steps, order, seed, self._workers, ranks)
+        read = files.batches(recipe, self._steps, order, seed, self._workers, ranks)
         for size, (x, y) in zip(whole, read, strict=True):
-            x = files.augment(self.recipe, x.to(self.device, non_blocking=True), augmenting)
+            x = files.augment(recipe, x.to(self.device, non_blocking=True), augmenting)
             y, weight = y.to(self.device, non_blocking=True), ranks.weight(len(y), size)
             yield Batch(self._train.normalise(x), y, weight=weight)
 

@@ -77,13 +77,14 @@ class Objective:
         teacher: Teacher | None = None,
     ) -> None:
         self._recipe, self._model, self._device, self._teacher = recipe, model, device, teacher
-        self._mixing = Mixing(recipe, num_classes, device)
+        self._num_classes = num_classes
+        self.begin(recipe)
         self._is_mixed = recipe.mixed_depth and has_shallow_branch(model)
-        self.similarities: list[Tensor] = []
 
-    def begin(self) -> None:
-        """Forget the similarities of an earlier epoch."""
-        self.similarities = []
+    def begin(self, recipe: Recipe) -> None:
+        """Begin an epoch, which mixes images as `recipe` says."""
+        self._mixing = Mixing(recipe, self._num_classes, self._device)
+        self.similarities: list[Tensor] = []
 
     def mixed(self, batch: Batch) -> Batch:
         """The batch with what a recipe mixes into it; draws on the host, so it is no part of a

@@ -108,7 +108,6 @@ class Training:
         whole = taught(self.images, proxy, teacher).train
         self._train = whole.subset(proxy.train_fraction, images.split_seed)
         self._curve = images_of_curve(self.images, proxy)
-        self._augment = augmentation_of(proxy, images.name)
         self._steps = count_batches(len(self._train), proxy.batch_size)
         classes = images.num_classes
         self._objective = Objective(proxy, self.model, classes, self.device, teacher)
@@ -166,7 +165,7 @@ class Training:
         noted: Callable[[], float] = float  # nothing yet: 0
         total, seen = torch.zeros((), device=self.device), 0
         self.model.train()
-        self._objective.begin()
+        self._objective.begin(self.proxy.in_epoch(epoch))
         for number, batch in enumerate(self._batches(epoch)):
             total += self._step(batch, self._rate((epoch - 1) * self._steps + number))
             seen += len(batch.y)
@@ -200,13 +199,15 @@ class Training:
         this process's share."""
         order = self._generator("order", epoch)
         augmenting = self._generator(self._ranks.own("augment"), epoch)
-        numbers = dealt(len(self._train), self.proxy.repeated_augmentation, order)
+        recipe = self.proxy.in_epoch(epoch)
+        augment = augmentation_of(recipe, self.images.name)
+        numbers = dealt(len(self._train), recipe.repeated_augmentation, order)
         steps = (numbers % len(self._train)).tensor_split(self._steps)
         parts = [self._ranks.share(step) for step in steps]
         # at once: the host waits for the device
         wanted = torch.cat(parts).to(self._train.numbers_device).split([len(one) for one in parts])
         for step, index, pixels in zip(steps, parts, self._train.pixels_of(wanted), strict=True):
-            x = self._train.normalise(self._augment(pixels, augmenting))
+            x = self._train.normalise(augment(pixels, augmenting))
             weight = self._ranks.weight(len(index), len(step))
             yield Batch(x, self._train.y[index], self._known(index), weight)
 
