@@ -58,12 +58,12 @@ class Both(Training):
             self.model.load_state_dict(self._kept)
         return super()._train_epoch(epoch)
 
-    def _measure_statistics(self) -> None:
+    def _measure_statistics(self, epoch: int) -> None:
         self._kept = copy.deepcopy(self.model.state_dict())
         self.running.append(0.0)
         with suppress(Diverged):
             self.running[-1] = evaluate(self.model, self.images.val)
-        super()._measure_statistics()
+        super()._measure_statistics(epoch)
 
 
 def images_of(name: str, space: SearchSpace, folder: Path, quick: bool) -> Images:

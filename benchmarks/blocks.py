@@ -173,8 +173,9 @@ def gains(curve: Sequence[Tried], found: Mapping[str, Sequence[Tried]]) -> dict[
 
 
 @contextmanager
-def pictures(which: str, quick: bool) -> Iterator[tuple[Any, Any]]:
-    """The images and the short training of `fashion_32`, or of scenes and `images_64`."""
+def pictures(which: str, quick: bool, epochs: int = EPOCHS) -> Iterator[tuple[Any, Any]]:
+    """The images and the short training of `fashion_32`, or of scenes and `images_64`, there of so
+    many epochs, all of them augmented."""
     from vitnas.config.space import load_space
     from vitnas.training.data import load_data
 
@@ -184,7 +185,8 @@ def pictures(which: str, quick: bool) -> Iterator[tuple[Any, Any]]:
         proxy = space.proxy.model_copy(update=changed)
         yield load_data(space.data, 32, proxy.train_fraction), proxy
         return
-    proxy = space.proxy.model_copy(update={"epochs": 1 if quick else EPOCHS})
+    changed = {"epochs": 1 if quick else epochs, "no_augment_epochs": 0}
+    proxy = space.proxy.model_copy(update=changed)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
         root = Path(folder) / "images"

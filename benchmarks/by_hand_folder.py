@@ -160,7 +160,8 @@ def main() -> None:
 
     space = load_space("images_64").config
     epochs = 1 if quick else LONG_EPOCHS if asked.long else EPOCHS
-    proxy = space.proxy.model_copy(update={"epochs": epochs})
+    changed = {"epochs": epochs, "no_augment_epochs": 0}
+    proxy = space.proxy.model_copy(update=changed)
     short = (VGG, PLAIN, STRIDES, POOLED, STATIC, FULL, ALONE) if quick else tuple(NETWORKS)
     networks = LONG if asked.long else {name: NETWORKS[name] for name in short}
     with tempfile.TemporaryDirectory() as folder:

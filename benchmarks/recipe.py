@@ -5,7 +5,7 @@ stage, static keys in the middle. Each change of the space's recipe is worth its
 that of the recipe itself, on the same network with the same seed; the mean over networks and
 seeds. The interval is Student's t, of 95 %, over the networks' means where they scatter more than
 seeds do, else over seeds. `--only fashion` or `--only scenes` takes one set of images,
-`--only-changes` some changes.
+`--only-changes` some changes, and `--epochs` is for scenes, whose recipe augments all epochs here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from blocks import ATTENTION, SIDE, pictures, plain, stage
 from by_hand import Given, Tried, tried
+from by_hand_folder import EPOCHS
 from common import Bound, conclude, quick_parser, rounded, show
 
 SEEDS = 2
@@ -62,6 +63,9 @@ def changes(proxy: Any) -> dict[str, dict[str, Any]]:
         "augment shift": {"augment": "shift"},
         "augment shift_flip": {"augment": "shift_flip"},
         "augment crop_flip": {"augment": "crop_flip"},
+        "last sixth not augmented": {"no_augment_epochs": proxy.epochs // 6},
+        "last third not augmented": {"no_augment_epochs": proxy.epochs // 3},
+        "last half not augmented": {"no_augment_epochs": proxy.epochs // 2},
         "moving average 0.99": {"ema_decay": 0.99},
         "moving average 0.9": {"ema_decay": 0.9},
         "adamw, a quarter of the rate": {"optimizer": "adamw", "lr": proxy.lr / 4},
@@ -90,7 +94,7 @@ def worth(base: Mapping[str, Tried], changed: Mapping[str, Tried]) -> Worth:
     return Worth(points, half, means)
 
 
-def measure(which: str, quick: bool, chosen: Sequence[str]) -> dict[str, Worth]:
+def measure(which: str, quick: bool, chosen: Sequence[str], epochs: int) -> dict[str, Worth]:
     """Train the networks by the recipe and by its changes, and print what each is worth."""
     import torch
 
@@ -98,7 +102,7 @@ def measure(which: str, quick: bool, chosen: Sequence[str]) -> dict[str, Worth]:
     models = networks(32 if which == "fashion" else SIDE)
     seeds = range(1 if quick else SEEDS)
 
-    with pictures(which, quick) as (images, proxy):
+    with pictures(which, quick, epochs) as (images, proxy):
 
         def trained(name: str, more: Mapping[str, Any]) -> dict[str, Tried]:
             recipe = type(proxy).model_validate(proxy.model_dump() | more)
@@ -124,10 +128,11 @@ def main() -> None:
     parser = quick_parser(__doc__)
     parser.add_argument("--only", choices=("fashion", "scenes"), help="one set of images")
     parser.add_argument("--only-changes", nargs="*", default=[], help="only these")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of a training on scenes")
     given = parser.parse_args()
     kinds = [given.only] if given.only else ["scenes"] if given.quick else ["fashion", "scenes"]
     chosen = given.only_changes or (["no warm-up"] if given.quick else [])
-    found = {which: measure(which, given.quick, chosen) for which in kinds}
+    found = {which: measure(which, given.quick, chosen, given.epochs) for which in kinds}
     figures = {
         f"{which}: {name}": rounded(one.points)
         for which, results in found.items()

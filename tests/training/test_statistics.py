@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 import torch
@@ -116,17 +117,27 @@ def test_an_early_epoch_is_scored_with_the_weights_that_it_made() -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {"ema_decay": 0.9}, {"micro_batch_size": 32}])
-def test_a_training_measures_images_as_they_are(fields: dict[str, float]) -> None:
-    """Not as they are augmented: by the statistics of those a network scores worse."""
-    images = load_data(DataConfig(), 8)
-    proxy = ProxyConfig(epochs=2, batch_size=64, lr=1e-2, augment="shift", **fields)  # type: ignore[arg-type]
-    training = ProxyTraining(network(), proxy, images, seed=0)
+def test_a_training_measures_by_batches_as_the_epoch_had_them(fields: dict[str, float]) -> None:
+    """By plain images, a network that is trained on images with erased boxes scores worse."""
+    proxy = ProxyConfig.model_validate({"epochs": 2, "batch_size": 64, "augment": "shift", **fields})
+    training = ProxyTraining(network(), proxy, load_data(DataConfig(), 8), seed=0)
     list(training)
-    again, size = copy.deepcopy(training.scored()), proxy.micro_batch_size or 64
-    some = images.train.some(256)
-    measure_statistics(again, [some.normalise(x) for x, _ in some.batches(size)])
+    seen, size = islice(training._batches(2), 4), training.proxy.micro_batch_size
+    again = copy.deepcopy(training.scored())
+    measure_statistics(again, [part.x for batch in seen for part in batch.parts(size)])
     found = statistics(training.scored())
     assert all(torch.equal(value, found[name]) for name, value in statistics(again).items())
+
+
+@pytest.mark.parametrize(("number", "batches"), [(300, 4), (3000, 6), (20_000, 16)])
+def test_an_eighth_of_an_epoch_measures(number: int, batches: int) -> None:
+    """At least 256 images and at most 1,024, here in batches of about 64."""
+    images = load_data(DataConfig(), 8)
+    many = images.train.of(torch.arange(number) % len(images.train))
+    training = ProxyTraining(network(), ProxyConfig(batch_size=64), replace(images, train=many), 0)
+    training._measure_statistics(1)
+    counters = [v for name, v in training.model.state_dict().items() if "batches_tracked" in name]
+    assert {int(counter) for counter in counters} == {batches}
 
 
 @pytest.mark.parametrize("number", [3, 65, 300])

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +30,7 @@ from vitnas.training.split import Split
 from vitnas.training.statistics import measure_statistics
 from vitnas.training.step import TrainingStep
 
-_SHARE, _FEWEST = 8, 256  # an eighth of an epoch's images measures BatchNorm, and so many at least
+_FEWEST, _MOST = 256, 1024  # images that measure BatchNorm: an eighth of an epoch's, within these
 _STEPS_PER_CHECK = 32  # noting the loss costs a copy, and waits for other processes
 
 
@@ -130,22 +131,20 @@ class Training:
             started = time.perf_counter()
             with own_all_randomness(self._seed(self._ranks.own("epoch"), epoch), self.device):
                 loss = self._train_epoch(epoch)
-                self._measure_statistics()
+                self._measure_statistics(epoch)
                 found, in_float = self._score(epoch)
             seconds = time.perf_counter() - started
             yield EpochResult(epoch, found.top1, loss, seconds, found.log_likelihood, in_float)
 
-    def _measure_statistics(self) -> None:
-        """Measure BatchNorm in the network that is scored, by some of the images that train it,
-        shown as those that score."""
+    def _measure_statistics(self, epoch: int) -> None:
+        """Measure BatchNorm in the network that is scored, by the first batches of the epoch."""
         recipe = self.proxy
-        size = recipe.micro_batch_size or recipe.batch_size // self._ranks.size
-        wanted = max(_FEWEST, self._steps * recipe.batch_size // _SHARE)
-        number = min(wanted, len(self._train))
-        some = self._train.some(number - number % size if number > size else number)
+        images = min(max(_FEWEST, self._steps * recipe.batch_size // 8), _MOST)
+        batches = islice(self._batches(epoch), math.ceil(images / recipe.batch_size))
+        parts = (part for batch in batches for part in batch.parts(recipe.micro_batch_size))
         with autocast(self.device):
-            shown = (some.normalise(x).to(self.device) for x, _ in some.batches(size))
-            measure_statistics(self.scored(), shown)
+            measure_statistics(self.scored(), (self._objective.mixed(part).x for part in parts))
+        self._ranks.level(self.scored())
 
     def _score(self, epoch: int) -> tuple[Score, float | None]:
         """The score after `epoch`, on the images that score then; where it is one in int8, also

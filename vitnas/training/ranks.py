@@ -26,8 +26,8 @@ class Ranks:
 
     Each takes its share of every step's images. Gradients are averaged by PyTorch's
     DistributedDataParallel, so after every step all have the same weights. What is drawn for the
-    images of a share is drawn by its own process. BatchNorm normalises by the share alone; what it
-    scores with, each process measures on the same images (`measure_statistics`).
+    images of a share is drawn by its own process. BatchNorm normalises by the share alone, and what
+    each process has measured after an epoch is averaged.
 
     Attributes:
         rank: this process's number, from 0.
@@ -76,6 +76,13 @@ class Ranks:
             return nullcontext()
         waiting: AbstractContextManager[None] = loss.no_sync()  # type: ignore[attr-defined]
         return waiting
+
+    def level(self, model: nn.Module) -> None:
+        """Average the statistics of BatchNorm."""
+        if self.size > 1:
+            from timm.utils.distributed import distribute_bn
+
+            distribute_bn(model, self.size, reduce=True)
 
     def wait(self) -> None:
         """Until all processes are here."""

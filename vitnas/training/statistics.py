@@ -14,8 +14,7 @@ def measure_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
     """Give each BatchNorm the mean and variance of its inputs, as plain means over some batches.
 
     In a training PyTorch moves them by a tenth a step. So after an epoch they are those of earlier
-    weights, which differ much in a short training, and of augmented images. A network is scored
-    with the last weights, on images as they are (docs/proxy.md).
+    weights, from which the last ones differ much in a short training (docs/proxy.md).
 
     All other layers are in eval mode: nothing is dropped. A network without BatchNorm sees no
     batch. No randomness.
@@ -25,7 +24,7 @@ def measure_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
     Args:
         model: the network, which is left in eval mode. A layer that keeps no statistics is left
             alone, and each layer keeps its momentum.
-        batches: normalised images `(B, C, H, W)` on the model's device, B as in training.
+        batches: images `(B, C, H, W)` on the model's device, as in training.
     """
     model.eval()
     norms = [
