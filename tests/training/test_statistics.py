@@ -119,7 +119,8 @@ def test_an_early_epoch_is_scored_with_the_weights_that_it_made() -> None:
 @pytest.mark.parametrize("fields", [{}, {"ema_decay": 0.9}, {"micro_batch_size": 32}])
 def test_a_training_measures_by_batches_as_the_epoch_had_them(fields: dict[str, float]) -> None:
     """By plain images, a network that is trained on images with erased boxes scores worse."""
-    proxy = ProxyConfig.model_validate({"epochs": 2, "batch_size": 64, "augment": "shift", **fields})
+    tree = {"epochs": 2, "batch_size": 64, "augment": "shift", **fields}
+    proxy = ProxyConfig.model_validate(tree)
     training = ProxyTraining(network(), proxy, load_data(DataConfig(), 8), seed=0)
     list(training)
     seen, size = islice(training._batches(2), 4), training.proxy.micro_batch_size
