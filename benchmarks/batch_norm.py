@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ class Both(Training):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.running: list[float] = []
+        self.measuring = self.comparing = 0.0  # processor time in seconds
         self._kept: dict[str, Any] = {}
 
     def _train_epoch(self, epoch: int) -> float:
@@ -59,11 +61,15 @@ class Both(Training):
         return super()._train_epoch(epoch)
 
     def _measure_statistics(self, epoch: int) -> None:
+        started = time.process_time()
         self._kept = copy.deepcopy(self.model.state_dict())
         self.running.append(0.0)
         with suppress(Diverged):
             self.running[-1] = evaluate(self.model, self.images.val)
+        compared = time.process_time()
         super()._measure_statistics(epoch)
+        self.comparing += compared - started
+        self.measuring += time.process_time() - compared
 
 
 def images_of(name: str, space: SearchSpace, folder: Path, quick: bool) -> Images:
@@ -75,24 +81,29 @@ def images_of(name: str, space: SearchSpace, folder: Path, quick: bool) -> Image
     return load_data(data, side, space.config.proxy.train_fraction)
 
 
-def curves(name: str, number: int, epochs: int | None, quick: bool) -> Any:
-    """Top-1 (networks, 2, epochs): by running statistics, then by measured ones."""
+def curves(name: str, number: int, epochs: int | None, quick: bool) -> tuple[Any, float]:
+    """Top-1 (networks, 2, epochs): by running statistics, then by measured ones; and what measuring
+    them adds to the processor time of a training."""
     space = load_space(SPACES[name][0])
     proxy = space.config.proxy
     proxy = proxy.for_epochs(epochs or (3 if quick else proxy.epochs))
     configs = draw_configs(space, number)
     given: list[Any] = [one.model_dump(mode="json", exclude_unset=True) for one in configs]
-    found = []
+    found, measuring, without = [], 0.0, 0.0
     with folder_in_memory() as folder:
         os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
         images = images_of(name, space, Path(folder), quick)
         for seed, one in enumerate([("vgg", VGG[name]), *given]):
             torch.manual_seed(seed)
             training = Both(builder(one, images)(), proxy, images, seed)
+            started = time.process_time()
             measured = [result.top1 for result in training]
+            spent = time.process_time() - started - training.comparing
+            measuring += training.measuring
+            without += spent - training.measuring
             found.append((training.running, measured))
             print(f"{name}: {training.running[-1]:.2f}, {measured[-1]:.2f} %", flush=True)
-    return np.array(found)
+    return np.array(found), measuring / without
 
 
 def main() -> None:
@@ -105,7 +116,7 @@ def main() -> None:
     figures: Figures = {}
     names = asked.data or (["digits"] if asked.quick else list(SPACES))
     for name in names:
-        found = curves(name, 2 if asked.quick else asked.networks, asked.epochs, asked.quick)
+        found, share = curves(name, 2 if asked.quick else asked.networks, asked.epochs, asked.quick)
         means, last = found.mean(axis=0), found[:, 1, -1]
         rows = []
         for epoch in range(found.shape[2]):
@@ -117,6 +128,7 @@ def main() -> None:
         figures[f"{name}: gain after epoch 2"] = rounded(float(gains[:, 1].mean()))
         figures[f"{name}: gain after the last epoch"] = rounded(float(gains[:, -1].mean()))
         figures[f"{name}: the same, vgg"] = rounded(float(gains[0, -1]))
+        figures[f"{name}: share of the time"] = rounded(share)
     bounds: dict[str, Bound] = {name: {"min": 0.0} for name in figures if "epoch 2" in name}
     conclude("batch_norm", asked.quick, figures, bounds)
 
