@@ -14,7 +14,7 @@ from vitnas.config.data import DATA_FACTS
 from vitnas.config.files import dump_yaml, validate
 from vitnas.config.recipe import load_recipe
 from vitnas.config.space import load_space
-from vitnas.config.training import ProxyConfig, _schedule, with_recipe
+from vitnas.config.training import ProxyConfig, with_recipe
 from vitnas.errors import ConfigError
 
 
@@ -78,8 +78,6 @@ def test_a_recipe_is_shortened_with_its_warm_up_and_cool_down(tmp_path: Path) ->
         name for name in type(recipe).model_fields if getattr(recipe, name) != getattr(proxy, name)
     }
     assert differing <= {"epochs", "warmup_epochs", "cooldown_epochs"}
-    late = recipe.model_copy(update={"no_augment_epochs": 15})
-    assert _schedule(late, 20)["no_augment_epochs"] == 1
     assert proxy_of({"recipe": "sret_t"}, tmp_path).warmup_epochs == recipe.warmup_epochs
 
 
@@ -96,6 +94,8 @@ def test_own_fields_come_before_those_of_the_recipe(tmp_path: Path) -> None:
 def test_another_number_of_epochs_keeps_the_schedule_s_shape(tmp_path: Path) -> None:
     proxy = proxy_of({"recipe": "sret_t", "epochs": 30}, tmp_path)
     assert proxy.for_epochs(300).warmup_epochs == pytest.approx(5.0)
+    late = proxy_of({"recipe": "sret_t", "epochs": 300, "no_augment_epochs": 15}, tmp_path)
+    assert late.for_epochs(20).no_augment_epochs == 1
     plain = ProxyConfig(epochs=10, warmup_epochs=2.0)
     assert plain.for_epochs(20) == ProxyConfig(epochs=20, warmup_epochs=2.0)
 

@@ -30,15 +30,14 @@ _RAND_AUGMENT = (
     r"|t(weights|3a|3aw)))*$"
 )
 """timm's sections: magnitude, layers, increasing, most, deviation, probability, weighted choice."""
-_NOT_AUGMENTED = {
-    "augment": "none",
+_UNCHANGED = {
     "rand_augment": None,
     "color_jitter": 0.0,
-    "repeated_augmentation": 1,
     "random_erasing": 0.0,
     "mixup": 0.0,
     "cutmix": 0.0,
 }
+"""What leaves images as they are, beside `augment: none`."""
 
 
 class SimilarityPenaltyConfig(Frozen):
@@ -232,8 +231,9 @@ class Recipe(Frozen):
     def in_epoch(self, epoch: int) -> Recipe:
         """The recipe as it holds in one epoch, counted from 1: augmentation ends before the last
         `no_augment_epochs`."""
-        is_augmented = epoch <= self.epochs - self.no_augment_epochs
-        return self if is_augmented else self.model_copy(update=_NOT_AUGMENTED)
+        if epoch <= self.epochs - self.no_augment_epochs:
+            return self
+        return self.model_copy(update={"augment": "none", "repeated_augmentation": 1, **_UNCHANGED})
 
     def augment_for(self, data: str) -> Augment:
         """What `augment` means on these images; never `auto`."""
@@ -241,14 +241,8 @@ class Recipe(Frozen):
 
     def keeps_images(self, data: str) -> bool:
         """Whether a network sees each of these images in every epoch as it is."""
-        changes = (
-            self.rand_augment,
-            self.color_jitter,
-            self.random_erasing,
-            self.mixup,
-            self.cutmix,
-        )
-        return self.augment_for(data) == "none" and not any(changes)
+        changes = any(getattr(self, name) for name in _UNCHANGED)
+        return self.augment_for(data) == "none" and not changes
 
 
 def recipe_names() -> list[str]:
