@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitnas.config.data import Augment
+from vitnas.config.model import ModelConfig
 from vitnas.config.recipe import Recipe
 from vitnas.config.training import ProxyConfig
 from vitnas.training.augment import (
@@ -20,6 +23,8 @@ from vitnas.training.augment import (
     random_shift,
 )
 from vitnas.training.device import own_all_randomness
+from vitnas.training.images import Images
+from vitnas.training.proxy import ProxyTraining
 
 KINDS: list[Augment] = ["none", "shift", "shift_flip", "crop_flip"]
 
@@ -172,3 +177,30 @@ def test_an_epoch_has_as_many_images_with_copies(number: int, copies: int) -> No
     assert (together == together[:, :1]).all(), "in one step, and so in one batch"
     order = torch.randperm(number, generator=_generator())
     assert torch.equal(dealt(number, 1, _generator()), order), "as ever"
+
+
+@pytest.mark.parametrize("changes", [{"augment": "shift"}, {"color_jitter": 0.5}])
+def test_the_last_epochs_show_images_as_they_are_scored(
+    tiny_config: ModelConfig, digits: Images, changes: dict[str, Any]
+) -> None:
+    proxy = ProxyConfig.model_validate({"epochs": 3, "no_augment_epochs": 2, **changes})
+    training = ProxyTraining(tiny_config, proxy, digits, seed=0)
+    plain = digits.train.normalise(digits.train.x)
+    for epoch, is_plain in ((1, False), (2, True), (3, True)):
+        shown = torch.cat([batch.x for batch in training._batches(epoch)])
+        assert torch.equal(shown.flatten(1).sort(0)[0], plain.flatten(1).sort(0)[0]) == is_plain
+
+
+def test_the_last_epochs_mix_and_copy_no_image(tiny_config: ModelConfig, digits: Images) -> None:
+    fields = {"mixup": 0.8, "random_erasing": 1.0, "repeated_augmentation": 3}
+    proxy = ProxyConfig.model_validate({"epochs": 2, "no_augment_epochs": 1, **fields})
+    training = ProxyTraining(tiny_config, proxy, digits, seed=0)
+    for epoch, changed in ((1, True), (2, False)):
+        training._objective.begin(proxy.in_epoch(epoch))
+        batches = list(training._batches(epoch))
+        shown = len(torch.cat([batch.x for batch in batches]).flatten(1).unique(dim=0))
+        assert (shown < 0.5 * len(digits.train)) == changed
+        before = batches[0].x.clone()  # images are mixed in place
+        mixed = training._objective.mixed(batches[0])
+        assert torch.equal(mixed.x, before) != changed
+        assert mixed.y.is_floating_point() == changed

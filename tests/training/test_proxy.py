@@ -267,33 +267,6 @@ def test_the_steps_of_an_epoch_read_no_number(
     assert reads.number == 0
 
 
-@pytest.mark.parametrize("changes", [{"augment": "shift"}, {"color_jitter": 0.5}])
-def test_the_last_epochs_show_images_as_they_are_scored(
-    tiny_config: ModelConfig, digits: Images, changes: dict[str, Any]
-) -> None:
-    proxy = ProxyConfig.model_validate({"epochs": 3, "no_augment_epochs": 2, **changes})
-    training = ProxyTraining(tiny_config, proxy, digits, seed=0)
-    plain = digits.train.normalise(digits.train.x)
-    for epoch, is_plain in ((1, False), (2, True), (3, True)):
-        shown = torch.cat([batch.x for batch in training._batches(epoch)])
-        assert torch.equal(shown.flatten(1).sort(0)[0], plain.flatten(1).sort(0)[0]) == is_plain
-
-
-def test_the_last_epochs_mix_and_copy_no_image(tiny_config: ModelConfig, digits: Images) -> None:
-    fields = {"mixup": 0.8, "random_erasing": 1.0, "repeated_augmentation": 3}
-    proxy = ProxyConfig.model_validate({"epochs": 2, "no_augment_epochs": 1, **fields})
-    training = ProxyTraining(tiny_config, proxy, digits, seed=0)
-    for epoch, changed in ((1, True), (2, False)):
-        training._objective.begin(proxy.in_epoch(epoch))
-        batches = list(training._batches(epoch))
-        shown = len(torch.cat([batch.x for batch in batches]).flatten(1).unique(dim=0))
-        assert (shown < 0.5 * len(digits.train)) == changed
-        before = batches[0].x.clone()  # images are mixed in place
-        mixed = training._objective.mixed(batches[0])
-        assert torch.equal(mixed.x, before) != changed
-        assert mixed.y.is_floating_point() == changed
-
-
 def test_images_that_are_streamed_train_as_those_in_memory(
     tiny_config: ModelConfig, digits: Images
 ) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from tests.nn.networks import built, images_for, vit
 from tests.training.conftest import Reads
@@ -62,6 +63,16 @@ def test_each_pass_has_its_own() -> None:
     before = statistics(copy.deepcopy(model))
     measure_statistics(model, [images_for(model, 4, seed) for seed in range(3)])
     assert all(not torch.equal(before[name], now) for name, now in statistics(model).items())
+
+
+def test_without_dropout_they_are_those_of_torch() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3), nn.ReLU(), nn.BatchNorm2d(3))
+    theirs, seen = copy.deepcopy(model), batches(4)
+    measure_statistics(model, seen)
+    update_bn(seen, theirs)
+    for name, value in statistics(theirs).items():
+        torch.testing.assert_close(statistics(model)[name], value)
 
 
 def test_nothing_else_is_in_training() -> None:

@@ -19,6 +19,9 @@ def measure_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
     All other layers are in eval mode: nothing is dropped. A network without BatchNorm sees no
     batch. No randomness.
 
+    `torch.optim.swa_utils.update_bn` is not called: it drops as in training, and each layer reads
+    its counter from the device in each pass.
+
     Source: Wu and Johnson, "Rethinking 'Batch' in BatchNorm", section 3 (PreciseBN).
 
     Args:
