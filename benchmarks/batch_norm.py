@@ -5,8 +5,8 @@ After each epoch each is scored twice, with the same weights: with PyTorch's run
 with measured ones (`measure_statistics`). The table has the mean top-1 on the scoring images, and
 how well the order of the networks agrees with the order after the last epoch by the measured
 statistics: Kendall's tau. A score that is not finite counts as 0 %. `scenes` are those of digits of
-`folder.py`, `fashion` is `fashion_32`. `--epochs` trains longer; a quick run takes three networks
-for the digits.
+`folder.py`, `fashion` is `fashion_32`. A quick run trains three networks for the digits, for three
+epochs.
 """
 
 from __future__ import annotations
@@ -81,12 +81,11 @@ def images_of(name: str, space: SearchSpace, folder: Path, quick: bool) -> Image
     return load_data(data, side, space.config.proxy.train_fraction)
 
 
-def curves(name: str, number: int, epochs: int | None, quick: bool) -> tuple[Any, float]:
+def curves(name: str, number: int, quick: bool) -> tuple[Any, float]:
     """Top-1 (networks, 2, epochs): by running statistics, then by measured ones; and what measuring
     them adds to the processor time of a training."""
     space = load_space(SPACES[name][0])
-    proxy = space.config.proxy
-    proxy = proxy.for_epochs(epochs or (3 if quick else proxy.epochs))
+    proxy = space.config.proxy.for_epochs(3) if quick else space.config.proxy
     configs = draw_configs(space, number)
     given: list[Any] = [one.model_dump(mode="json", exclude_unset=True) for one in configs]
     found, measuring, without = [], 0.0, 0.0
@@ -110,13 +109,12 @@ def main() -> None:
     parser = quick_parser(__doc__)
     parser.add_argument("--data", choices=sorted(SPACES), action="append", help="repeatable")
     parser.add_argument("--networks", type=int, default=8, help="random ones, beside `vgg`")
-    parser.add_argument("--epochs", type=int, help="in place of the recipe's")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     figures: Figures = {}
     names = asked.data or (["digits"] if asked.quick else list(SPACES))
     for name in names:
-        found, share = curves(name, 2 if asked.quick else asked.networks, asked.epochs, asked.quick)
+        found, share = curves(name, 2 if asked.quick else asked.networks, asked.quick)
         means, last = found.mean(axis=0), found[:, 1, -1]
         rows = []
         for epoch in range(found.shape[2]):
